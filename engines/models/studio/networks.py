@@ -1,0 +1,175 @@
+"""The two networks of the studio image model: a VQ tokenizer and a causal transformer over its codes."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from diffusers import VQModel
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import Qwen3Config, Qwen3Model
+from transformers.cache_utils import Cache
+
+from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
+
+IMAGE_SIZE: Final = 48
+PATCH: Final = 4
+GRID: Final = IMAGE_SIZE // PATCH
+CODES: Final = 512
+CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
+
+
+class Tokenizer(nn.Module):
+    """Images to codes and back: diffusers' VQModel behind a pixel-unshuffle.
+
+    The unshuffle puts each 4x4 patch into the channels, so the convolutions work on the 12x12 token grid
+    and one code still sees its neighbours.
+    """
+
+    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
+        super().__init__()
+        self.register_buffer("tiles", torch.zeros(CODES, PATCH, PATCH, 3, dtype=torch.uint8))
+        self.vq = VQModel(
+            in_channels=3 * PATCH**2,
+            out_channels=3 * PATCH**2,
+            block_out_channels=(channels,),
+            layers_per_block=1,
+            latent_channels=code_dim,
+            num_vq_embeddings=CODES,
+            vq_embed_dim=code_dim,
+            mid_block_add_attention=False,
+            norm_num_groups=16,
+        )
+
+    @property
+    def codebook(self) -> Float[Tensor, "K D"]:
+        """The code vectors."""
+        weight: Tensor = self.vq.quantize.embedding.weight
+        return weight
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B D G G"]:
+        """What the encoder makes of images in [-1, 1], before quantisation."""
+        hidden: Tensor = self.vq.encode(F.pixel_unshuffle(image, PATCH)).latents
+        return hidden
+
+    def nearest(self, features: Float[Tensor, "B D G G"]) -> Int[Tensor, "B G G"]:
+        """The index of the closest code at every grid cell."""
+        flat = features.permute(0, 2, 3, 1).float()  # [B, G, G, D]
+        distance = (flat.square().sum(-1, keepdim=True) - 2 * flat @ self.codebook.T) + self.codebook.square().sum(-1)
+        return distance.argmin(-1)
+
+    def encode(self, image: Float[Tensor, "B 3 S S"]) -> Int[Tensor, "B G G"]:
+        """Images in [-1, 1] to codes."""
+        return self.nearest(self.features(image))
+
+    def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Quantised features to images, nominally in [-1, 1]."""
+        hidden: Tensor = self.vq.decode(features, force_not_quantize=True).sample
+        return F.pixel_shuffle(hidden, PATCH)
+
+    def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Codes to images, clipped to [-1, 1]."""
+        return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerSize:
+    """Width and depth of the transformer."""
+
+    width: int = 256
+    layers: int = 6
+    heads: int = 8
+    feed_forward: int = 640
+
+
+class Transformer(nn.Module):
+    """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
+
+    The input is three condition ids (garment, tint, background; the last id of each table means "not said") and then
+    the codes in raster order. Output slot i is the law of the code that follows input slot i, so slots 0 and 1 are unused.
+    """
+
+    prefix: Final = len(CONDITIONS)
+
+    def __init__(self, size: TransformerSize | None = None) -> None:
+        super().__init__()
+        size = size or TransformerSize()
+        length = self.prefix + GRID**2
+        self.backbone = Qwen3Model(
+            Qwen3Config(
+                vocab_size=CODES + sum(n + 1 for n in CONDITIONS),
+                hidden_size=size.width,
+                intermediate_size=size.feed_forward,
+                num_hidden_layers=size.layers,
+                num_attention_heads=size.heads,
+                num_key_value_heads=size.heads,
+                head_dim=size.width // size.heads,
+                max_position_embeddings=length,
+                attn_implementation="sdpa",
+                pad_token_id=None,
+            )
+        )
+        self.position = nn.Embedding(length, size.width)
+        self.head = nn.Linear(size.width, CODES, bias=False)
+        nn.init.normal_(self.position.weight, std=0.02)
+        nn.init.normal_(self.head.weight, std=0.02)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B T"],
+        positions: Int[Tensor, "B T"],
+        cache: Cache | None = None,
+        mask: Float[Tensor, "B 1 T S"] | None = None,
+    ) -> Float[Tensor, "B T K"]:
+        """Logits of the code after each input.
+
+        Args:
+            ids: input ids, see `condition_ids` for the first three.
+            positions: absolute positions, 0 for the first condition id.
+            cache: earlier keys and values; the call appends to it.
+            mask: additive attention mask over the cache and the inputs; causal without one.
+        """
+        embedded = self.backbone.embed_tokens(ids) + self.position(positions)
+        hidden = self.backbone(
+            inputs_embeds=embedded,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=cache is not None,
+        ).last_hidden_state
+        logits: Tensor = self.head(hidden)
+        return logits
+
+
+def condition_ids(values: Int[Tensor, "B 3"]) -> Int[Tensor, "B 3"]:
+    """Input ids of (garment, tint, background) indices; -1 stands for "not said"."""
+    counts = torch.tensor(CONDITIONS, device=values.device)
+    starts = CODES + torch.cumsum(counts + 1, 0) - (counts + 1)
+    return starts + torch.where(values < 0, counts, values)
+
+
+class Classifier(nn.Module):
+    """Reads garment, tint and background off an image; the measure of prompt agreement."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        channels = [3, width, 2 * width, 4 * width]
+        self.trunk = nn.Sequential(
+            *(
+                nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU())
+                for a, b in zip(channels, channels[1:], strict=False)
+            )
+        )
+        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        """Pooled features of images in [-1, 1]."""
+        pooled: Tensor = self.trunk(image).mean((2, 3))
+        return pooled
+
+    def forward(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of garment, tint and background."""
+        hidden = self.features(image)
+        garment, tint, background = (head(hidden) for head in self.heads)
+        return garment, tint, background

@@ -1,0 +1,116 @@
+"""What the studio image model can be asked for: a garment, a tint and a background.
+
+Fashion-MNIST has ten kinds of garment; training tints them and lays them over crops of photographs. A prompt is
+read word by word: every phrase of the tables below, synonyms included, fills its slot, filler words are skipped, and
+anything else is refused with the words that can be said. A slot left empty is not conditioned on.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+GARMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "t-shirt": ("t-shirt", "t shirt", "tshirt", "tee", "top"),
+    "trousers": ("trousers", "trouser", "pants", "jeans"),
+    "pullover": ("pullover", "sweater", "jumper", "hoodie"),
+    "dress": ("dress", "gown", "frock"),
+    "coat": ("coat", "jacket", "overcoat"),
+    "sandal": ("sandal", "sandals", "high heel", "heel"),
+    "shirt": ("shirt", "blouse"),
+    "sneaker": ("sneaker", "sneakers", "trainer", "trainers", "running shoe", "shoe", "shoes"),
+    "bag": ("bag", "handbag", "purse"),
+    "ankle boot": ("ankle boot", "ankle boots", "boot", "boots"),
+}
+"""Name -> phrases, in the order of Fashion-MNIST's labels 0..9."""
+
+TINTS: Final[dict[str, tuple[str, ...]]] = {
+    "red": ("red", "crimson", "scarlet"),
+    "yellow": ("yellow", "golden", "gold"),
+    "green": ("green", "emerald"),
+    "blue": ("blue", "navy"),
+    "purple": ("purple", "violet", "magenta"),
+    "white": ("white", "cream"),
+}
+
+BACKGROUNDS: Final[dict[str, tuple[str, ...]]] = {
+    "grass": ("grass", "lawn", "meadow"),
+    "sky": ("blue sky", "sky", "the sky", "clouds"),
+    "wood": ("wood", "planks", "wooden planks", "table", "boards"),
+    "petals": ("petals", "red petals", "flower petals", "flower", "flowers"),
+    "autumn leaves": ("autumn leaves", "fallen leaves", "leaves", "autumn"),
+    "forest": ("forest", "woods", "forest floor", "trees"),
+    "storm": ("storm", "storm clouds", "stormy sky", "rain"),
+    "dusk": ("dusk", "sunset", "evening sky", "twilight"),
+}
+
+_FILLER: Final = frozenset("a an the on of in over against with some on top at front and pair".split())
+_SLOTS: Final = (("garment", GARMENTS), ("tint", TINTS), ("background", BACKGROUNDS))
+
+
+class PromptError(ValueError):
+    """The prompt names something the model cannot draw; the message says what it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A parsed prompt. Each slot is an index into its table, or None when the prompt does not say."""
+
+    garment: int | None = None
+    tint: int | None = None
+    background: int | None = None
+
+    def __str__(self) -> str:
+        """The prompt in the words the model was trained on."""
+        garment, tint, background = (
+            None if i is None else list(table)[i]
+            for i, (_, table) in zip((self.garment, self.tint, self.background), _SLOTS, strict=True)
+        )
+        thing = " ".join(word for word in (tint, garment or "garment") if word)
+        article = "an" if thing[0] in "aeiou" else "a"
+        return f"{article} {thing}" + (f" on {background}" if background else "")
+
+
+def parse_prompt(text: str) -> Prompt:
+    """Read a prompt such as "a red ankle boot on grass".
+
+    Raises:
+        PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
+    """
+    words = re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower())
+    found: dict[str, int] = {}
+    unknown: list[str] = []
+    i = 0
+    while i < len(words):
+        match = _longest_phrase(words, i, "background" if "garment" in found else "garment")
+        if match is None:
+            if words[i] not in _FILLER:
+                unknown.append(words[i])
+            i += 1
+            continue
+        slot, index, used = match
+        if found.setdefault(slot, index) != index:
+            names = [list(dict(_SLOTS)[slot])[k] for k in (found[slot], index)]
+            raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
+        i += used
+    if unknown or not found:
+        problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
+        raise PromptError(f"prompt: {problem}. {vocabulary_help()}")
+    return Prompt(**found)
+
+
+def vocabulary_help() -> str:
+    """One line that lists everything a prompt may say."""
+    lists = (f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
+    return 'Say "a {tint} {garment} on {background}". ' + "; ".join(lists) + "."
+
+
+def _longest_phrase(words: list[str], start: int, prefer: str) -> tuple[str, int, int] | None:
+    """The longest phrase of any table that begins at `start`, as (slot, index, number of words)."""
+    best: tuple[str, int, int] | None = None
+    for slot, table in sorted(_SLOTS, key=lambda item: item[0] != prefer):
+        for index, phrases in enumerate(table.values()):
+            for phrase in phrases:
+                parts = phrase.split()
+                if words[start : start + len(parts)] == parts and (best is None or len(parts) > best[2]):
+                    best = (slot, index, len(parts))
+    return best

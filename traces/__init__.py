@@ -1,0 +1,1 @@
+"""Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""

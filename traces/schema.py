@@ -1,0 +1,296 @@
+"""The trace: one frozen record of a decoding run, complete enough to replay and draw it without a model.
+
+A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations (NFE).
+A step is columnar: entry i of every column speaks of `position[i]`. Positions count from 0 in decoding order and index the
+canvas; the prompt has none. Probabilities are natural, not logarithms, unless a name says so. The records are plain data:
+`traces.io` checks them, `traces.replay` and `traces.stats` read them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+SCHEMA: Final = "draftscope-trace"
+VERSION: Final = "1.0"
+
+Token: TypeAlias = int | tuple[float, ...]
+"""A vocabulary id, or the coordinates of a continuous token."""
+Scalar: TypeAlias = bool | int | float | str | None
+Numbers: TypeAlias = tuple[float | None, ...]
+"""A column of numbers; None where the number does not apply."""
+
+
+class Fate(StrEnum):
+    """What a step did at a position."""
+
+    DRAFTED = "drafted"
+    KEPT = "kept"
+    CHANGED = "changed"
+    REJECTED = "rejected"
+    DISCARDED = "discarded"
+    SAMPLED = "sampled"
+    PREFILLED = "prefilled"
+    ACCEPTED = "accepted"
+    RESAMPLED = "resampled"
+    BONUS = "bonus"
+    UNMASKED = "unmasked"
+    FALLBACK = "fallback"
+    EDITED = "edited"
+
+    @property
+    def final(self) -> bool:
+        """Whether the token belongs to the output from this step on."""
+        return self in _FINAL
+
+    @property
+    def judged(self) -> bool:
+        """Whether a draft was put to the test here and the verdict counts towards acceptance."""
+        return self in (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
+
+    @property
+    def meaning(self) -> str:
+        """The fate in words."""
+        return FATES[self]
+
+
+FATES: Final[Mapping[Fate, str]] = {
+    Fate.DRAFTED: "a first draft was placed here",
+    Fate.KEPT: "the pending draft stays as it was",
+    Fate.CHANGED: "a new draft replaced the pending one",
+    Fate.REJECTED: "the draft was refused and the position is open again",
+    Fate.DISCARDED: "the draft was dropped unjudged, after a refusal before it",
+    Fate.SAMPLED: "drawn from the model's own law, no draft involved",
+    Fate.PREFILLED: "decoded the ordinary way before speculation starts",
+    Fate.ACCEPTED: "the draft was judged and is final",
+    Fate.RESAMPLED: "the draft was refused and a corrected draw took its place",
+    Fate.BONUS: "drawn for free behind a fully accepted run of drafts",
+    Fate.UNMASKED: "revealed by the decoding policy",
+    Fate.FALLBACK: "committed by the rule for a step that accepts nothing",
+    Fate.EDITED: "a final token was replaced by a repaired one",
+}
+"""What each fate means, in the order of a legend."""
+
+_FINAL: Final = frozenset(
+    {
+        Fate.SAMPLED,
+        Fate.PREFILLED,
+        Fate.ACCEPTED,
+        Fate.RESAMPLED,
+        Fate.BONUS,
+        Fate.UNMASKED,
+        Fate.FALLBACK,
+        Fate.EDITED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Milliseconds:
+    """Where the time of a step went. The stages follow one another; their sum is the step's time."""
+
+    prepare: float = 0.0
+    """Building the model's input: drafts, masks, cache bookkeeping."""
+    forward: float = 0.0
+    """The network itself."""
+    logits: float = 0.0
+    """From logits to laws: guidance, temperature, truncation, softmax."""
+    decide: float = 0.0
+    """The method: drawing, verifying, choosing what to keep."""
+
+    @property
+    def total(self) -> float:
+        """The step's time."""
+        return self.prepare + self.forward + self.logits + self.decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The forward pass of a step: who ran, how, and what it cost."""
+
+    role: Literal["draft", "target", "self"]
+    """`self` is a model that verifies its own drafts."""
+    mode: str
+    """What was asked for: causal, diffusion, verify, commit, edit ..."""
+    rows: int = 1
+    """Rows evaluated for this sequence: 2 with classifier-free guidance, K for K drafts judged at once."""
+    query_tokens: int
+    """Tokens fed, over all rows; cached ones are not counted."""
+    batch: int = 1
+    """Sequences that shared the pass. The milliseconds are those of the whole pass."""
+    milliseconds: Milliseconds = field(default_factory=Milliseconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """An attention mask. `runs[i]` says how many keys query i may not, may, may not ... see, from the left."""
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    runs: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One draft of a draft graph, evaluated as row `row` of the call."""
+
+    row: int
+    parents: tuple[int, ...]
+    """Indices of nodes whose tokens this one builds on; empty for the root."""
+    positions: tuple[int, ...]
+    """Positions the node fills beyond its parents."""
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one forward pass led to. Columns that are present have one entry per entry of `position`."""
+
+    call: Call
+    position: tuple[int, ...] = ()
+    token: tuple[Token, ...] = ()
+    """What the position holds after the step."""
+    fate: tuple[Fate, ...] = ()
+    row: tuple[int, ...] | None = None
+    """Row of the call the entry belongs to, where several drafts are judged at once."""
+    draft: tuple[Token | None, ...] | None = None
+    """The token that was judged or replaced."""
+    p: Numbers | None = None
+    """Probability of `draft` under the law that judges it."""
+    q: Numbers | None = None
+    """Probability of `draft` under the law it was drawn from."""
+    accept_prob: Numbers | None = None
+    """The bar: the draft stays when the coin falls below it."""
+    coin: Numbers | None = None
+    """The uniform draw compared with `accept_prob`."""
+    top: tuple[tuple[tuple[int, float], ...], ...] | None = None
+    """Likeliest tokens with their probabilities, best first."""
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    """The method's own numbers per position, named in `traces.measures`."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """The method's own numbers per step, named in `traces.measures`."""
+    mask: Mask | None = None
+    graph: tuple[Node, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """How positions lie in space."""
+
+    kind: Literal["text", "image", "video"]
+    shape: tuple[int, ...]
+    """Text (length,), image (rows, columns), video (frames, rows, columns)."""
+    order: tuple[int, ...] | None = None
+    """Cell of each position, cells counted in raster order; None when position i lies in cell i."""
+    block: int | None = None
+    """Positions per block, for models that decode block by block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """A picture of every token: square tiles of `size` pixels in one PNG, `columns` to a row, in the order of ids."""
+
+    png: str
+    """data:image/png;base64,..."""
+    size: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A picture of the canvas after step `step`, for models whose tokens cannot be drawn one by one."""
+
+    step: int
+    image: str
+    """data:image/png or image/webp, base64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Legend:
+    """What is needed to draw the tokens without the model."""
+
+    vocabulary: Mapping[int, str] | None = None
+    """Text of the ids that occur."""
+    tiles: Tiles | None = None
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Which weights ran."""
+
+    id: str
+    title: str = ""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """File name -> sha256."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where the run happened."""
+
+    device: str
+    dtype: str
+    python: str
+    platform: str
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
+    """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What the run produced."""
+
+    tokens: tuple[Token | None, ...] = ()
+    """Final token of every position; None where a run stopped early."""
+    text: str | None = None
+    image: str | None = None
+    """data:image/png;base64,..."""
+    video: tuple[str, ...] = ()
+    """Frames, each a data:image/png;base64,..."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Figures derived from the steps by `traces.stats.summarise`; a reader may recompute them."""
+
+    complete: bool
+    """False when the run was stopped before the canvas was full."""
+    tokens: int
+    forwards: int
+    """NFE: forward passes."""
+    tokens_per_forward: float
+    judged: int
+    accepted: int
+    acceptance: float | None
+    """accepted / judged, where judged drafts are those up to and including the first refusal of a step."""
+    query_tokens: int
+    row_forwards: int
+    """Sum of rows over forward passes."""
+    seconds: float
+    forward_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One run."""
+
+    schema: Literal["draftscope-trace"] = SCHEMA
+    version: str = VERSION
+    method: str
+    model: Model
+    prompt: str
+    config: Mapping[str, Scalar]
+    seed: int
+    created: str
+    """UTC, ISO 8601."""
+    environment: Environment
+    canvas: Canvas
+    legend: Legend = field(default_factory=Legend)
+    steps: tuple[Step, ...]
+    output: Output
+    summary: Summary
+    note: str = ""
+    """Anything a reader should know: a lossy variant, a measured deviation."""

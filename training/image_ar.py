@@ -1,0 +1,117 @@
+"""Train the autoregressive transformer of the studio image model on the tokenizer's codes.
+
+    python -m training.image_ar [--preset cpu|gpu] [--minutes M]
+
+Muon for the matrices inside the blocks, AdamW for the rest. All three conditions are dropped together in 10 % of the rows,
+which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engines.models.studio.networks import CODES, CONDITIONS, Tokenizer, Transformer, condition_ids
+from training import data
+from training.image_tokenizer import as_images
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse
+
+PRESETS = {
+    "cpu": Preset(steps=12_000, batch=48, lr=3e-3, minutes=100),
+    "gpu": Preset(steps=40_000, batch=256, lr=3e-3),
+}
+
+
+def load_tokenizer() -> Tokenizer:
+    """The exported tokenizer."""
+    from safetensors.torch import load_file
+
+    model = Tokenizer()
+    model.load_state_dict(load_file(MODELS / "image-tokenizer.safetensors"))
+    return model.to(device()).eval()
+
+
+@torch.no_grad()
+def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
+    """Codes [N, 144] and labels [N, 3] of a split."""
+    studio = data.load(split, count)
+    tokenizer = load_tokenizer()
+    codes = [tokenizer.encode(as_images(rows)).flatten(1).cpu() for rows in torch.from_numpy(studio.images).split(500)]
+    return torch.cat(codes), torch.from_numpy(studio.labels)
+
+
+def inputs(codes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Input ids [B, 146] and positions; slots 2.. predict the codes."""
+    ids = torch.cat([condition_ids(labels), codes[:, :-1]], 1).to(device())
+    return ids, torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+
+
+def drop_conditions(labels: Tensor, generator: torch.Generator) -> Tensor:
+    """Labels with all three conditions dropped in 10 % of the rows and each alone in 5 %."""
+    whole = torch.rand(len(labels), 1, generator=generator) < 0.10
+    each = torch.rand(len(labels), len(CONDITIONS), generator=generator) < 0.05
+    return labels.masked_fill(whole | each, -1)
+
+
+def train(run: Run, model: Transformer, codes: Tensor, labels: Tensor, seed: int) -> None:
+    """Train until the budget is used up."""
+    rows = batches(len(codes), run.preset.batch, seed)
+    for step in run.steps():
+        picked = rows(step)
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+        ids, positions = inputs(codes[picked], drop_conditions(labels[picked], generator))
+        with torch.autocast(device().type, torch.bfloat16):
+            logits = model(ids, positions)[:, model.prefix - 1 :]
+        run.update(F.cross_entropy(logits.reshape(-1, CODES).float(), codes[picked].flatten().to(device())))
+
+
+@torch.no_grad()
+def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, float | int]:
+    """Bits per token on held-out images, the entropy of the predictions and how peaked they are."""
+    bits = entropy = peaked = 0.0
+    for chunk, label in zip(codes.split(200), labels.split(200), strict=True):
+        ids, positions = inputs(chunk, label)
+        law = model(ids, positions)[:, model.prefix - 1 :].float().log_softmax(-1)
+        bits -= float(law.gather(-1, chunk.to(law.device)[..., None]).sum())
+        entropy -= float((law.exp() * law).sum())
+        peaked += float((law.amax(-1).exp() > 0.9).sum())
+    tokens, ln2 = codes.numel(), 0.6931471805599453
+    return {
+        "validation_bits_per_token": round(bits / tokens / ln2, 4),
+        "predictive_entropy_bits": round(entropy / tokens / ln2, 4),
+        "share_of_positions_above_0.9": round(peaked / tokens, 4),
+        "held_out_images": len(codes),
+    }
+
+
+def optimizers(model: Transformer, lr: float) -> list[torch.optim.Optimizer]:
+    """Muon on the blocks' matrices, AdamW on embeddings, norms and head."""
+    matrices = [p for p in model.backbone.layers.parameters() if p.ndim == 2]
+    inside = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in inside]
+    return [
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
+    ]
+
+
+def main() -> None:
+    """Train, measure and export."""
+    options, preset = parse(__doc__ or "", PRESETS)
+    codes, labels = encode("train", 120_000)
+    held_codes, held_labels = encode("t10k", 4_000)
+    model = Transformer().to(device())
+    run = Run("image-ar", model, optimizers(model, preset.lr), preset)
+    run.resume(options.fresh)
+    if not options.export_only:
+        train(run, model, codes, labels, options.seed)
+    model.half().float()  # measure what is shipped
+    about = {
+        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background",
+        "architecture": "engines.models.studio.networks.Transformer (transformers Qwen3Model, learned positions added)",
+        "data": DATA_LICENCE,
+    }
+    export(run, about, measure(model, held_codes, held_labels), options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""What every training script shares: presets, a cosine schedule, checkpoints to resume from, a loss log and the export."""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from training.data import cache_dir
+
+MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One training budget: whichever of `steps` and `minutes` is reached first ends the run."""
+
+    steps: int
+    batch: int
+    lr: float
+    minutes: float = math.inf
+
+
+def parse(doc: str, presets: dict[str, Preset]) -> tuple[argparse.Namespace, Preset]:
+    """The command line of a training script and the preset it names."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", choices=presets, default="gpu" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--minutes", type=float, help="stop after this long; the schedule follows the clock")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
+    parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
+    options = parser.parse_args()
+    preset = presets[options.preset]
+    if options.minutes is not None:
+        preset = Preset(preset.steps, preset.batch, preset.lr, options.minutes)
+    torch.manual_seed(options.seed)
+    return options, preset
+
+
+def device() -> torch.device:
+    """The accelerator if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Run:
+    """One resumable training run.
+
+    Iterate over `steps()` and call `update(loss)` in each: it takes the optimizer step, scales the learning rate,
+    logs the loss and saves a checkpoint every two minutes and at the end.
+    """
+
+    def __init__(self, name: str, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], preset: Preset) -> None:
+        self.name, self.model, self.optimizers, self.preset = name, model, optimizers, preset
+        self.path = cache_dir() / f"{name}.pt"
+        self.step, self.seconds = 0, 0.0
+        self.log: list[tuple[int, float]] = []
+        self._base = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
+        self._recent: list[float] = []
+
+    def resume(self, fresh: bool) -> None:
+        """Continue from the checkpoint of an earlier run of the same name, unless `fresh`."""
+        if fresh or not self.path.exists():
+            return
+        saved = torch.load(self.path, map_location=device(), weights_only=True)
+        self.model.load_state_dict(saved["model"])
+        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.step, self.seconds, self.log = saved["step"], saved["seconds"], [tuple(row) for row in saved["log"]]
+
+    @property
+    def progress(self) -> float:
+        """How much of the budget is used, 0 to 1."""
+        return min(1.0, max(self.step / self.preset.steps, self.seconds / 60 / self.preset.minutes))
+
+    def steps(self) -> Iterator[int]:
+        """Step numbers until the budget is used up."""
+        clock = saved = time.monotonic()
+        while self.progress < 1:
+            scale = self._scale()
+            for optimizer, rates in zip(self.optimizers, self._base, strict=True):
+                for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                    group["lr"] = rate * scale
+            yield self.step
+            now = time.monotonic()
+            self.step, self.seconds, clock = self.step + 1, self.seconds + now - clock, now
+            if now - saved > 120:
+                self.save()
+                saved = now
+        self.save()
+
+    def update(self, loss: Tensor) -> None:
+        """One optimizer step on `loss`."""
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        self._recent.append(float(loss.detach()))
+        if len(self._recent) == 50:
+            mean = sum(self._recent) / 50
+            self.log.append((self.step, round(mean, 4)))
+            self._recent.clear()
+            print(f"{self.name} step {self.step} loss {mean:.4f} {self.seconds:.0f} s", flush=True)
+
+    def save(self) -> None:
+        """Write the checkpoint, whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".partial")
+        torch.save(
+            {
+                "model": self.model.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "step": self.step,
+                "seconds": self.seconds,
+                "log": self.log,
+            },
+            partial,
+        )
+        os.replace(partial, self.path)
+
+    def _scale(self) -> float:
+        warm = min(1.0, (self.step + 1) / 100)
+        return warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.progress)))
+
+
+def batches(count: int, size: int, seed: int) -> Callable[[int], Tensor]:
+    """A function from step number to row indices [size]: shuffled epochs, the same for every resumed run."""
+    per_epoch = count // size
+
+    def rows(step: int) -> Tensor:
+        epoch, i = divmod(step, per_epoch)
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
+        return order[i * size : (i + 1) * size]
+
+    return rows
+
+
+def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write half-precision weights and their MANIFEST entry, loss curve included."""
+    MODELS.mkdir(parents=True, exist_ok=True)
+    path = MODELS / f"{run.name}.safetensors"
+    weights = {k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous() for k, v in run.model.state_dict().items()}
+    save_file(weights, path)
+    manifest_path = MODELS / "MANIFEST.json"
+    manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
+    stride = max(1, len(run.log) // 60)
+    manifest[run.name] = {
+        **about,
+        "file": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "command": f"python -m training.{run.name.replace('-', '_')} --preset {options.preset} --seed {options.seed}",
+        "seed": options.seed,
+        "trained": {
+            "device": str(device()),
+            "torch": torch.__version__,
+            "steps": run.step,
+            "minutes": round(run.seconds / 60, 1),
+            **{k: v for k, v in asdict(run.preset).items() if k in ("batch", "lr")},
+        },
+        "metrics": metrics,
+        "loss": run.log[::stride],
+    }
+    manifest_path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    print(json.dumps(metrics, indent=1))
+
+
+DATA_LICENCE: Final = (
+    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
+    "authors in NOTICE"
+)
