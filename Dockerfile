@@ -1,0 +1,48 @@
+# Draftscope for a machine with an NVIDIA GPU (it falls back to the CPU):
+#
+#   docker build -t draftscope .
+#   docker run --rm --gpus all -p 7860:7860 -v draftscope-cache:/cache draftscope
+#
+# torch's wheel carries the CUDA libraries it was built with, and the NVIDIA Container Toolkit brings the driver, so the
+# base is a plain Debian with Python 3.11: docs/design/0010.
+FROM python:3.11-slim-bookworm
+
+ENV NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1
+
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+WORKDIR /app
+
+# packages.txt is also what a Hugging Face Space installs: Chromium, which draws the PDF and SVG figures.
+# Versions follow Debian stable; pinning them would break the build at every security update.
+COPY packages.txt ./
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && xargs -a packages.txt apt-get install -y --no-install-recommends \
+    && rm -rf /var/lib/apt/lists/*
+
+# Before the code, so that a change of code does not install torch again.
+COPY requirements.txt ./
+RUN pip install -r requirements.txt
+
+RUN useradd --create-home --uid 1000 draftscope \
+    && install -d -o draftscope -g draftscope /cache
+COPY . .
+
+USER 1000:1000
+ENV GRADIO_SERVER_NAME=0.0.0.0 \
+    GRADIO_SERVER_PORT=7860 \
+    GRADIO_ANALYTICS_ENABLED=False \
+    HF_HOME=/cache/huggingface \
+    DRAFTSCOPE_CACHE=/cache/draftscope
+VOLUME ["/cache"]
+EXPOSE 7860
+
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + os.environ['GRADIO_SERVER_PORT'] + '/healthz', timeout=4)"]
+
+CMD ["python", "app.py"]

@@ -1,0 +1,84 @@
+# make app      serve Draftscope on http://127.0.0.1:7860
+# make test     every check CI runs: ruff, mypy, import contracts, pytest
+# make format   rewrite the code the way `make test` wants it
+# make bench    measure speed and quality anew and write README's table
+# make traces   record anew the runs that ship in assets/traces
+# make figures  draw the recorded runs into build/figures
+#
+# GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
+# PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium.
+# PYTEST passes options on: make test PYTEST="-k replay -x".
+
+PYTHON ?= python3.11
+VENV ?= .venv
+BROWSER ?= yes
+PYTEST ?=
+export GRADIO_SERVER_NAME ?= 127.0.0.1
+export GRADIO_SERVER_PORT ?= 7860
+
+BIN := $(VENV)/bin
+APP := $(VENV)/.app
+DEV := $(VENV)/.dev
+BENCHMARKS := $(filter-out __init__ __main__ report,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
+TRACES := $(wildcard assets/traces/*.json.gz)
+
+.PHONY: app test check pytest chromium format bench traces figures clean
+.DELETE_ON_ERROR:
+
+app: $(APP)
+	$(BIN)/python app.py
+
+test: check pytest
+
+check: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+ifeq ($(BROWSER),yes)
+pytest: $(DEV) chromium
+	$(BIN)/python -m pytest $(PYTEST)
+else
+pytest: $(DEV)
+	$(BIN)/python -m pytest -m "not browser" $(PYTEST)
+endif
+
+chromium:
+	@.ci/chromium
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(APP)
+	@mkdir -p benchmarks/results
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json benchmarks/results/$$name.json; done
+	$(BIN)/python -m benchmarks.report
+
+traces: $(APP)
+	@mkdir -p assets/traces
+	set -e; for method in $$($(BIN)/python -c "from engines.methods import METHODS; print(*METHODS)"); do \
+	  $(BIN)/python -m engines run $$method --seed 0 -o assets/traces/$$method.json.gz; done
+
+figures: $(APP)
+	@test -n "$(TRACES)" || { echo "There is no recorded trace in assets/traces: run make traces first." >&2; exit 1; }
+	@mkdir -p build/figures
+	$(BIN)/python -m visualizers $(TRACES) -o build/figures/all.html
+
+clean:
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# The environment is made once; a stamp makes it follow the requirements.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "Draftscope needs Python 3.11 and '$(PYTHON)' is not: name one with make PYTHON=/path/to/python3.11." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(APP): requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(DEV): requirements-dev.txt $(APP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
