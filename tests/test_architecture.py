@@ -1,0 +1,122 @@
+"""The house rules that a command can check. Who may import whom is checked by import-linter."""
+
+import ast
+import gzip
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from engines.methods import METHODS
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("demo", "engines", "traces", "visualizers")
+METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in ("__init__", "base"))
+SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+
+MOST_METHOD_LINES = 200
+MOST_FUNCTION_LINES = 60
+MOST_PARAMETERS = 6
+MOST_ASSET_BYTES = 40_000_000
+
+MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    return sum(argument.arg not in ("self", "cls") for argument in named) + bool(given.vararg) + bool(given.kwarg)
+
+
+def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert function.end_lineno is not None
+    return function.end_lineno - function.lineno + 1
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [path for line in listed.stdout.split("\0") if line and (path := ROOT / line).is_file()]
+
+
+@pytest.mark.parametrize("path", METHOD_FILES, ids=lambda path: path.stem)
+def test_a_method_fits_on_a_few_pages(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_METHOD_LINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_functions_are_short_and_take_few_parameters(path: Path) -> None:
+    long = [f"{f.name}: {lines(f)} lines" for f in functions(path) if lines(f) > MOST_FUNCTION_LINES]
+    wide = [f"{f.name}: {parameters(f)} parameters" for f in functions(path) if parameters(f) > MOST_PARAMETERS]
+    assert not long + wide
+
+
+def test_every_method_file_is_registered() -> None:
+    registered = {method.decode.__module__.rpartition(".")[2] for method in METHODS.values()}
+    assert {path.stem for path in METHOD_FILES} == registered
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("folder", ["demo/copy", "docs/methods"])
+def test_every_method_is_described(method: str, folder: str) -> None:
+    page = ROOT / folder / f"{method}.md"
+    assert page.is_file(), f"{name(page)} is missing"
+    assert len(page.read_text(encoding="utf-8").split()) > 50, f"{name(page)} says too little"
+
+
+def test_weights_are_those_of_the_manifest() -> None:
+    models = ROOT / "assets" / "models"
+    manifest = json.loads((models / "MANIFEST.json").read_text(encoding="utf-8"))
+    recorded = {entry["file"]: entry["sha256"] for entry in manifest.values()}
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in models.glob("*.safetensors")}
+    assert found == recorded
+
+
+@pytest.mark.parametrize("needed", ["data", "command", "metrics", "seed"])
+def test_the_manifest_says_how_each_file_was_made(needed: str) -> None:
+    manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
+    assert [key for key, entry in manifest.items() if entry.get(needed) in (None, "", {})] == []
+
+
+def test_assets_stay_small() -> None:
+    assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MOST_ASSET_BYTES
+
+
+def test_no_file_names_a_path_of_somebodys_machine() -> None:
+    found = []
+    for path in tracked():
+        if path.suffix in (".safetensors", ".png", ".webp", ".pdf"):
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        found += [f"{name(path)}: {match.group().decode()}" for match in MACHINE_PATH.finditer(content)]
+    assert found == []
+
+
+def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
+    for file in ("requirements.txt", "requirements-dev.txt"):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        wanted = [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
+        assert wanted, file
+        assert [line for line in wanted if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == [], file
+
+
+def test_the_space_runs_the_pinned_gradio() -> None:
+    front = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n")[1]
+    pinned = re.search(r"^gradio==(\S+)$", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert f"sdk_version: {pinned.group(1)}\n" in front
