@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.models.studio.networks import CODES, GRID, PATCH, Tokenizer
+from engines.models.studio.networks import CODES, Tokenizer
 from training import data
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
 
@@ -73,18 +73,6 @@ def measure(model: Tokenizer, images: Tensor) -> dict[str, float | int]:
     }
 
 
-@torch.no_grad()
-def tile_means(model: Tokenizer, images: Tensor) -> Tensor:
-    """The mean training patch of every code, uint8 [K, 4, 4, 3]: enough to draw codes without the decoder."""
-    total, count = torch.zeros(CODES, PATCH, PATCH, 3), torch.zeros(CODES)
-    for chunk in images[:12_000].split(250):
-        codes = model.encode(as_images(chunk)).flatten().cpu()
-        patches = chunk.reshape(-1, GRID, PATCH, GRID, PATCH, 3).transpose(2, 3).reshape(-1, PATCH, PATCH, 3)
-        total.index_add_(0, codes, patches.float())
-        count += torch.bincount(codes, minlength=CODES)
-    return (total / count.clamp(min=1)[:, None, None, None]).round().to(torch.uint8)
-
-
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
@@ -96,7 +84,6 @@ def main() -> None:
     if not options.export_only:
         train(run, model, images, options.seed)
     model.half().float()  # measure what is shipped
-    model.register_buffer("tiles", tile_means(model, images))
     about = {
         "title": "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512",
         "architecture": "engines.models.studio.networks.Tokenizer (diffusers VQModel)",

@@ -29,7 +29,6 @@ class Tokenizer(nn.Module):
 
     def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
         super().__init__()
-        self.register_buffer("tiles", torch.zeros(CODES, PATCH, PATCH, 3, dtype=torch.uint8))
         self.vq = VQModel(
             in_channels=3 * PATCH**2,
             out_channels=3 * PATCH**2,

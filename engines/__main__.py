@@ -1,0 +1,129 @@
+"""The command line: `python -m engines list` and `python -m engines run METHOD -o FILE`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engines.config import ConfigError, make_config, settings
+from engines.driver import Job, Run
+from engines.methods import METHODS
+from engines.models.base import ModelError
+from engines.models.catalog import MODELS, default_model, load_model
+from traces import write
+
+DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.action(options))
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return NO_MODEL
+    except (ConfigError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return USAGE
+
+
+def list_everything(options: argparse.Namespace) -> int:
+    """Print methods with their settings, and models with what they need."""
+    methods = {
+        name: {
+            "title": method.title,
+            "summary": method.summary,
+            "family": method.family,
+            "settings": {
+                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help} for s in settings(method.config)
+            },
+        }
+        for name, method in METHODS.items()
+    }
+    if options.json:
+        print(json.dumps({"methods": methods, "models": {m.id: asdict(m) for m in MODELS.values()}}, indent=1))
+        return DONE
+    for name, about in methods.items():
+        print(f"{name}: {about['title']}, {about['summary']}")
+        for setting, detail in about["settings"].items():  # type: ignore[attr-defined]
+            print(f"    {setting}={detail['default']}  {detail['allowed']}. {detail['help']}")
+    print()
+    for model in MODELS.values():
+        print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    return DONE
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decode, write the trace, and say what it came to."""
+    target = Path(options.output)
+    if not target.name.endswith((".json", ".json.gz")):
+        raise ConfigError(f"-o: {options.output!r} must end in .json or .json.gz.")
+    if not target.parent.is_dir():
+        raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
+    method = METHODS[options.method]
+    config = make_config(method.config, dict(_assignment(text) for text in options.set))
+    model_id = options.model or default_model(method.family)
+    model = load_model(model_id, options.device)
+    prompt = MODELS[model_id].default_prompt if options.prompt is None else options.prompt
+    running = Run(Job(method, model, prompt, config, options.seed))
+    code = _advance(running, model.task.length)
+    trace = running.trace()
+    write(trace, target)
+    made = trace.summary
+    acceptance = "-" if made.acceptance is None else f"{made.acceptance:.3f}"
+    print(
+        f"method {trace.method}, model {trace.model.id}, tokens {made.tokens}, forwards {made.forwards}, "
+        f"tokens per forward {made.tokens_per_forward:.2f}, acceptance {acceptance}, seconds {made.seconds:.2f}"
+        + ("" if made.complete else ", incomplete")
+    )
+    return code
+
+
+def _advance(running: Run, length: int) -> int:
+    """Take all steps, with progress on a terminal; Ctrl-C keeps what was decoded."""
+    decoded = 0
+    show = sys.stderr.isatty()
+    try:
+        for k, step in enumerate(running, 1):
+            decoded += sum(fate.final for fate in step.fate)
+            if show:
+                print(f"\r{decoded}/{length} tokens, {k} forward passes", end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        if show:
+            print(file=sys.stderr)
+    return DONE
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set: {text!r} must read NAME=VALUE.")
+    return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m engines", description="Run a decoding method and record its trace.")
+    actions = parser.add_subparsers(required=True, metavar="{list,run}")
+    listing: Any = actions.add_parser("list", help="methods with their settings, models with what they need")
+    listing.add_argument("--json", action="store_true")
+    listing.set_defaults(action=list_everything)
+    running: Any = actions.add_parser("run", help="decode once and write the trace")
+    running.add_argument("method", choices=METHODS)
+    running.add_argument("--model", help="default: the method's studio model")
+    running.add_argument("--prompt", help="default: the model's example")
+    running.add_argument("--seed", type=int, default=0)
+    running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
+    running.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
+    running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")
+    running.set_defaults(action=run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The one door to randomness.
+
+Every draw names what it is for: a purpose, an iteration, positions. A seeded draw is a hash of that name and nothing
+else, so a run can be repeated, batched, or moved to another device without changing a coin; and a test can put an enumerator in
+place of the seed and walk every branch of a decoder with its exact probability.
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The name of a draw. Two draws with the same name are the same draw."""
+
+    purpose: str
+    iteration: int
+    position: Int[Tensor, " W"]
+
+
+@runtime_checkable
+class Chance(Protocol):
+    """What a method may ask of randomness. Everything is vectorised over W positions."""
+
+    def keep(
+        self, prob: Float[Tensor, " W"], draw: Draw, *, until_refusal: bool = False
+    ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
+        """Toss a coin per position: True with probability `prob`, and the uniform number it was compared with.
+
+        `until_refusal` says that the caller ignores what lies behind the first False.
+        """
+        ...
+
+    def categorical(
+        self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
+    ) -> Int[Tensor, " W"]:
+        """Draw one id per row in proportion to `weights`; rows outside `where` are not used by the caller."""
+        ...
+
+    def gumbel_argmax(
+        self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
+    ) -> Int[Tensor, " W"]:
+        """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
+        ...
+
+
+# SplitMix64 (Steele, Lea and Flood, 2014), in two's complement because torch has no unsigned arithmetic.
+_GOLDEN: Final = 0x9E3779B97F4A7C15 - 2**64
+_MIX1: Final = 0xBF58476D1CE4E5B9 - 2**64
+_MIX2: Final = 0x94D049BB133111EB - 2**64
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    return (x >> bits) & ((1 << (64 - bits)) - 1)  # a logical shift
+
+
+def _mix(x: Tensor) -> Tensor:
+    x = (x ^ _shift(x, 30)) * _MIX1
+    x = (x ^ _shift(x, 27)) * _MIX2
+    return x ^ _shift(x, 31)
+
+
+def _mix_int(x: int) -> int:
+    """`_mix` of one Python integer, as a signed 64-bit value."""
+    mask = (1 << 64) - 1
+    x &= mask
+    x = ((x ^ (x >> 30)) * (_MIX1 & mask)) & mask
+    x = ((x ^ (x >> 27)) * (_MIX2 & mask)) & mask
+    x ^= x >> 31
+    return x - (1 << 64) if x >> 63 else x
+
+
+def _uniform(hashed: Tensor) -> Tensor:
+    """Hashes to float64 in the open interval (0, 1)."""
+    return (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
+
+
+class SeededChance:
+    """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
+
+    def __init__(self, seed: int, sample: int = 0) -> None:
+        self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
+
+    def keep(
+        self, prob: Float[Tensor, " W"], draw: Draw, *, until_refusal: bool = False
+    ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
+        """See `Chance.keep`."""
+        coin = self._uniform(draw)
+        return coin < prob, coin
+
+    def categorical(
+        self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
+    ) -> Int[Tensor, " W"]:
+        """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
+        total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
+        bar = self._uniform(draw)[:, None] * total[:, -1:]
+        # The first id whose cumulative weight exceeds the bar; an id of weight zero never does so first.
+        return torch.searchsorted(total, bar, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
+
+    def gumbel_argmax(
+        self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
+    ) -> Int[Tensor, " W"]:
+        """See `Chance.gumbel_argmax`."""
+        ids = torch.arange(weights.shape[-1], device=weights.device)
+        key = self._key("gumbel", 0, position)[:, None] + (ids + 1) * _GOLDEN
+        noise = -(-_uniform(_mix(key)).log()).log()
+        return (weights.log() + noise).argmax(-1)
+
+    def _key(self, purpose: str, iteration: int, position: Tensor) -> Tensor:
+        stream = _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN)
+        stream = _mix_int(stream + (iteration + 1) * _GOLDEN)
+        return _mix((position + 1) * _GOLDEN + stream)
+
+    def _uniform(self, draw: Draw) -> Tensor:
+        return _uniform(_mix(self._key(draw.purpose, draw.iteration, draw.position)))

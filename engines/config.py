@@ -1,0 +1,109 @@
+"""Settings: frozen dataclasses whose fields say what they are, so that page, command line and help are generated.
+
+A field is annotated `Annotated[type, Knob(...)]`. Types are int, float, bool, or a Literal of strings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+Value = bool | int | float | str
+
+
+class ConfigError(ValueError):
+    """A setting that does not exist or has a value that is not allowed; the message names setting, value and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """How a setting is shown and what it may be."""
+
+    label: str
+    help: str
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of a Config, ready to be shown."""
+
+    name: str
+    kind: Literal["int", "float", "bool", "choice"]
+    default: Value
+    choices: tuple[str, ...]
+    knob: Knob
+
+    @property
+    def allowed(self) -> str:
+        """What the setting accepts, in words."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.kind == "bool":
+            return "true or false"
+        noun = "a whole number" if self.kind == "int" else "a number"
+        return f"{noun} from {self.knob.low:g} to {self.knob.high:g}"
+
+    def parse(self, value: object) -> Value:
+        """Check a value, or read it from text.
+
+        Raises:
+            ConfigError: naming setting, value and what is allowed.
+        """
+        parsed = self._read(value)
+        if parsed is None:
+            raise ConfigError(f"{self.name}: {value!r} is not allowed; use {self.allowed}.")
+        return parsed
+
+    def _read(self, value: object) -> Value | None:
+        if self.kind == "choice":
+            return value if isinstance(value, str) and value in self.choices else None
+        if self.kind == "bool":
+            words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
+            return value if isinstance(value, bool) else words.get(str(value).lower())
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            return None
+        low, high = self.knob.low, self.knob.high
+        if low is None or high is None or not low <= number <= high:  # false for NaN as well
+            return None
+        if self.kind == "int":
+            return int(number) if number.is_integer() else None
+        return number
+
+
+C = TypeVar("C")
+
+
+def settings(config: type[Any]) -> tuple[Setting, ...]:
+    """The settings of a Config class, in the order of its fields."""
+    hints = get_type_hints(config, include_extras=True)
+    found = []
+    for field in fields(config):
+        kind, knob = get_args(hints[field.name])
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        name: Any = "choice" if choices else kind.__name__
+        found.append(Setting(field.name, name, field.default, choices, knob))
+    return tuple(found)
+
+
+def make_config(config: type[C], values: Mapping[str, object]) -> C:
+    """A Config from names and values, text included.
+
+    Raises:
+        ConfigError: for an unknown name, a value that is not allowed, or values that do not go together.
+    """
+    known = {setting.name: setting for setting in settings(config)}
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"{name}: no such setting; there are {', '.join(known)}.")
+    return config(**{name: known[name].parse(value) for name, value in values.items()})
+
+
+def as_values(config: Any) -> dict[str, Value]:
+    """A Config as names and values."""
+    return asdict(config)

@@ -1,0 +1,86 @@
+"""The form of a method: a generator that asks for forward passes.
+
+A decoder holds no model. It yields a `Forward`, is sent the laws that the forward pass gave, yields a `Decision` on them, is
+sent the few integers of it that it needs on the host, and so on until its canvas is full; it returns the tokens. Every
+Forward is answered by exactly one Decision: that pair becomes one step of the trace. Batching, devices, timing, recording,
+pausing and stopping are the driver's business.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from traces.schema import Fate
+
+FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
+NO_ENTRY: Final = -1
+"""Fate code of a column entry that a step turned out not to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be decoded: the canvas and what a method may know about its tokens."""
+
+    length: int
+    vocabulary: int
+    row_length: int
+    """Positions per raster row; `length` for text."""
+    device: torch.device
+    embedding: Float[Tensor, "V D"] | None = None
+    """Where tokens lie, for methods that compare them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Ask for the laws of positions `done` .. len(tokens), each given the tokens before it."""
+
+    tokens: Int[Tensor, " n"]
+    """Final tokens, then drafts."""
+    done: int
+    """How many tokens are final."""
+    cached: int
+    """How many tokens, from the left, went through the model unchanged in earlier passes."""
+    role: Literal["draft", "target", "self"] = "target"
+    mode: str = "causal"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a method made of the laws. Columns have E entries and stay on the model's device."""
+
+    position: Int[Tensor, " E"]
+    token: Int[Tensor, " E"]
+    fate: Int[Tensor, " E"]
+    """Codes of FATE_CODES, or NO_ENTRY."""
+    readback: Int[Tensor, " R"]
+    """What the decoder wants to know on the host; it is sent back as a tuple."""
+    draft: Int[Tensor, " W"] | None = None
+    """Columns that speak of drafts cover the first W <= E entries."""
+    p: Float[Tensor, "W V"] | None = None
+    """Laws the drafts were judged by."""
+    q: Float[Tensor, "W V"] | None = None
+    """Laws the drafts were drawn from."""
+    accept_prob: Float[Tensor, " W"] | None = None
+    coin: Float[Tensor, " W"] | None = None
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """The method's own columns [W], named in traces.measures."""
+
+
+Answer: TypeAlias = Float[Tensor, "W V"] | tuple[int, ...] | None
+Decoder: TypeAlias = Generator[Forward | Decision, Answer, Tensor]
+
+
+def ask_laws(answer: Answer) -> Tensor:
+    """The answer to a Forward: laws [W + 1, V], float64."""
+    assert isinstance(answer, Tensor)
+    return answer
+
+
+def ask_numbers(answer: Answer) -> tuple[int, ...]:
+    """The answer to a Decision: its `readback` on the host."""
+    assert isinstance(answer, tuple)
+    return answer

@@ -1,0 +1,207 @@
+"""Runs decoders on a model: one sequence, or many in lockstep, live.
+
+The driver merges what the decoders ask for into one forward pass per round, post-processes the logits, reads one tensor back to the
+host, times the stages and records the steps. Sequences advance by their own gains; no lane waits for another's refusals.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engines.chance import SeededChance
+from engines.config import as_values
+from engines.decoding import Decision, Decoder, Forward
+from engines.environment import environment
+from engines.laws import Sampling, to_laws
+from engines.methods.base import Method
+from engines.models.base import DiscreteAR, Session
+from engines.recorder import derive, pack, unpack
+from traces.schema import Call, Milliseconds, Step, Trace
+from traces.stats import summarise
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to run: a method on a model for one prompt and seed."""
+
+    method: Method
+    model: DiscreteAR
+    prompt: str
+    config: Sampling
+    seed: int = 0
+    sample: int = 0
+    """Distinguishes sequences that share a seed."""
+
+    def decoder(self) -> Decoder:
+        """A fresh decoder of the job."""
+        return self.method.decode(self.model.task, self.config, SeededChance(self.seed, self.sample))
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One sequence under way."""
+
+    decoder: Decoder
+    steps: list[Step] = field(default_factory=list)
+    result: list[Tensor] = field(default_factory=list)
+    """Holds the tokens once the canvas is full."""
+
+
+def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record: bool = True) -> Iterator[list[int]]:
+    """Advance all lanes together, one forward pass per iteration, until each is done.
+
+    Yields:
+        The lanes that took part in the pass. With `record`, their step has been appended.
+    """
+    answers: dict[int, Any] = dict.fromkeys(range(len(lanes)))
+    while answers:
+        clock = [time.perf_counter()]
+        requests = _ask(lanes, answers)
+        if not requests:
+            return
+        clock.append(time.perf_counter())
+        logits = session.logits(requests)
+        _settle(logits)
+        clock.append(time.perf_counter())
+        laws = to_laws(logits, sampling)
+        _settle(laws)
+        clock.append(time.perf_counter())
+        decisions: dict[int, Decision] = {}
+        for row, (lane, request) in enumerate(requests.items()):
+            decision = lanes[lane].decoder.send(laws[row, : len(request.tokens) - request.done + 1])
+            assert isinstance(decision, Decision)
+            decisions[lane] = decision
+        clock.append(time.perf_counter())
+        packed = {lane: pack(d, derive(d)) for lane, d in decisions.items()} if record else {}
+        measured = time.perf_counter()
+        host = _read_back([d.readback for d in decisions.values()], [table for _, table in packed.values()])
+        # What deriving the trace's own numbers took is nobody's cost but the trace's.
+        clock.append(time.perf_counter() - (measured - clock[-1]))
+        answers = {}
+        for i, lane in enumerate(decisions):
+            answers[lane] = tuple(int(value) for value in host[i])
+        if record:
+            stages = [1000 * (b - a) for a, b in zip(clock, clock[1:], strict=False)]
+            for i, lane in enumerate(decisions):
+                call = _call(requests[lane], session.rows, len(requests), stages)
+                lanes[lane].steps.append(unpack(packed[lane][0], host[len(decisions) + i], call))
+        yield list(decisions)
+
+
+def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Forward]:
+    """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
+    requests = {}
+    for lane, answer in answers.items():
+        try:
+            request = lanes[lane].decoder.send(answer)
+        except StopIteration as stop:
+            lanes[lane].result.append(stop.value)
+            continue
+        assert isinstance(request, Forward)
+        requests[lane] = request
+    return requests
+
+
+def _settle(tensor: Tensor) -> None:
+    """Wait for the device, so that stages are timed apart. A wait reads nothing back."""
+    if tensor.is_cuda:
+        torch.cuda.synchronize(tensor.device)
+
+
+def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]:
+    """Bring all tensors to the host in one copy and return them as nested lists."""
+    parts = [*numbers, *tables]
+    flat = torch.cat([part.reshape(-1).to(torch.float64) for part in parts]).cpu()
+    host, at = [], 0
+    for part in parts:
+        host.append(flat[at : at + part.numel()].reshape(part.shape).tolist())
+        at += part.numel()
+    return host
+
+
+def _call(request: Forward, rows: int, batch: int, stages: Sequence[float]) -> Call:
+    prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
+    return Call(
+        role=request.role,
+        mode=request.mode,
+        rows=rows,
+        query_tokens=rows * max(len(request.tokens) - request.cached, 1),
+        batch=batch,
+        milliseconds=Milliseconds(prepare=prepare, forward=forward, logits=logits, decide=decide),
+    )
+
+
+class Run:
+    """One sequence, live: iterate to advance by one forward pass; `trace()` says what happened so far."""
+
+    def __init__(self, job: Job) -> None:
+        """Open a session for the job.
+
+        Raises:
+            ValueError: for a prompt or setting that the model refuses.
+        """
+        self.job = job
+        self._lane = Lane(job.decoder())
+        self._session = job.model.start([job.prompt], guided=job.config.guidance != 1.0)
+
+    def __iter__(self) -> Iterator[Step]:
+        for _ in drive([self._lane], self._session, self.job.config):
+            yield self._lane.steps[-1]
+
+    def trace(self) -> Trace:
+        """The trace of the steps taken, marked incomplete before the canvas is full."""
+        return make_trace(self.job, self._lane.steps)
+
+
+def run_batch(jobs: Sequence[Job]) -> list[Trace]:
+    """Decode jobs of one model and one config in lockstep."""
+    first = jobs[0]
+    if any(job.model is not first.model or job.config != first.config for job in jobs):
+        raise ValueError("jobs: a batch shares one model and one config; run the others on their own.")
+    lanes = [Lane(job.decoder()) for job in jobs]
+    session = first.model.start([job.prompt for job in jobs], guided=first.config.guidance != 1.0)
+    for _ in drive(lanes, session, first.config):
+        pass
+    return [make_trace(job, lane.steps) for job, lane in zip(jobs, lanes, strict=True)]
+
+
+def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
+    """The tokens of jobs decoded in lockstep, nothing recorded."""
+    lanes = [Lane(job.decoder()) for job in jobs]
+    session = jobs[0].model.start([job.prompt for job in jobs], guided=jobs[0].config.guidance != 1.0)
+    for _ in drive(lanes, session, jobs[0].config, record=False):
+        pass
+    return [lane.result[0].tolist() for lane in lanes]
+
+
+def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
+    """The trace of the steps a job has taken."""
+    model, length = job.model, job.model.task.length
+    canvases: dict[int, tuple[Any, ...]] = {}
+    held: list[Any] = [None] * length
+    final = [False] * length
+    for k, step in enumerate(steps):
+        for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
+            held[position], final[position] = token, fate.final
+        canvases[k + 1] = tuple(held)
+    tokens = [token if done else None for token, done in zip(held, final, strict=True)]
+    return Trace(
+        method=job.method.name,
+        model=model.card,
+        prompt=job.prompt,
+        config=as_values(job.config),
+        seed=job.seed,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        environment=environment(model.task.device, torch.float32),
+        canvas=model.canvas,
+        legend=model.legend(canvases),
+        steps=tuple(steps),
+        output=model.output(tokens),
+        summary=summarise(steps, length, all(final)),
+        note=job.method.deviation(job.config),
+    )

@@ -1,0 +1,29 @@
+"""Ordinary autoregressive decoding: one token per forward pass. The baseline of every comparison."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engines.chance import Chance, Draw
+from engines.decoding import FATE_CODES, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.laws import Sampling
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Sampling):
+    """Ordinary decoding has no settings but those of sampling."""
+
+
+def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    """Draw every token from its own law."""
+    tokens = torch.empty(task.length, dtype=torch.long, device=task.device)
+    fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
+    none = torch.empty(0, dtype=torch.long, device=task.device)
+    for n in range(task.length):
+        p = ask_laws((yield Forward(tokens[:n], done=n, cached=max(n - 1, 0))))  # [1, V]
+        position = torch.full((1,), n, device=task.device)
+        token = chance.categorical(p, Draw("sample", n, position))
+        tokens[n : n + 1] = token
+        ask_numbers((yield Decision(position, token, fate, readback=none)))
+    return tokens

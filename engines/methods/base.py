@@ -1,0 +1,32 @@
+"""What a method is to the rest of the program."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engines.chance import Chance
+from engines.decoding import Decoder, Task
+from engines.laws import Sampling
+
+Family = Literal["discrete-ar"]
+"""What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One line of the registry."""
+
+    name: str
+    title: str
+    family: Family
+    config: type[Sampling]
+    decode: Callable[[Task, Any, Chance], Decoder]
+    summary: str
+    paper: str
+    deviation: Callable[[Any], str]
+    """Empty where the output law under these settings is exactly ordinary decoding's; else what is different, in words."""
+
+
+def lossless(_: Any) -> str:
+    """The deviation of a method that has none."""
+    return ""

@@ -1,0 +1,121 @@
+"""GSD: grouped speculative decoding (So et al., 2025), the lossy baseline of the SCD paper (Table 1, C).
+
+Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X stays with
+probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next to X by p that are about as
+likely and look alike. A refused draft is still replaced by its own residual draw, so the output law is not the model's.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from engines.chance import Chance, Draw
+from engines.config import Knob
+from engines.coupling import residual
+from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.laws import Sampling
+from engines.windows import Initial, Window, empty_window, fill, first_refusal
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Sampling):
+    """Settings of GSD."""
+
+    window: Annotated[
+        int, Knob("Window L", "Tokens fed per forward pass: the last final one and L - 1 drafts.", 1, 256, 1)
+    ] = 32
+    group: Annotated[
+        int, Knob("Group reach G", "Ranks above and below the draft that may join its group. 0 is plain SJD.", 0, 50, 1)
+    ] = 3
+    likeness: Annotated[
+        float, Knob("Probability reach", "Members differ from the draft by less than this in probability.", 0.0, 1.0, 0.05)
+    ] = 0.15
+    distance: Annotated[
+        float,
+        Knob(
+            "Embedding reach",
+            "Members lie closer to the draft than this share of the mean squared distance between two codes.",
+            0.0,
+            4.0,
+            0.05,
+        ),
+    ] = 0.5
+    initial: Annotated[
+        Initial, Knob("Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour.")
+    ] = "random"
+
+
+def deviation(config: Config) -> str:
+    """GSD changes the output law whenever groups can have more than one member."""
+    if config.group == 0 or config.window == 1:
+        return ""
+    return "Lossy by design: tokens stand in for one another. The paper reports worse FID and IS for it (SCD, Table 1)."
+
+
+def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    """Speculative Jacobi decoding with grouped verdicts."""
+    done = torch.empty(0, dtype=torch.long, device=task.device)
+    window = empty_window(task)
+    iteration = 0
+    while len(done) < task.length:
+        window = fill(window, config.window - 1, task, done, config.initial, chance, iteration)
+        n, W = len(done), len(window)
+        law = ask_laws((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
+        x, q, p = window.x, window.q, law[:W]
+        position = torch.arange(n, n + W + 1, device=task.device)
+        inside = int(n + W < task.length)
+
+        accept_prob = grouped_ratio(x, q, p, config, task.embedding).clamp(max=1.0)
+        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, position[:W]), until_refusal=True)
+        r = first_refusal(kept)
+        slot = torch.arange(W, device=task.device)
+        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=slot == r)
+        fresh = chance.categorical(p, Draw("redraft", iteration, position[:W]), where=slot > r)
+        y = torch.where(slot < r, x, torch.where(slot == r, replacement, fresh))
+        bonus = chance.categorical(law[W:], Draw("sample", iteration, position[W:]), where=(r == W).expand(1))
+        after = torch.cat([y, bonus])
+
+        pending = torch.where(y == x, FATE_CODES[Fate.KEPT], FATE_CODES[Fate.CHANGED])
+        pending = torch.where(window.age == 0, FATE_CODES[Fate.DRAFTED], pending)
+        fate = torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], pending)
+        fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], fate)
+        last = torch.where((r == W) & bool(inside), FATE_CODES[Fate.BONUS], NO_ENTRY)
+        answer = yield Decision(
+            position,
+            after,
+            torch.cat([fate, last[None]]),
+            readback=torch.minimum(r + 1, torch.tensor(W + inside, device=task.device))[None],
+            draft=x,
+            p=p,
+            q=q,
+            accept_prob=accept_prob,
+            coin=coin,
+            numbers={"age": window.age, "initial": window.age == 0},
+        )
+        (gained,) = ask_numbers(answer)
+        done = torch.cat([done, after[:gained]])
+        window = Window(y[gained:], p[gained:], window.age[gained:] + 1)
+        iteration += 1
+    return done
+
+
+def grouped_ratio(x: Tensor, q: Tensor, p: Tensor, config: Config, embedding: Tensor | None) -> Tensor:
+    """sum_C p / sum_C q for every draft [W]; the plain ratio where the ranking ends within reach."""
+    W, V = p.shape
+    order = p.argsort(-1, stable=True)
+    rank = order.argsort(-1).gather(1, x[:, None])  # [W, 1]
+    reach = rank + torch.arange(-config.group, config.group + 1, device=p.device)  # [W, 2G + 1]
+    whole = ((reach >= 0) & (reach < V)).all(-1, keepdim=True)
+    ids = order.gather(1, reach.clamp(0, V - 1))
+    member = (p.gather(1, ids) - p.gather(1, x[:, None])).abs() < config.likeness
+    if embedding is not None:
+        # Mean squared distance of two different codes, from the moments of the codebook.
+        spread = 2 * (embedding.square().sum(-1).mean() - embedding.mean(0).square().sum()) * V / (V - 1)
+        member &= (embedding[ids] - embedding[x][:, None]).square().sum(-1) < config.distance * spread
+    member = (member & whole) | (ids == x[:, None])
+    # Outside the ranking the clamped ids repeat; a draft then counts once.
+    weight = torch.where(whole, member.double(), member.double() / member.sum(-1, keepdim=True).clamp(min=1))
+    return (weight * p.gather(1, ids)).sum(-1) / (weight * q.gather(1, ids)).sum(-1)

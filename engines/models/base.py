@@ -1,0 +1,77 @@
+"""What a model offers to the driver."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engines.decoding import Forward, Task
+from engines.methods.base import Family
+from traces.schema import Canvas, Legend, Model, Output
+
+
+class ModelError(RuntimeError):
+    """A model that cannot be had; the message names the model, what is missing and the remedy."""
+
+
+@runtime_checkable
+class Session(Protocol):
+    """Sequences that are decoded together; caches live here."""
+
+    rows: int
+    """Rows per sequence: 2 with classifier-free guidance."""
+
+    def logits(self, requests: Mapping[int, Forward]) -> Float[Tensor, "B R T V"]:
+        """One forward pass for the lanes that ask.
+
+        Returns:
+            For the i-th lane of `requests` and each of its rows, the logits of positions done .. len(tokens) in
+            [i, :, : len(tokens) - done + 1]; the rest is padding.
+        """
+        ...
+
+
+@runtime_checkable
+class DiscreteAR(Protocol):
+    """A model that gives the laws of all positions behind a prefix in one causal pass."""
+
+    card: Model
+    canvas: Canvas
+    task: Task
+
+    def start(self, prompts: Sequence[str], guided: bool) -> Session:
+        """Open a session, one lane per prompt.
+
+        Raises:
+            ValueError: for a prompt that the model cannot read; the message says what it can.
+        """
+        ...
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+        """What is needed to draw a trace; `canvases` holds the tokens after each step."""
+        ...
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The tokens as a person sees them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One line of the catalogue."""
+
+    id: str
+    title: str
+    family: Family
+    needs: str
+    """What must be there to load it."""
+    default_prompt: str
+    prompt_help: str
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """float32 rather than torch.float32."""
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,125 @@
+"""The studio image model: prompt to picture, with weights that ship in assets/models."""
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from engines.decoding import Task
+from engines.models.base import ModelError
+from engines.models.causal import CausalSession
+from engines.models.studio.networks import CODES, GRID, Classifier, Tokenizer, Transformer, condition_ids
+from engines.models.studio.words import Prompt, parse_prompt
+from traces.schema import Canvas, Frame, Legend, Model, Output
+
+ID: Final = "studio-image"
+TITLE: Final = "Studio image model, 48x48"
+FOLDER: Final = Path(__file__).parents[3] / "assets" / "models"
+_FILES: Final = {"tokenizer": "image-tokenizer", "transformer": "image-ar"}
+
+
+class StudioImage:
+    """A DiscreteAR model: VQ tokenizer and transformer over its codes, conditioned on garment, tint and background."""
+
+    def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: Model) -> None:
+        self.card = card
+        self.canvas = Canvas(kind="image", shape=(GRID, GRID))
+        self._tokenizer = tokenizer.to(device).eval()
+        self._transformer = transformer.to(device).eval()
+        embedding = tokenizer.codebook.detach().double()
+        self.task = Task(GRID**2, CODES, GRID, device, embedding)
+
+    def start(self, prompts: Sequence[str], guided: bool) -> CausalSession:
+        """See `engines.models.base.DiscreteAR.start`."""
+        rows = [_condition(parse_prompt(prompt)) for prompt in prompts]
+        values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.task.device)
+        prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
+        return CausalSession(self._transformer, prefixes, self.task.length, len(self._transformer.backbone.layers))
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+        """A picture after every step, drafts included; open positions are filled with the mean code and marked by the viewer."""
+        steps = sorted(canvases)
+        frames: list[Frame] = []
+        for i in range(0, len(steps), 64):
+            chunk = steps[i : i + 64]
+            pictures = self._decode([canvases[step] for step in chunk])
+            frames += [Frame(step=s, image=_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
+        return Legend(frames=tuple(frames))
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The finished picture."""
+        (picture,) = self._decode([tokens])
+        return Output(tokens=tuple(tokens), image=_uri(picture, "PNG"))
+
+    def pixels(self, codes: Tensor) -> Tensor:
+        """Codes [B, 144] to images [B, 3, 48, 48] in [-1, 1]."""
+        with torch.inference_mode():
+            return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.task.device))
+
+    def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
+        codes = torch.tensor([[self._blank if t is None else t for t in tokens] for tokens in canvases])
+        arrays = ((self.pixels(codes) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+        return [Image.fromarray(array) for array in arrays]
+
+    @property
+    def _blank(self) -> int:
+        """The code nearest to the mean of the codebook."""
+        book = self._tokenizer.codebook
+        return int((book - book.mean(0)).square().sum(-1).argmin())
+
+
+def _condition(prompt: Prompt) -> list[int]:
+    return [-1 if value is None else value for value in (prompt.garment, prompt.tint, prompt.background)]
+
+
+def _uri(picture: Image.Image, kind: str) -> str:
+    """A picture as a data URI; WEBP is lossy and small, PNG exact."""
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **({"quality": 90} if kind == "WEBP" else {"optimize": True}))
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def load_weights(network: nn.Module, name: str) -> str:
+    """Load shipped weights in float32 and return the file's sha256, checked against the manifest.
+
+    Raises:
+        ModelError: when the file is missing or is not the one in the manifest.
+    """
+    path = FOLDER / f"{name}.safetensors"
+    remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{name.replace('-', '_')}"
+    if not path.exists():
+        raise ModelError(f"{ID}: {path.name} is missing. {remedy}")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text())
+    if manifest.get(name, {}).get("sha256") != digest:
+        raise ModelError(f"{ID}: {path.name} is not the file listed in MANIFEST.json. {remedy}")
+    network.load_state_dict({k: v.float() for k, v in load_file(path).items()})
+    return digest
+
+
+@cache
+def load(device: str = "cpu") -> StudioImage:
+    """The studio image model, loaded once per device and shared."""
+    tokenizer, transformer = Tokenizer(), Transformer()
+    weights = {
+        f"{_FILES['tokenizer']}.safetensors": load_weights(tokenizer, _FILES["tokenizer"]),
+        f"{_FILES['transformer']}.safetensors": load_weights(transformer, _FILES["transformer"]),
+    }
+    return StudioImage(tokenizer, transformer, torch.device(device), Model(id=ID, title=TITLE, weights=weights))
+
+
+@cache
+def load_classifier() -> Classifier:
+    """The network that reads garment, tint and background off a picture."""
+    network = Classifier()
+    load_weights(network, "image-classifier")
+    return network.eval()

@@ -1,0 +1,79 @@
+"""From a Decision on the device to a Step on the host."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from engines.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
+from engines.decoding import NO_ENTRY, Decision
+from traces.schema import Call, Fate, Numbers, Step
+
+_FATES: Final = tuple(Fate)
+_DIGITS: Final = 6
+"""Significant digits kept: enough for any figure, and a third of the file size."""
+
+
+def derive(decision: Decision) -> Mapping[str, Tensor]:
+    """Numbers that follow from the laws of a decision, the same for every method that has them [W]."""
+    p, q, draft = decision.p, decision.q, decision.draft
+    if p is None or q is None or draft is None:
+        return {}
+    here = draft[:, None]
+    tv = total_variation(q, p)
+    return {
+        "p": p.gather(1, here).squeeze(1),
+        "q": q.gather(1, here).squeeze(1),
+        "tv": tv,
+        "collision_independent": collision_independent(q, p),
+        "collision_maximal": 1 - tv,
+        "collision_gumbel": collision_gumbel(q, p),
+        "entropy": entropy_bits(p),
+        "draft_entropy": entropy_bits(q),
+        "support": (p > 0).sum(-1),
+    }
+
+
+def pack(decision: Decision, derived: Mapping[str, Tensor]) -> tuple[tuple[str, ...], Tensor]:
+    """All columns as one float64 tensor [columns, E], so that a step costs one copy to the host."""
+    columns: dict[str, Tensor] = {"position": decision.position, "token": decision.token, "fate": decision.fate}
+    if decision.draft is not None:
+        columns["draft"] = decision.draft
+    if decision.accept_prob is not None and decision.coin is not None:
+        columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
+    columns |= dict(decision.numbers) | dict(derived)
+    table = torch.full((len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device)
+    for row, column in zip(table, columns.values(), strict=True):
+        row[: len(column)] = column
+    return tuple(columns), table
+
+
+def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step:
+    """The Step of a packed decision."""
+    columns = dict(zip(names, table, strict=True))
+    real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
+    fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
+    position = tuple(int(columns["position"][i]) for i in real)
+    token = tuple(int(columns["token"][i]) for i in real)
+    for name in ("fate", "position", "token"):
+        del columns[name]
+    draft = columns.pop("draft", None)
+    judged: dict[str, Numbers | None] = {
+        name: _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
+    }
+    accepted = sum(f is Fate.ACCEPTED for f in fate)
+    return Step(
+        call=call,
+        position=position,
+        token=token,
+        fate=fate,
+        draft=None if draft is None else tuple(None if draft[i] != draft[i] else int(draft[i]) for i in real),
+        **judged,
+        numbers={name: _numbers(column, real) for name, column in columns.items()},
+        signals={} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)},
+    )
+
+
+def _numbers(column: list[float], real: list[int]) -> Numbers:
+    return tuple(None if column[i] != column[i] else float(f"{column[i]:.{_DIGITS}g}") for i in real)
