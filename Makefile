@@ -9,7 +9,7 @@
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium.
 # PYTEST passes options on: make test PYTEST="-k replay -x".
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
 BROWSER ?= yes
 PYTEST ?=

@@ -46,7 +46,9 @@ def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return [path for line in listed.stdout.split("\0") if line and (path := ROOT / line).is_file()]
 
 
