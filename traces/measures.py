@@ -25,9 +25,15 @@ MEASURES: Final[dict[str, Measure]] = {
     "age": Measure("position", "Age", "iterations the position has been in the window", "iterations", 0),
     "initial": Measure("position", "Initial guess", "1 when the judged draft did not come from the model", "", 0, 1),
     "tv": Measure("position", "Total variation", "distance of the new law from the draft's law", "", 0, 1),
-    "collision_independent": Measure("position", "Collision, independent", "sum of p q: two separate draws agree", "", 0, 1),
-    "collision_maximal": Measure("position", "Collision, maximal", "1 - TV: agreement under maximal coupling", "", 0, 1),
-    "collision_gumbel": Measure("position", "Collision, Gumbel", "agreement when both draws share Gumbel noise", "", 0, 1),
+    "collision_independent": Measure(
+        "position", "Collision, independent", "sum of p q: two separate draws agree", "", 0, 1
+    ),
+    "collision_maximal": Measure(
+        "position", "Collision, maximal", "1 - TV: agreement under maximal coupling", "", 0, 1
+    ),
+    "collision_gumbel": Measure(
+        "position", "Collision, Gumbel", "agreement when both draws share Gumbel noise", "", 0, 1
+    ),
     "entropy": Measure("position", "Entropy", "entropy of the new law", "bits", 0),
     "draft_entropy": Measure("position", "Draft entropy", "entropy of the law the draft was drawn from", "bits", 0),
     "support": Measure("position", "Support", "tokens the new law gives any probability", "tokens", 1),

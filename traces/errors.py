@@ -1,0 +1,64 @@
+"""What can be wrong with a trace, said once and in one line."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, NamedTuple
+
+MOST_COUNTED: Final = 100
+"""Further problems are not looked for."""
+_QUOTE_LENGTH: Final = 60
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong."""
+
+    field: str
+    """Where: a path such as `steps[3].p[2]`, or the name of the whole file."""
+    problem: str
+    """What was found there and why it cannot be."""
+    remedy: str
+    """What to do about it."""
+
+
+class TraceError(ValueError):
+    """A trace that cannot be read, written or trusted. The message is a single line.
+
+    Attributes:
+        field: Where: a path such as `steps[3].p[2]`, or the name given to the whole file.
+        problem: What was found there and why it cannot be.
+        remedy: What to do about it.
+        more: How many further problems were found, up to MOST_COUNTED.
+    """
+
+    def __init__(self, field: str, problem: str, remedy: str, *, more: int = 0) -> None:
+        """Make the error; `more` counts the problems that are not told."""
+        further = f" ({more}{'+' if more >= MOST_COUNTED else ''} more)" if more else ""
+        super().__init__(f"{field}: {problem}; {remedy}{further}")
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        self.more = more
+
+
+def raise_first(problems: Iterable[Problem]) -> None:
+    """Raise the first problem, with the number of those behind it; do nothing where there is none.
+
+    Raises:
+        TraceError: If there is a problem.
+    """
+    remaining = iter(problems)
+    first = next(remaining, None)
+    if first is not None:
+        raise TraceError(*first, more=sum(1 for _ in islice(remaining, MOST_COUNTED)))
+
+
+def quote(value: object) -> str:
+    """The value as it may stand in a message: short, on one line, without control characters."""
+    if isinstance(value, str | bytes):  # A megabyte of text must not be escaped to be cut afterwards.
+        value = value[: _QUOTE_LENGTH + 1]
+    elif isinstance(value, list | tuple | dict):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    elif isinstance(value, int) and value.bit_length() > 200:
+        return "a huge integer"
+    text = repr(value)
+    return text if len(text) <= _QUOTE_LENGTH else f"{text[:_QUOTE_LENGTH]}..."

@@ -1,0 +1,26 @@
+"""How large a trace may be. A file beyond a limit is refused before it costs memory or time."""
+
+from typing import Final
+
+FILE_BYTES: Final = 32 * 2**20
+"""On disk or uploaded, compressed or not."""
+JSON_BYTES: Final = 64 * 2**20
+"""After decompression, which stops here."""
+VALUES: Final = 3_000_000
+"""Values and brackets in the JSON text, counted before it is parsed."""
+PART_VALUES: Final = 500_000
+"""The same for one step, and for everything that is not a step."""
+NESTING: Final = 200
+"""Brackets within brackets. The parser's own limit, named here for the message."""
+POSITIONS: Final = 2**18
+STEPS: Final = 2**16
+ENTRIES: Final = 1_000_000
+"""Entries of all steps together."""
+NAME_CHARACTERS: Final = 500
+"""Names, labels, versions."""
+TEXT_CHARACTERS: Final = 500_000
+"""Prompts, notes and generated text."""
+PICTURE_CHARACTERS: Final = 16 * 2**20
+"""A picture as a data: URL."""
+PICTURE_PIXELS: Final = 2**25
+"""Width times height of a PNG: a small file can hold a picture that fills the memory."""

@@ -1,0 +1,122 @@
+"""What the canvas held after each step, rebuilt from the steps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+from typing import Final, NamedTuple
+
+from traces.schema import Canvas, Fate, Step, Token, Trace
+
+PENDING: Final = frozenset({Fate.DRAFTED, Fate.KEPT, Fate.CHANGED})
+"""Fates that leave a draft waiting for a verdict."""
+
+
+class Outcome(NamedTuple):
+    """What a step left at a position."""
+
+    token: Token | None
+    """None where the position is open again."""
+    fate: Fate
+    entry: int
+    """Index of the entry of the step that decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The canvas after `step` forward passes, one entry per position in decoding order."""
+
+    step: int
+    tokens: tuple[Token | None, ...]
+    """Final token or pending draft; None where the position is open."""
+    fates: tuple[Fate | None, ...]
+    """The last fate at the position; None where nothing happened yet."""
+    final: tuple[bool, ...]
+    decoded: int
+    """Positions that are final."""
+    pending: int
+    """Positions that hold a draft."""
+
+    @property
+    def open(self) -> int:
+        """Positions that hold nothing."""
+        return len(self.tokens) - self.decoded - self.pending
+
+
+def canvas_size(canvas: Canvas) -> int:
+    """Number of positions."""
+    return prod(canvas.shape)
+
+
+def outcomes(step: Step) -> dict[int, Outcome]:
+    """What the step left at every position it speaks of.
+
+    Where several rows speak of one position, a final token outweighs a draft and a draft an open position; among equals
+    the last entry counts.
+    """
+    left: dict[int, Outcome] = {}
+    for entry, (position, token, fate) in enumerate(zip(step.position, step.token, step.fate, strict=True)):
+        weight = _weight(fate)
+        if position not in left or weight >= _weight(left[position].fate):
+            left[position] = Outcome(token if weight else None, fate, entry)
+    return left
+
+
+def states(trace: Trace) -> Iterator[State]:
+    """The canvas before any step, then after each step: `len(trace.steps) + 1` states."""
+    replay = _Replay(canvas_size(trace.canvas))
+    yield replay.state()
+    for step in trace.steps:
+        replay.apply(step)
+        yield replay.state()
+
+
+def state_after(trace: Trace, step: int) -> State:
+    """The canvas after the first `step` forward passes; 0 is before any.
+
+    Raises:
+        ValueError: If the trace has fewer steps.
+    """
+    if not 0 <= step <= len(trace.steps):
+        raise ValueError(f"step: {step} is not between 0 and {len(trace.steps)}, the number of steps of the trace")
+    return replayed(islice(trace.steps, step), canvas_size(trace.canvas))
+
+
+def replayed(steps: Sequence[Step] | Iterator[Step], positions: int) -> State:
+    """The canvas of `positions` positions after all the given steps."""
+    replay = _Replay(positions)
+    for step in steps:
+        replay.apply(step)
+    return replay.state()
+
+
+def _weight(fate: Fate) -> int:
+    return 2 if fate.final else 1 if fate in PENDING else 0
+
+
+class _Replay:
+    """A canvas that steps are applied to in place."""
+
+    def __init__(self, positions: int) -> None:
+        self._step = 0
+        self._tokens: list[Token | None] = [None] * positions
+        self._fates: list[Fate | None] = [None] * positions
+        self._final = [False] * positions
+
+    def apply(self, step: Step) -> None:
+        self._step += 1
+        for position, (token, fate, _) in outcomes(step).items():
+            self._tokens[position] = token
+            self._fates[position] = fate
+            self._final[position] = fate.final
+
+    def state(self) -> State:
+        decoded = sum(self._final)
+        return State(
+            step=self._step,
+            tokens=tuple(self._tokens),
+            fates=tuple(self._fates),
+            final=tuple(self._final),
+            decoded=decoded,
+            pending=len(self._tokens) - self._tokens.count(None) - decoded,
+        )

@@ -1,0 +1,346 @@
+"""Figures computed from steps: costs, acceptance, races, and how drafts change while they wait.
+
+Everything is a pure function of the steps and needs nothing but the standard library.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from math import fsum
+from statistics import fmean, median, pvariance
+
+from traces.replay import PENDING, outcomes, replayed
+from traces.schema import Fate, Milliseconds, Step, Summary, Token, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What some forward passes cost together."""
+
+    forwards: int
+    row_forwards: int
+    """Sum of rows over forward passes."""
+    query_tokens: int
+    milliseconds: Milliseconds
+    """Sums, stage by stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Time spent in one stage of the steps."""
+
+    name: str
+    """A field of `Milliseconds`."""
+    total_milliseconds: float
+    mean_milliseconds: float
+    """Per step."""
+    median_milliseconds: float
+    """Per step; a slow first step does not move it."""
+    share: float
+    """Of the time of all stages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Verdicts on the drafts of one position."""
+
+    judged: int
+    accepted: int
+
+    @property
+    def acceptance(self) -> float | None:
+        """Share of judged drafts that were accepted; None where nothing was judged."""
+        return self.accepted / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """Tokens decoded against what they cost, all cumulative: entry k is after k steps, entry 0 is zero."""
+
+    tokens: tuple[int, ...]
+    forwards: tuple[int, ...]
+    query_tokens: tuple[int, ...]
+    milliseconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How many drafts differ between two windows."""
+
+    step: int
+    """Index of the step that left the later window."""
+    compared: int
+    """Positions with a draft in both windows, fresh initial guesses excluded."""
+    changed: int
+
+    @property
+    def share(self) -> float:
+        """Share of compared drafts that changed."""
+        return self.changed / self.compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanDifference:
+    """Differences averaged over iterations, each iteration counting once."""
+
+    share: float
+    tokens: float
+    """Changed drafts per iteration."""
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgeStatistics:
+    """The law's agreement with its predecessor, over all positions of one age."""
+
+    age: int
+    count: int
+    mean: float
+    variance: float
+    """Of the population."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One run beside a baseline. A ratio above 1 is in the run's favour; None where it cannot be formed."""
+
+    trace: Trace
+    forwards_ratio: float | None
+    """Tokens per forward pass, over the baseline's."""
+    time_ratio: float | None
+    """Tokens per second, over the baseline's."""
+    query_tokens_ratio: float | None
+    """Tokens per query token, over the baseline's: below 1 where speculation computes more."""
+
+
+def summarise(steps: Sequence[Step], positions: int, complete: bool) -> Summary:
+    """The summary of a run over `positions` positions; `complete` unless it was stopped early.
+
+    Times are those of the passes, also where several sequences shared them.
+    """
+    total = cost(steps)
+    tokens = replayed(steps, positions).decoded
+    tally = _tally(fate for step in steps for fate in step.fate)
+    return Summary(
+        complete=complete,
+        tokens=tokens,
+        forwards=total.forwards,
+        tokens_per_forward=tokens / total.forwards if total.forwards else 0.0,
+        judged=tally.judged,
+        accepted=tally.accepted,
+        acceptance=tally.acceptance,
+        query_tokens=total.query_tokens,
+        row_forwards=total.row_forwards,
+        seconds=total.milliseconds.total / 1000,
+        forward_seconds=total.milliseconds.forward / 1000,
+    )
+
+
+def cost(steps: Sequence[Step]) -> Cost:
+    """What the steps cost together."""
+    return Cost(
+        forwards=len(steps),
+        row_forwards=sum(step.call.rows for step in steps),
+        query_tokens=sum(step.call.query_tokens for step in steps),
+        milliseconds=Milliseconds(**{name: fsum(_stage(steps, name)) for name in _STAGES}),
+    )
+
+
+def cost_by_role(steps: Sequence[Step]) -> dict[str, Cost]:
+    """Cost per role (draft, target, self), in order of first appearance."""
+    return _grouped(steps, lambda step: step.call.role)
+
+
+def cost_by_mode(steps: Sequence[Step]) -> dict[str, Cost]:
+    """Cost per mode (causal, diffusion, verify ...), in order of first appearance."""
+    return _grouped(steps, lambda step: step.call.mode)
+
+
+def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
+    """Time per stage, in the order of the stages (SCD Table 4); empty without steps."""
+    if not steps:
+        return ()
+    whole = cost(steps).milliseconds.total
+    return tuple(
+        Stage(
+            name=name,
+            total_milliseconds=fsum(times),
+            mean_milliseconds=fmean(times),
+            median_milliseconds=median(times),
+            share=fsum(times) / whole if whole else 0.0,
+        )
+        for name in _STAGES
+        for times in [_stage(steps, name)]
+    )
+
+
+def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally, ...]:
+    """Verdicts at each of `positions` positions."""
+    verdicts: list[list[Fate]] = [[] for _ in range(positions)]
+    for step in steps:
+        for position, fate in zip(step.position, step.fate, strict=True):
+            if fate.judged:
+                verdicts[position].append(fate)
+    return tuple(_tally(fates) for fates in verdicts)
+
+
+def race(steps: Sequence[Step]) -> Race:
+    """Tokens decoded against forward passes, query tokens and milliseconds."""
+    decoded: set[int] = set()
+    tokens, query_tokens, milliseconds = [0], [0], [0.0]
+    for step in steps:
+        decoded.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate.final)
+        tokens.append(len(decoded))
+        query_tokens.append(query_tokens[-1] + step.call.query_tokens)
+        milliseconds.append(milliseconds[-1] + step.call.milliseconds.total)
+    return Race(
+        tokens=tuple(tokens),
+        forwards=tuple(range(len(steps) + 1)),
+        query_tokens=tuple(query_tokens),
+        milliseconds=tuple(milliseconds),
+    )
+
+
+def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Difference, ...]:
+    """How many drafts changed between windows `distance` iterations apart (SCD Fig. 2; Fig. 6 for 2, 3 ...).
+
+    A window is what a step leaves pending of the positions it speaks of. A position counts when both windows hold it
+    and its earlier draft came from the model, not from an initial guess (measure `initial`). Iterations with nothing
+    to compare are left out.
+
+    Raises:
+        ValueError: If `distance` is below 1.
+    """
+    if distance < 1:
+        raise ValueError(f"distance: {distance} is below 1; give the number of iterations between the windows")
+    windows = _windows(steps)
+    differences = []
+    for index in range(distance, len(windows)):
+        earlier, later = windows[index - distance], windows[index]
+        shared = earlier.keys() & later.keys()
+        if shared:
+            changed = sum(earlier[position] != later[position] for position in shared)
+            differences.append(Difference(step=index, compared=len(shared), changed=changed))
+    return tuple(differences)
+
+
+def mean_difference(differences: Sequence[Difference]) -> MeanDifference | None:
+    """The mean over iterations; None without any."""
+    if not differences:
+        return None
+    return MeanDifference(
+        share=fmean(difference.share for difference in differences),
+        tokens=fmean(difference.changed for difference in differences),
+        iterations=len(differences),
+    )
+
+
+def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, float], ...]]:
+    """Acceptance rate beta = 1 - TV of successive laws, per position as (age, beta) pairs in time order (SCD Fig. 3a, 3b).
+
+    Initial guesses are excluded: their law is a point mass, not the model's. Empty where `tv` or `age` is missing.
+    """
+    trajectories: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for position, (age, tv) in _measured(steps, "age", "tv"):
+        trajectories[position].append((round(age), 1 - tv))
+    return {position: tuple(trajectories[position]) for position in sorted(trajectories)}
+
+
+def agreement_by_age(steps: Sequence[Step]) -> tuple[AgeStatistics, ...]:
+    """Mean and variance of beta over all positions of an age, youngest first (SCD Fig. 3c)."""
+    betas: dict[int, list[float]] = defaultdict(list)
+    for trajectory in agreement_by_position(steps).values():
+        for age, beta in trajectory:
+            betas[age].append(beta)
+    return tuple(
+        AgeStatistics(age=age, count=len(values), mean=fmean(values), variance=pvariance(values))
+        for age, values in sorted(betas.items())
+    )
+
+
+def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...]:
+    """The named measures of every entry that has them all; initial guesses are excluded (SCD Fig. 4)."""
+    return tuple(values for _, values in _measured(steps, *names))
+
+
+def compare(traces: Sequence[Trace], baseline: Trace | None = None) -> tuple[Comparison, ...]:
+    """Each run beside `baseline`, by default the first of `traces`. Ratios are per decoded token."""
+    if not traces:
+        return ()
+    base = (baseline or traces[0]).summary
+    return tuple(
+        Comparison(
+            trace=trace,
+            forwards_ratio=_ratio(_rate(own.tokens, own.forwards), _rate(base.tokens, base.forwards)),
+            time_ratio=_ratio(_rate(own.tokens, own.seconds), _rate(base.tokens, base.seconds)),
+            query_tokens_ratio=_ratio(_rate(own.tokens, own.query_tokens), _rate(base.tokens, base.query_tokens)),
+        )
+        for trace in traces
+        for own in [trace.summary]
+    )
+
+
+_STAGES = tuple(stage.name for stage in fields(Milliseconds))
+
+
+def _stage(steps: Sequence[Step], name: str) -> list[float]:
+    return [getattr(step.call.milliseconds, name) for step in steps]
+
+
+def _grouped(steps: Sequence[Step], key: Callable[[Step], str]) -> dict[str, Cost]:
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(key(step), []).append(step)
+    return {name: cost(group) for name, group in groups.items()}
+
+
+def _tally(fates: Iterable[Fate]) -> Tally:
+    judged = [fate for fate in fates if fate.judged]
+    return Tally(judged=len(judged), accepted=judged.count(Fate.ACCEPTED))
+
+
+def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
+    """Per step, the drafts from the model that it leaves pending."""
+    windows: list[dict[int, Token]] = []
+    for step in steps:
+        initial = step.numbers.get("initial")
+        if initial is not None:
+            for position, flag in zip(step.position, initial, strict=True):
+                if flag:
+                    _forget(windows, position)
+        windows.append(
+            {
+                position: token
+                for position, (token, fate, _) in outcomes(step).items()
+                if fate in PENDING and token is not None
+            }
+        )
+    return windows
+
+
+def _forget(windows: list[dict[int, Token]], position: int) -> None:
+    """Drop the draft just judged at `position` from the windows that hold it: it was only a guess."""
+    for window in reversed(windows):
+        if window.pop(position, None) is None:
+            return
+
+
+def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """Position and named measures of every entry that has them all and judged no initial guess."""
+    for step in steps:
+        if any(name not in step.numbers for name in names):
+            continue
+        initial = step.numbers.get("initial", (None,) * len(step.position))
+        columns = [step.numbers[name] for name in names]
+        for position, flag, *values in zip(step.position, initial, *columns, strict=True):
+            present = tuple(value for value in values if value is not None)
+            if not flag and len(present) == len(names):
+                yield position, present
+
+
+def _rate(amount: float, per: float) -> float | None:
+    return amount / per if per else None
+
+
+def _ratio(own: float | None, base: float | None) -> float | None:
+    return own / base if own is not None and base else None
