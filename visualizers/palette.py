@@ -1,8 +1,8 @@
 """Colours and glyphs, said once for the player in the browser and for the figures.
 
-The hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/). A hue names a family of fates (blue: a draft that
-passed, vermillion: a refusal, green: final without a test, orange and sky: drafts that still move, grey: nothing new); the
-glyph names the fate itself, so that nothing rests on colour alone.
+The hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/). A hue names a family of fates (blue: a draft
+that passed, vermillion: a refusal, green: final without a test, orange and sky: drafts that still move, grey: nothing
+new); the glyph names the fate itself, so that nothing rests on colour alone.
 """
 
 from collections.abc import Mapping
@@ -51,13 +51,27 @@ class Surface:
     muted: str
     line: str
     accent: str
+    emphasis: str
+    """What the reader chose, against `accent`."""
 
 
 LIGHT: Final = Surface(
-    background="#ffffff", panel="#f4f5f7", text="#1a1c20", muted="#585d66", line="#d8dbe0", accent=BLUE
+    background="#ffffff",
+    panel="#f4f5f7",
+    text="#1a1c20",
+    muted="#585d66",
+    line="#d8dbe0",
+    accent=BLUE,
+    emphasis=VERMILLION,
 )
 DARK: Final = Surface(
-    background="#16171a", panel="#212327", text="#eceef1", muted="#a9aeb7", line="#3a3d44", accent=SKY_BLUE
+    background="#16171a",
+    panel="#212327",
+    text="#eceef1",
+    muted="#a9aeb7",
+    line="#3a3d44",
+    accent=SKY_BLUE,
+    emphasis=ORANGE,
 )
 
 
@@ -88,7 +102,7 @@ MARKS: Final[Mapping[Fate, Mark]] = MappingProxyType(
         Fate.DRAFTED: Mark(SKY_BLUE, SKY_BLUE, "+", "M8 3v10M3 8h10", False, "cross-thin-open"),
         Fate.KEPT: Mark("#bcc1c9", "#5c626c", "-", "M3 8h10", False, "line-ew-open"),
         Fate.CHANGED: Mark(ORANGE, ORANGE, "△", _TRIANGLE, False, "triangle-up-open"),
-        Fate.REJECTED: Mark(VERMILLION, VERMILLION, "×", "M4 4l8 8M12 4l-8 8", False, "x-thin-open"),
+        Fate.REJECTED: Mark(VERMILLION, VERMILLION, "✕", "M4 4l8 8M12 4l-8 8", False, "x-thin-open"),
         Fate.DISCARDED: Mark("#8b919b", "#8b919b", "/", "M4 12l8-8", False, "line-ne-open"),
         Fate.SAMPLED: Mark("#6b717b", "#a2a8b2", "■", _SQUARE, True, "square"),
         Fate.PREFILLED: Mark("#3d424a", "#d5d8dd", "▬", "M3 6h10v4h-10z", True, "hourglass"),

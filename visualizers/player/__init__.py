@@ -1,0 +1,53 @@
+"""The trace player: one script and one style sheet, used by the app and by standalone pages alike.
+
+The script is plain text to be inlined. It defines `globalThis.Draftscope = {mount}` once and needs nothing but `data()`.
+"""
+
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from traces.measures import MEASURES
+from traces.replay import PENDING
+from traces.schema import FATES
+from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
+
+_FOLDER = Path(__file__).parent
+_SCRIPTS = ("replay.js", "paint.js", "canvases.js", "charts.js", "lane.js", "player.js")
+"""In one scope, in this order."""
+
+
+@cache
+def script() -> str:
+    """Return the player's JavaScript, safe to inline more than once on a page."""
+    parts = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\nif (globalThis.Draftscope) return;\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n'
+
+
+@cache
+def style() -> str:
+    """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
+    return (_FOLDER / "player.css").read_text(encoding="utf-8")
+
+
+def data() -> dict[str, Any]:
+    """Return what the script has to know about fates, measures and colours, as plain JSON data."""
+    return {
+        "fates": [
+            {
+                "name": fate.value,
+                "meaning": meaning,
+                "final": fate.final,
+                "judged": fate.judged,
+                "pending": fate in PENDING,
+                **asdict(MARKS[fate]),
+                "inkOnLight": ink(MARKS[fate].light),
+                "inkOnDark": ink(MARKS[fate].dark),
+            }
+            for fate, meaning in FATES.items()
+        ],
+        "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
+        "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
+        "cividis": list(CIVIDIS),
+    }

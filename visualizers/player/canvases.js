@@ -1,0 +1,248 @@
+// The two views laid out like the canvas itself: the picture so far, and how likely each draft was to pass.
+
+/** A view whose cells are the cells of the canvas. */
+class GridView extends View {
+  constructor(name, title, note, grid) {
+    super(name, title, note);
+    this.grid = grid;
+    this.cells = document.createElement("canvas");
+    this.cells.width = grid.columns;
+    this.cells.height = grid.rows;
+  }
+
+  heightFor(width) {
+    return (width * this.grid.rows) / this.grid.columns;
+  }
+
+  get cellSize() {
+    return this.width / this.grid.columns;
+  }
+
+  hit(x, y) {
+    const position = this.grid.at(x / this.cellSize, y / this.cellSize);
+    return position === null ? null : { position, step: null };
+  }
+
+  box(position) {
+    const { x, y } = this.grid.place(position);
+    return [x * this.cellSize, y * this.cellSize, this.cellSize, this.cellSize];
+  }
+
+  paintGround(scene, context) {
+    context.fillStyle = scene.theme.surface.panel;
+    context.fillRect(0, 0, this.width, this.height);
+  }
+
+  /** Colour every position by `colorOf(position)`, an array of red, green, blue and opacity, or null. */
+  paintCells(context, colorOf) {
+    const pen = this.cells.getContext("2d");
+    const image = pen.createImageData(this.grid.columns, this.grid.rows);
+    for (let position = 0; position < this.grid.positions; position += 1) {
+      const color = colorOf(position);
+      if (!color) continue;
+      const { x, y } = this.grid.place(position);
+      image.data.set(color, 4 * (y * this.grid.columns + x));
+    }
+    pen.putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.cells, 0, 0, this.width, this.height);
+  }
+
+  paintCursor(scene, context) {
+    if (scene.position !== null && scene.position < this.grid.positions) drawOutline(context, ...this.box(scene.position));
+  }
+}
+
+/** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
+class PictureView extends GridView {
+  constructor(grid) {
+    super("picture", "Picture so far", "hatched = still a draft", grid);
+    this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
+    this.shown = new Int32Array(grid.positions).fill(-1);
+    this.tiles = this.picture = null;
+    this.frames = [];
+  }
+
+  supports(replay) {
+    return replay.grid.kind !== "text";
+  }
+
+  /** Take the pictures of a trace; `ready` is called when one of them can be drawn. */
+  use(trace, ready) {
+    const open = (address) => {
+      const source = safePicture(address);
+      if (!source) return null;
+      const image = new Image();
+      image.onload = ready;
+      image.src = source;
+      return image;
+    };
+    const legend = trace.legend ?? {};
+    this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
+    this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
+    this.picture = open(trace.output?.image);
+    this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
+    this.mosaic = document.createElement("canvas");
+    this.mosaic.width = this.grid.columns * this.tilePixels;
+    this.mosaic.height = this.grid.rows * this.tilePixels;
+    this.shown.fill(-1);
+  }
+
+  paint(scene, context) {
+    const { state, replay } = scene;
+    this.paintGround(scene, context);
+    const whole = this.wholePicture(scene);
+    if (whole) {
+      context.imageSmoothingEnabled = whole.naturalWidth > this.width;
+      context.drawImage(whole, 0, 0, this.width, this.height);
+    } else if (loaded(this.tiles?.image)) {
+      this.layTiles(state);
+      context.imageSmoothingEnabled = false;
+      context.drawImage(this.mosaic, 0, 0, this.width, this.height);
+    }
+    if (scene.overlay || !(whole || this.tiles)) this.paintFates(scene, context);
+    else this.markDrafts(scene, context);
+    if (replay.length === 0) this.label(context, scene, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
+    this.paintCursor(scene, context);
+  }
+
+  /** The picture to show as it is: the finished one at the end, else the last frame recorded so far. */
+  wholePicture({ state, replay }) {
+    if (replay.complete && state.steps === replay.length && loaded(this.picture)) return this.picture;
+    if (this.tiles) return null;
+    const frame = this.frames.findLast(({ step }) => step < state.steps);
+    return loaded(frame?.image) ? frame.image : null;
+  }
+
+  /** Bring the mosaic up to date, touching only the cells whose token changed. */
+  layTiles(state) {
+    const pen = this.mosaic.getContext("2d");
+    const { image, size, columns } = this.tiles;
+    const side = this.tilePixels;
+    for (let position = 0; position < this.shown.length; position += 1) {
+      const token = state.token[position];
+      if (token === this.shown[position]) continue;
+      const { x, y } = this.grid.place(position);
+      if (token < 0) pen.clearRect(x * side, y * side, side, side);
+      else {
+        const [left, top] = [(token % columns) * size, Math.floor(token / columns) * size];
+        pen.drawImage(image, left, top, size, size, x * side, y * side, side, side);
+      }
+      this.shown[position] = token;
+    }
+  }
+
+  markDrafts({ state, theme }, context) {
+    context.beginPath();
+    for (let position = 0; position < this.grid.positions; position += 1) {
+      if (state.token[position] >= 0 && state.finalAt[position] < 0) context.rect(...this.box(position));
+    }
+    context.fillStyle = `${theme.surface.panel}99`;
+    context.fill();
+    context.fillStyle = hatch(context, theme.dark ? "#ffffffb0" : "#000000a0");
+    context.fill();
+  }
+
+  paintFates({ state, theme }, context) {
+    const colors = theme.fills.map((fill) => [...channelsOf(fill), 190]);
+    this.paintCells(context, (position) => colors[state.fate[position]] ?? null);
+    const size = this.cellSize;
+    if (size < 9) return;
+    for (let position = 0; position < this.grid.positions; position += 1) {
+      const code = state.fate[position];
+      if (code === NOTHING) continue;
+      const [x, y] = this.box(position);
+      const glyph = Math.min(16, size * 0.62);
+      const inset = (size - glyph) / 2;
+      drawGlyph(context, theme.glyphs[code], theme.fates[code].filled, x + inset, y + inset, glyph, theme.inks[code]);
+    }
+  }
+}
+
+/** How likely the draft of each position was to pass, the last time it was judged. */
+class AcceptanceView extends GridView {
+  constructor(grid) {
+    super("acceptance", "Acceptance probability", null, grid);
+    this.note.append("0 ", make("span", { class: "ds-ramp" }), " 1");
+    this.note.querySelector("span").setAttribute("aria-hidden", "true");
+    this.ramp = this.note.querySelector(".ds-ramp");
+  }
+
+  supports(replay) {
+    return replay.hasBar;
+  }
+
+  paint(scene, context) {
+    this.paintGround(scene, context);
+    this.paintCells(context, (position) => {
+      const bar = scene.state.bar[position];
+      return Number.isNaN(bar) ? null : [...scene.theme.heat(bar), 255];
+    });
+    context.lineWidth = 1.5;
+    context.strokeStyle = scene.theme.surface.text;
+    if (this.cellSize >= 5) this.outlineJudged(scene, context);
+    this.paintCursor(scene, context);
+  }
+
+  /** Ring the positions this forward pass judged. */
+  outlineJudged({ step }, context) {
+    for (const [entry, position] of (step?.position ?? []).entries()) {
+      if (!Number.isFinite(step.acceptProb?.[entry])) continue;
+      const [x, y, width, height] = this.box(position);
+      context.strokeRect(x + 0.75, y + 0.75, width - 1.5, height - 1.5);
+    }
+  }
+}
+
+/** Text so far, one span a token. Not a canvas, but it points and is pointed at like one. */
+class TextView {
+  constructor(grid) {
+    this.name = "text";
+    this.grid = grid;
+    this.canvas = make("div", { class: "ds-tokens", tabindex: "0", role: "slider", "aria-label": "Text so far: token cursor", "aria-valuemin": "0" });
+    this.figure = make(
+      "figure",
+      { class: "ds-view ds-text" },
+      make("figcaption", {}, make("span", { class: "ds-title" }, "Text so far"), make("span", { class: "ds-note" }, "dotted = still a draft")),
+      this.canvas,
+    );
+    this.spans = Array.from({ length: grid.positions }, (_, position) => make("span", { "data-position": position }));
+    this.canvas.append(...this.spans);
+  }
+
+  supports(replay) {
+    return replay.grid.kind === "text";
+  }
+
+  fit() {
+    return false;
+  }
+
+  hit(x, y, target) {
+    const position = target?.dataset?.position;
+    return position === undefined ? null : { position: Number(position), step: null };
+  }
+
+  draw(scene) {
+    if (this.figure.hidden) return;
+    const { state, theme, replay } = scene;
+    this.spans.forEach((span, position) => {
+      const token = state.token[position];
+      const code = state.fate[position];
+      const kind = token < 0 ? "open" : state.finalAt[position] < 0 ? "draft" : "final";
+      const look = `${kind} ${scene.overlay ? code : ""} ${scene.position === position} ${theme.dark}`;
+      say(span, token < 0 ? "·" : (replay.vocabulary?.[token] ?? `#${token} `));
+      if (span.dataset.look === look) return;
+      span.dataset.look = look;
+      span.className = `ds-token is-${kind}${scene.position === position ? " is-cursor" : ""}`;
+      const colored = scene.overlay && code !== NOTHING;
+      span.style.background = colored ? theme.fills[code] : "";
+      span.style.color = colored ? theme.inks[code] : "";
+      span.dataset.glyph = colored ? theme.fates[code].glyph : "";
+    });
+  }
+}
+
+function loaded(image) {
+  return Boolean(image?.complete && image.naturalWidth > 0);
+}

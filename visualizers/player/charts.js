@@ -1,0 +1,345 @@
+// The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive laws.
+
+const LEFT = 38;
+const BOTTOM = 18;
+const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
+
+/** What this forward pass did, one slot a position: token, coin against bar, fate. */
+class PassView extends View {
+  constructor() {
+    super("pass", "This forward pass", "bar = acceptance probability, tick = coin");
+    this.slots = [];
+  }
+
+  slotSize(width, replay) {
+    const widest = Math.max(1, Math.min(replay.widest, 128));
+    const size = [44, 38, 32, 27, 23].find((side) => Math.ceil(widest / Math.floor(width / side)) <= 2) ?? 20;
+    return { size, across: Math.max(1, Math.floor(width / size)), widest };
+  }
+
+  heightFor(width, replay) {
+    const { size, across, widest } = this.slotSize(width, replay);
+    return Math.ceil(widest / across) * this.slotHeight(size);
+  }
+
+  slotHeight(size) {
+    return size + 24;
+  }
+
+  paint(scene, context) {
+    const { size, across } = this.slotSize(this.width, scene.replay);
+    this.slots = [];
+    if (!scene.step) return;
+    for (const [entry, position] of scene.step.position.entries()) {
+      const [x, y] = [(entry % across) * size, Math.floor(entry / across) * this.slotHeight(size)];
+      if (y + this.slotHeight(size) > this.height + 1) break;
+      this.slots.push({ x, y, size, position });
+      this.paintSlot(scene, context, entry, x + 2, y + 2, size - 5);
+      if (scene.position === position) drawOutline(context, x + 2, y + 2, size - 5, size - 5);
+    }
+  }
+
+  paintSlot(scene, context, entry, x, y, side) {
+    const { step, theme, pictures, replay } = scene;
+    const code = step.fate[entry];
+    const token = step.token[entry];
+    const fate = theme.fates[code];
+    context.fillStyle = theme.surface.panel;
+    context.fillRect(x, y, side, side);
+    const open = fate !== undefined && weightOf(fate) === 0;
+    if (!open && Number.isInteger(token) && !drawTile(context, pictures, token, x, y, side)) {
+      this.paintWord(scene, context, replay.vocabulary?.[token] ?? String(token), x, y, side);
+    }
+    if (fate?.pending) {
+      context.fillStyle = hatch(context, theme.dark ? "#ffffff90" : "#00000078");
+      context.fillRect(x, y, side, side);
+    }
+    this.paintBar(scene, context, entry, x, y + side + 3, side);
+    if (!fate) return;
+    context.fillStyle = theme.fills[code];
+    context.fillRect(x, y + side + 8, side, 12);
+    drawGlyph(context, theme.glyphs[code], fate.filled, x + (side - 11) / 2, y + side + 8.5, 11, theme.inks[code]);
+  }
+
+  paintWord({ theme }, context, text, x, y, side) {
+    context.save();
+    context.beginPath();
+    context.rect(x, y, side, side);
+    context.clip();
+    context.fillStyle = theme.surface.text;
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    context.fillText(text, x + 3, y + side / 2);
+    context.restore();
+  }
+
+  paintBar({ step, theme }, context, entry, x, y, side) {
+    const bar = step.acceptProb?.[entry];
+    if (!Number.isFinite(bar)) return;
+    context.fillStyle = theme.surface.line;
+    context.fillRect(x, y, side, 3);
+    context.fillStyle = theme.surface.muted;
+    context.fillRect(x, y, side * Math.min(1, bar), 3);
+    const coin = step.coin?.[entry];
+    if (!Number.isFinite(coin)) return;
+    context.fillStyle = theme.surface.text;
+    context.fillRect(x + side * coin - 0.75, y - 2, 1.5, 7);
+  }
+
+  hit(x, y) {
+    const slot = this.slots.find((box) => x >= box.x && x < box.x + box.size && y >= box.y && y < box.y + this.slotHeight(box.size));
+    return slot ? { position: slot.position, step: null } : null;
+  }
+}
+
+/** Draw the tile of a token. Return whether there was one. */
+function drawTile(context, pictures, token, x, y, side) {
+  const tiles = pictures?.tiles;
+  if (!loaded(tiles?.image)) return false;
+  const { image, size, columns } = tiles;
+  context.imageSmoothingEnabled = false;
+  context.drawImage(image, (token % columns) * size, Math.floor(token / columns) * size, size, size, x, y, side, side);
+  return true;
+}
+
+/** Every forward pass as a row of positions: what stayed, what changed, what became final. Time runs down. */
+class TimelineView extends View {
+  constructor() {
+    super("timeline", "Every forward pass", "");
+    this.rows = document.createElement("canvas");
+    this.key = "";
+  }
+
+  heightFor(width) {
+    return Math.max(220, Math.min(360, width * 0.56));
+  }
+
+  plot() {
+    return { x: LEFT, y: 2, width: Math.max(1, this.width - LEFT - 2), height: this.height - BOTTOM - 2 };
+  }
+
+  paint(scene, context) {
+    this.scene = scene;
+    say(this.note, `across: position · down: ${AXIS[scene.clock]} · click to go there`);
+    const { x, y, width, height } = this.plot();
+    const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
+    this.render(scene, pixels(width), pixels(height));
+    const now = Math.min(1, scene.replay.ends[scene.clock][scene.count] / scene.extent) || 0;
+    context.fillStyle = scene.theme.surface.panel;
+    context.fillRect(x, y, width, height);
+    const cut = Math.round(now * this.rows.height);
+    const part = (top, size) => {
+      if (size > 0) context.drawImage(this.rows, 0, top, this.rows.width, size, x, y + top / this.ratio, width, size / this.ratio);
+    };
+    part(0, cut);
+    context.globalAlpha = 0.28;
+    part(cut, this.rows.height - cut);
+    context.globalAlpha = 1;
+    this.paintAxes(scene, context);
+    this.paintCursor(scene, context, y + now * height);
+  }
+
+  /** Keep all rows drawn in a canvas of their own; redo it when size, clock, colours or extent change. */
+  render(scene, width, height) {
+    const { replay, clock, extent, theme } = scene;
+    const key = [width, height, clock, extent, theme.dark, replay.revision].join();
+    if (key !== this.key) {
+      this.key = key;
+      this.rows.width = width;
+      this.rows.height = height;
+      this.drawn = 0;
+      this.walk = new State(replay.positions);
+    }
+    const pen = this.rows.getContext("2d");
+    const place = { across: width / replay.positions, top: 0, height: 0 };
+    for (; this.drawn < replay.length; this.drawn += 1) {
+      const [start, end] = [this.drawn, this.drawn + 1].map((count) => Math.round((replay.ends[clock][count] / extent) * height));
+      Object.assign(place, { top: start, height: Math.max(1, end - start) });
+      this.drawSettled(pen, theme, place);
+      this.drawRow(pen, theme, replay.steps[this.drawn], place);
+      replay.apply(this.walk, replay.steps[this.drawn]);
+    }
+  }
+
+  /** Left edge and width in whole pixels of the positions from `first` up to, not including, `end`. */
+  span({ across }, first, end) {
+    const left = Math.round(first * across);
+    return [left, Math.max(1, Math.round(end * across) - left)];
+  }
+
+  /** Shade the positions that were final before this row, so that the frontier can be followed. */
+  drawSettled(pen, theme, place) {
+    pen.fillStyle = theme.surface.line;
+    const final = this.walk.finalAt;
+    for (let first = 0; first < final.length; first += 1) {
+      if (final[first] < 0) continue;
+      let end = first;
+      while (end < final.length && final[end] >= 0) end += 1;
+      const [left, width] = this.span(place, first, end);
+      pen.fillRect(left, place.top, width, place.height);
+      first = end;
+    }
+  }
+
+  drawRow(pen, theme, { position, fate }, place) {
+    const roomy = place.across >= 4 && place.height >= 4;
+    for (let entry = 0; entry < position.length; entry += 1) {
+      const code = fate[entry];
+      if (code === NOTHING) continue;
+      const first = entry;
+      while (!roomy && fate[entry + 1] === code && position[entry + 1] === position[entry] + 1) entry += 1;
+      const [left, width] = this.span(place, position[first], position[entry] + 1);
+      pen.fillStyle = theme.fills[code];
+      pen.fillRect(left, place.top, width - Number(roomy), place.height - Number(roomy));
+      if (roomy) this.drawMark(pen, theme, code, left, place.top, width - 1, place.height - 1);
+    }
+  }
+
+  /** The glyph where there is room for it; in smaller cells a hole for an open glyph. */
+  drawMark(pen, theme, code, left, top, width, height) {
+    const { filled, path } = theme.fates[code];
+    const size = Math.min(16, width, height);
+    if (size >= 9) drawGlyph(pen, theme.glyphs[code], filled, left + (width - size) / 2, top + (height - size) / 2, size, theme.inks[code]);
+    else if (!filled && path.endsWith("z")) {
+      pen.fillStyle = theme.surface.panel;
+      pen.fillRect(left + Math.round(width / 3), top + Math.round(height / 3), Math.ceil(width / 3), Math.ceil(height / 3));
+    }
+  }
+
+  paintAxes(scene, context) {
+    const { x, y, width, height } = this.plot();
+    for (const tick of ticksUpTo(scene.extent, 5, scene.clock === "passes" ? 1 : 0)) {
+      this.label(context, scene, tick.toLocaleString("en"), x - 6, y + Math.max(5, (tick / scene.extent) * height), "right");
+    }
+    const positions = scene.replay.positions;
+    for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1)) {
+      const align = tick / positions > 0.97 ? "right" : tick === 0 ? "left" : "center";
+      this.label(context, scene, String(tick), x + (tick / positions) * width, y + height + 10, align);
+    }
+  }
+
+  paintCursor(scene, context, line) {
+    const { x, y, width, height } = this.plot();
+    context.fillStyle = scene.theme.surface.text;
+    context.fillRect(x - 4, line - 0.75, width + 6, 1.5);
+    if (scene.position === null || scene.position >= scene.replay.positions) return;
+    const across = width / scene.replay.positions;
+    const left = x + scene.position * across;
+    const column = Math.max(1.5, across);
+    context.globalAlpha = 0.16;
+    context.fillRect(left, y, column, height);
+    context.globalAlpha = 1;
+    const moment = scene.entry;
+    if (!moment) return;
+    const ends = scene.replay.ends[scene.clock];
+    const top = y + (ends[moment.step] / scene.extent) * height;
+    const tall = ((ends[moment.step + 1] - ends[moment.step]) / scene.extent) * height;
+    drawOutline(context, left, top, column, Math.max(2, tall));
+  }
+
+  hit(x, y) {
+    const plot = this.plot();
+    const { replay, clock, extent } = this.scene ?? {};
+    if (!replay || x < plot.x || x >= plot.x + plot.width || y < plot.y || y >= plot.y + plot.height) return null;
+    const position = Math.min(replay.positions - 1, Math.floor(((x - plot.x) / plot.width) * replay.positions));
+    const time = ((y - plot.y) / plot.height) * extent;
+    const step = replay.stepsAt(clock, time);
+    return { position, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
+  }
+}
+
+/** How much successive laws agree, on average over the window and at the token under the cursor. */
+class AgreementView extends View {
+  constructor() {
+    super("agreement", "Agreement β = 1 − TV", "");
+  }
+
+  supports(replay) {
+    return replay.hasAgreement;
+  }
+
+  heightFor() {
+    return 132;
+  }
+
+  plot() {
+    return { x: LEFT, y: 8, width: Math.max(1, this.width - LEFT - 8), height: this.height - BOTTOM - 12 };
+  }
+
+  paint(scene, context) {
+    this.scene = scene;
+    const { x, y, width, height } = this.plot();
+    const { replay, theme, clock, extent } = scene;
+    say(this.note, `of successive laws over ${AXIS[clock]} · line: mean, dots: chosen token`);
+    this.paintAxes(scene, context);
+    const across = (time) => x + (time / extent) * width;
+    const down = (value) => y + (1 - value) * height;
+    const now = across(replay.ends[clock][scene.count]);
+    this.paintMean(scene, context, across, down, now);
+    context.fillStyle = theme.surface.text;
+    context.fillRect(now - 0.75, y - 4, 1.5, height + 8);
+    if (scene.position !== null) this.paintToken(scene, context, across, down);
+  }
+
+  paintAxes(scene, context) {
+    const { x, y, width, height } = this.plot();
+    for (const value of [0, 0.5, 1]) {
+      context.fillStyle = scene.theme.surface.line;
+      context.fillRect(x, Math.round(y + (1 - value) * height), width, 1);
+      this.label(context, scene, String(value), x - 6, y + (1 - value) * height, "right");
+    }
+    for (const tick of ticksUpTo(scene.extent, width > 300 ? 8 : 4, scene.clock === "passes" ? 1 : 0)) {
+      const align = tick === 0 ? "left" : tick / scene.extent > 0.95 ? "right" : "center";
+      this.label(context, scene, tick.toLocaleString("en"), x + (tick / scene.extent) * width, y + height + 14, align);
+    }
+  }
+
+  paintMean({ replay, theme, clock }, context, across, down, now) {
+    const line = new Path2D();
+    let open = false;
+    replay.steps.forEach(({ meanAgreement }, index) => {
+      if (meanAgreement === null) return;
+      const point = [across(replay.ends[clock][index + 1]), down(meanAgreement)];
+      if (open) line.lineTo(...point);
+      else line.moveTo(...point);
+      open = true;
+    });
+    context.strokeStyle = theme.surface.accent;
+    context.lineWidth = 2;
+    context.lineJoin = "round";
+    context.globalAlpha = 0.3;
+    context.stroke(line);
+    context.globalAlpha = 1;
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, now, this.height);
+    context.clip();
+    context.stroke(line);
+    context.restore();
+  }
+
+  paintToken({ replay, theme, clock, position }, context, across, down) {
+    const points = replay.agreementPath(position, clock);
+    context.strokeStyle = context.fillStyle = theme.surface.emphasis;
+    context.lineWidth = 1.5;
+    context.setLineDash([4, 3]);
+    context.beginPath();
+    for (const { at, value } of points) context.lineTo(across(at), down(value));
+    context.stroke();
+    context.setLineDash([]);
+    for (const { at, value } of points) {
+      context.beginPath();
+      context.arc(across(at), down(value), 3, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+
+  hit(x) {
+    const plot = this.plot();
+    const { replay, clock, extent, position } = this.scene ?? {};
+    if (!replay || x < plot.x || x > plot.x + plot.width) return null;
+    const step = replay.stepsAt(clock, ((x - plot.x) / plot.width) * extent);
+    return { position: position ?? null, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
+  }
+}

@@ -1,0 +1,258 @@
+// One trace on the page: its outcome, its views, what is known about the chosen token, and a table of all passes.
+
+const MOST_TABLE_ROWS = 2000;
+
+/** The chosen token in words and numbers. */
+class Readout {
+  constructor(theme) {
+    this.theme = theme;
+    this.hint = make("p", { class: "ds-hint" }, "Point at a token in any view, or move there with the arrow keys, to see what happened to it.");
+    this.tiles = make("canvas", { class: "ds-tiles", "aria-hidden": "true" });
+    this.place = make("p", { class: "ds-place" });
+    this.chip = make("span", { class: "ds-chip" });
+    this.fate = make("span", {});
+    this.token = make("p", { class: "ds-change" });
+    this.verdict = make("p", { class: "ds-verdict" });
+    this.meter = make("div", { class: "ds-meter", "aria-hidden": "true" }, make("i", {}), make("b", {}));
+    this.numbers = make("dl", { class: "ds-numbers" });
+    this.top = make("ol", { class: "ds-top" });
+    const story = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.verdict, this.meter);
+    this.alternatives = make("div", { class: "ds-alternatives" }, make("p", { class: "ds-place" }, "Likeliest tokens"), this.top);
+    this.body = make("div", { class: "ds-readout-body" }, this.tiles, story, this.alternatives, this.numbers);
+    this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body);
+    this.body.hidden = true;
+    this.key = "";
+  }
+
+  show(scene) {
+    const { replay, position, entry, theme } = scene;
+    const key = [position, entry?.step, entry?.entry, theme.dark, replay.revision].join();
+    if (key === this.key) return;
+    this.key = key;
+    const chosen = position !== null && position < replay.positions;
+    this.hint.hidden = chosen;
+    this.body.hidden = !chosen;
+    if (!chosen) return;
+    const step = entry ? replay.steps[entry.step] : null;
+    this.showPlace(scene);
+    this.showFate(scene, step);
+    this.showNumbers(scene, step);
+    this.showTop(scene, step);
+  }
+
+  /** The readout in one sentence, for a screen reader. */
+  sentence() {
+    if (this.body.hidden) return "no token chosen";
+    return [this.place, this.fate, this.token, this.verdict].map((node) => node.textContent).filter(Boolean).join(". ");
+  }
+
+  showPlace({ replay, position, entry }) {
+    const { frame, row, column } = replay.grid.where(position);
+    const parts = [`Position ${position}`];
+    if (replay.grid.kind !== "text") parts.push(`row ${row}, column ${column}`);
+    if (replay.grid.frames > 1) parts.push(`frame ${frame}`);
+    if (entry) parts.push(`forward pass ${entry.step + 1}`);
+    say(this.place, parts.join(" · "));
+  }
+
+  showFate(scene, step) {
+    const { replay, entry, theme } = scene;
+    const code = step ? step.fate[entry.entry] : NOTHING;
+    const fate = theme.fates[code];
+    this.chip.replaceChildren(...(fate ? [icon(fate.path, fate.filled)] : []));
+    this.chip.style.background = fate ? theme.fills[code] : "";
+    this.chip.style.color = fate ? theme.inks[code] : "";
+    say(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
+    const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry]];
+    const known = draft !== null && draft !== undefined;
+    const changed = known && replay.tokenText(draft) !== replay.tokenText(token);
+    say(this.token, step ? (changed ? `draft ${replay.tokenText(draft)} → token ${replay.tokenText(token)}` : `token ${replay.tokenText(token)}`) : "");
+    this.showTiles(scene, changed ? [draft, token] : [token]);
+    this.showCoin(step, entry, fate);
+  }
+
+  showTiles({ pictures, theme }, tokens) {
+    const ids = tokens.filter(Number.isInteger);
+    const [side, gap] = [56, 6];
+    const ratio = globalThis.devicePixelRatio || 1;
+    this.tiles.hidden = !(loaded(pictures?.tiles?.image) && ids.length);
+    if (this.tiles.hidden) return;
+    this.tiles.width = side * ratio;
+    this.tiles.height = (side * ids.length + gap * (ids.length - 1)) * ratio;
+    this.tiles.style.height = `${side * ids.length + gap * (ids.length - 1)}px`;
+    const context = this.tiles.getContext("2d");
+    context.scale(ratio, ratio);
+    ids.forEach((id, index) => {
+      drawTile(context, pictures, id, 0, index * (side + gap), side);
+      if (index + 1 < ids.length) {
+        context.fillStyle = hatch(context, theme.dark ? "#ffffff90" : "#00000078");
+        context.fillRect(0, index * (side + gap), side, side);
+      }
+    });
+  }
+
+  showCoin(step, entry, fate) {
+    const bar = step?.acceptProb?.[entry.entry];
+    const coin = step?.coin?.[entry.entry];
+    const judged = Number.isFinite(bar) && Number.isFinite(coin);
+    say(this.verdict, judged ? `coin ${coinText(coin, bar)}: ${fate?.name ?? ""}` : "");
+    this.meter.hidden = !judged;
+    if (!judged) return;
+    this.meter.firstChild.style.width = `${100 * Math.min(1, bar)}%`;
+    this.meter.lastChild.style.left = `${100 * coin}%`;
+  }
+
+  /** p, q, the bar and every number of the method, each with its label and unit. */
+  showNumbers({ replay, entry, theme }, step) {
+    const rows = [
+      ["p, judging law", step?.p?.[entry.entry], "Probability of the draft under the law that judges it"],
+      ["q, drafting law", step?.q?.[entry.entry], "Probability of the draft under the law it was drawn from"],
+      ["Accept probability", step?.acceptProb?.[entry.entry], "The draft stays when the coin falls below it"],
+      ["Coin", step?.coin?.[entry.entry], "The uniform draw compared with the accept probability"],
+    ];
+    for (const name of replay.measures) {
+      const measure = theme.data.measures[name] ?? { label: name, meaning: "", unit: "" };
+      rows.push([measure.label, step?.numbers[name]?.[entry.entry], measure.meaning, measure.unit]);
+    }
+    const known = rows.filter(([, value]) => value !== null && value !== undefined);
+    this.numbers.hidden = known.length === 0;
+    this.numbers.replaceChildren(
+      ...known.map(([label, value, meaning, unit]) =>
+        make("div", { title: meaning }, make("dt", {}, label), make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null)),
+      ),
+    );
+  }
+
+  showTop({ replay, entry, pictures }, step) {
+    const top = step?.top?.[entry.entry] ?? [];
+    this.alternatives.hidden = top.length === 0;
+    this.top.replaceChildren(
+      ...top.slice(0, 5).map(([token, share]) => {
+        const tile = make("canvas", { width: 20, height: 20, "aria-hidden": "true" });
+        const drawn = drawTile(tile.getContext("2d"), pictures, token, 0, 0, 20);
+        const meter = make("span", { class: "ds-share", "aria-hidden": "true" }, make("i", {}));
+        meter.firstChild.style.width = `${100 * share}%`;
+        return make("li", {}, drawn ? tile : null, make("span", {}, replay.tokenText(token)), meter, make("span", {}, formatNumber(share)));
+      }),
+    );
+  }
+}
+
+/** Every forward pass as a row of text, filled when it is opened. */
+class PassTable {
+  constructor() {
+    this.body = make("tbody");
+    const heads = ["Pass", "Call", "Positions", "Accepted", "Judged", "Final so far", "Mean accept probability", "Mean β", "Milliseconds"];
+    const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
+    this.note = make("p", { class: "ds-note" });
+    this.scroller = make("div", { class: "ds-scroller", tabindex: "0", role: "region", "aria-label": "Table of forward passes" }, make("table", {}, head, this.body));
+    this.node = make("details", { class: "ds-table" }, make("summary", {}, "Table of forward passes"), this.scroller, this.note);
+    this.node.addEventListener("toggle", () => this.fill());
+  }
+
+  fill(replay = this.replay) {
+    this.replay = replay;
+    if (!this.node.open || !replay) return;
+    const walk = new State(replay.positions);
+    const cell = (value) => make("td", {}, value === null ? "" : String(value));
+    const mean = (value) => (value === null ? null : value.toFixed(3));
+    const rows = replay.steps.slice(0, MOST_TABLE_ROWS).map((step, index) => {
+      replay.apply(walk, step);
+      const span = step.position.length ? `${Math.min(...step.position)} to ${Math.max(...step.position)}` : "none";
+      const call = step.missing ? "not received" : `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
+      const values = [index + 1, call, span, step.accepted, step.judged, walk.finals, mean(step.meanBar), mean(step.meanAgreement), step.milliseconds.toFixed(2)];
+      return make("tr", {}, ...values.map(cell));
+    });
+    this.body.replaceChildren(...rows);
+    say(this.note, replay.length > rows.length ? `The first ${rows.length} of ${replay.length} forward passes.` : "");
+  }
+}
+
+/** A trace with everything that shows it. */
+class Lane {
+  constructor(meta, theme, redraw) {
+    this.theme = theme;
+    this.redraw = redraw;
+    this.running = true;
+    this.build(meta);
+  }
+
+  build(meta) {
+    this.replay = new Replay(meta, this.theme.fates);
+    const { grid } = this.replay;
+    this.picture = new PictureView(grid);
+    this.readout = new Readout(this.theme);
+    this.table = new PassTable();
+    this.views = [new TextView(grid), this.picture, new AcceptanceView(grid), new PassView(), new TimelineView(), new AgreementView()];
+    const figures = this.views.map((view) => view.figure);
+    this.title = make("h3", {});
+    this.subtitle = make("p", { class: "ds-subtitle" });
+    this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
+    this.figures = ["tokens final", "forward passes", "milliseconds"].map((label) => ({ label, value: make("dd", {}) }));
+    this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ label, value }) => make("div", {}, make("dt", {}, label), value)));
+    this.verdict = make("p", { class: "ds-lead" });
+    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
+    this.absent = make("p", { class: "ds-absent" }, "No draft is judged in this run, so there is no acceptance map.");
+    const cells = make("div", { class: "ds-cells" }, ...figures.slice(0, 3), this.absent);
+    this.node ??= make("section", { class: "ds-lane" });
+    this.node.replaceChildren(head, cells, figures[3], this.readout.node, figures[4], figures[5], this.table.node);
+    this.picture.use(meta, this.redraw);
+    for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
+  }
+
+  push(sequence, step) {
+    return this.running && this.replay.push(sequence, step);
+  }
+
+  /** Take the whole trace. The drawing stays where it is unless the canvas differs from the one announced. */
+  finish(trace) {
+    if (String(trace.canvas.shape) !== String(this.replay.meta.canvas.shape)) this.build(trace);
+    this.replay.replace(trace);
+    this.picture.use(trace, this.redraw);
+    this.table.fill(this.replay);
+    this.running = false;
+  }
+
+  describe(name, extra) {
+    const { meta } = this.replay;
+    say(this.title, name);
+    const prompt = meta.prompt ? `“${meta.prompt}”` : null;
+    say(this.subtitle, [meta.model?.title || meta.model?.id, prompt, extra].filter(Boolean).join(" · "));
+    this.node.setAttribute("aria-label", name);
+  }
+
+  /** Show and size the views that this trace has columns for. */
+  fit() {
+    for (const view of this.views) view.figure.hidden = !view.supports(this.replay);
+    this.absent.hidden = this.running || this.replay.hasBar || this.replay.grid.kind === "text";
+    for (const view of this.views) view.fit(this.replay);
+  }
+
+  draw(scene) {
+    const { replay } = this;
+    this.scene = scene;
+    for (const view of this.views) view.draw(scene);
+    const { finals } = scene.state;
+    const milliseconds = replay.ends.milliseconds[scene.count];
+    const texts = [[finals, ` / ${replay.positions.toLocaleString("en")}`], [scene.count, ""], [milliseconds, ""]];
+    this.figures.forEach(({ value }, index) => {
+      const [number, of] = texts[index];
+      const text = Math.round(number).toLocaleString("en") + of;
+      if (value.textContent !== text) value.replaceChildren(Math.round(number).toLocaleString("en"), make("small", {}, of));
+    });
+    this.progress.firstChild.style.transform = `scaleX(${finals / replay.positions})`;
+    this.readout.show(scene);
+    const words = scene.position === null ? "no token chosen" : this.readout.sentence();
+    for (const { canvas } of this.views) {
+      if (canvas.getAttribute("aria-valuetext") === words) continue;
+      canvas.setAttribute("aria-valuenow", scene.position ?? 0);
+      canvas.setAttribute("aria-valuetext", words);
+    }
+  }
+
+  /** Where this lane stands, in one clause. */
+  sentence() {
+    const [tokens, passes, milliseconds] = this.figures.map(({ value }) => value.textContent);
+    return `${this.title.textContent}: ${tokens} tokens final, ${passes} forward passes, ${milliseconds} milliseconds`;
+  }
+}

@@ -1,0 +1,623 @@
+// The player: up to two traces on one clock, one cursor, and the controls that move them.
+
+const ICONS = {
+  first: "M3 3h2v10h-2zM13 3v10l-7-5z",
+  back: "M11 3v10l-7-5z",
+  play: "M4 2.5v11l9-5.5z",
+  pause: "M4 3h3v10h-3zM9 3h3v10h-3z",
+  forward: "M5 3v10l7-5z",
+  last: "M11 3h2v10h-2zM3 3v10l7-5z",
+};
+const SPEEDS = {
+  passes: [[2, "2 a second"], [5, "5 a second"], [10, "10 a second"], [20, "20 a second"], [60, "60 a second"]],
+  milliseconds: [[0.05, "1/20 of real time"], [0.1, "1/10 of real time"], [0.25, "1/4 of real time"], [0.5, "half real time"], [1, "real time"], [4, "4 × real time"]],
+};
+const USUAL_SPEED = { passes: 10, milliseconds: 0.25 };
+const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
+const HELP = [
+  [["←", "→"], "one pass"],
+  [["Page Up", "Page Down"], "ten passes"],
+  [["Home", "End"], "first, last"],
+  [["Space"], "play"],
+  [[",", "."], "one pass, from anywhere"],
+  [["←↑↓→"], "in a view: choose a token"],
+  [["Enter"], "pin it"],
+  [["Esc"], "let go"],
+];
+const SETTLE_MILLISECONDS = 300;
+const MOST_LANES = 2;
+const OWN_HASH_KEYS = ["step", "ms", "clock", "token"];
+const mounted = new WeakMap();
+
+/** The buttons, the slider and the choices above the lanes. */
+class Controls {
+  constructor(player) {
+    const button = (name, label, act) => {
+      const node = make("button", { type: "button", "aria-label": label, title: label }, icon(ICONS[name], true));
+      node.addEventListener("click", act);
+      return node;
+    };
+    this.play = button("play", "Play", () => player.toggle());
+    this.play.classList.add("ds-play");
+    const buttons = make(
+      "div",
+      { class: "ds-buttons", role: "group", "aria-label": "Transport" },
+      button("first", "First", () => player.jump(0)),
+      button("back", "One pass back", () => player.stride(-1)),
+      this.play,
+      button("forward", "One pass on", () => player.stride(1)),
+      button("last", "Last", () => player.jump(Infinity)),
+    );
+    this.slider = make("input", { type: "range", class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" });
+    this.slider.addEventListener("input", () => player.slide(Number(this.slider.value)));
+    this.unit = make("span", {});
+    this.amount = make("span", {});
+    this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);
+    this.node = make(
+      "div",
+      { class: "ds-controls" },
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading),
+      make("div", { class: "ds-choices" }, this.clockChoice(player), this.speedChoice(player), this.overlayChoice(player)),
+    );
+  }
+
+  clockChoice(player) {
+    const name = `ds-clock-${Math.random().toString(36).slice(2)}`;
+    this.clocks = ["passes", "milliseconds"].map((clock) => {
+      const input = make("input", { type: "radio", name, value: clock, checked: clock === "passes" });
+      input.addEventListener("change", () => player.useClock(clock));
+      return input;
+    });
+    const labels = this.clocks.map((input, index) => make("label", {}, input, make("span", {}, ["Forward passes", "Milliseconds"][index])));
+    return make("fieldset", { class: "ds-clock" }, make("legend", {}, "Clock"), ...labels);
+  }
+
+  speedChoice(player) {
+    this.speed = make("select", {});
+    this.speed.addEventListener("change", () => (player.speed = Number(this.speed.value)));
+    return make("label", { class: "ds-speed" }, "Speed ", this.speed);
+  }
+
+  overlayChoice(player) {
+    this.overlay = make("input", { type: "checkbox" });
+    this.overlay.addEventListener("change", () => player.schedule());
+    return make("label", { class: "ds-overlay" }, this.overlay, "Show fates on the canvas");
+  }
+
+  useClock(clock, speed) {
+    this.speed.replaceChildren(...SPEEDS[clock].map(([value, label]) => make("option", { value, selected: value === speed }, label)));
+    for (const input of this.clocks) input.checked = input.value === clock;
+  }
+
+  show({ playing, clock, now, extent, words }) {
+    const label = playing ? "Pause" : "Play";
+    if (this.play.title !== label) {
+      this.play.title = label;
+      this.play.setAttribute("aria-label", label);
+      this.play.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
+    }
+    this.slider.max = extent;
+    this.slider.value = now;
+    this.slider.style.setProperty("--ds-filled", `${extent ? (100 * now) / extent : 0}%`);
+    const amount = (value) => Math.round(value).toLocaleString("en");
+    say(this.unit, clock === "passes" ? "Forward pass " : "Milliseconds ");
+    say(this.amount, `${amount(clock === "passes" ? Math.floor(now) : now)} of ${amount(extent)}`);
+    this.slider.setAttribute("aria-valuetext", [this.reading.textContent, ...words].join(". "));
+  }
+}
+
+/** Reading and writing this player's part of the address, leaving the rest of it alone. */
+const address = {
+  read() {
+    const pairs = location.hash.slice(1).split("&").map((part) => part.split("="));
+    return Object.fromEntries(pairs.filter(([key]) => OWN_HASH_KEYS.includes(key)));
+  },
+  write(values) {
+    const foreign = location.hash.slice(1).split("&").filter((part) => part && !OWN_HASH_KEYS.includes(part.split("=")[0]));
+    const own = Object.entries(values).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
+    history.replaceState(history.state, "", `#${[...foreign, ...own].join("&")}`);
+  },
+};
+
+class Player {
+  constructor(root, { emit = () => {}, data, hash = true, keys = root }) {
+    Object.assign(this, { root, emit, hash, data });
+    this.theme = new Theme(data);
+    this.lanes = [];
+    this.clock = "passes";
+    this.speed = USUAL_SPEED.passes;
+    this.now = 0;
+    this.position = this.moment = null;
+    this.pinned = this.playing = this.follow = false;
+    this.schedule = this.schedule.bind(this);
+    this.build();
+    this.listen(keys);
+    this.useTheme();
+  }
+
+  build() {
+    this.controls = new Controls(this);
+    this.controls.useClock(this.clock, this.speed);
+    this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
+    this.message = make("p", { class: "ds-message", role: "status" });
+    this.stage = make("div", { class: "ds-lanes" });
+    this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
+    const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
+    this.help = make("p", { class: "ds-help" }, ...help);
+    this.root.classList.add("ds");
+    this.root.setAttribute("role", "group");
+    this.root.setAttribute("aria-label", "Trace player");
+    this.root.replaceChildren(this.controls.node, this.message, this.key, this.stage, this.help, this.live);
+    this.refresh();
+  }
+
+  listen(keys) {
+    const stop = (this.stopListening = new AbortController());
+    const { signal } = stop;
+    keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    for (const kind of ["pointermove", "pointerdown"]) this.stage.addEventListener(kind, (event) => this.onPoint(event), { signal });
+    this.stage.addEventListener("click", (event) => this.onClick(event), { signal });
+    this.darkPage = matchMedia("(prefers-color-scheme: dark)");
+    this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
+    this.watchBody = new MutationObserver(() => this.useTheme());
+    this.watchBody.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    this.watchSize = new ResizeObserver(() => this.refit());
+    this.watchSize.observe(this.root);
+  }
+
+  destroy() {
+    this.pause();
+    clearTimeout(this.settling);
+    cancelAnimationFrame(this.frame);
+    this.stopListening.abort();
+    this.watchBody.disconnect();
+    this.watchSize.disconnect();
+    this.root.replaceChildren();
+    mounted.delete(this.root);
+  }
+
+  /** Inside Gradio the page says whether it is dark; elsewhere the reader's system does. */
+  useTheme() {
+    if (this.gone()) return;
+    const gradio = document.querySelector("gradio-app, .gradio-container");
+    const dark = gradio ? document.body.classList.contains("dark") : this.darkPage.matches;
+    this.theme.use(dark);
+    this.root.classList.toggle("is-dark", dark);
+    for (const [name, color] of Object.entries(this.theme.surface)) this.root.style.setProperty(`--ds-${name}`, color);
+    const ramp = Array.from({ length: 10 }, (_, index) => this.theme.heatCss(index / 9));
+    this.root.style.setProperty("--ds-ramp", `linear-gradient(90deg, ${ramp.join(", ")})`);
+    this.showKey();
+    this.schedule();
+  }
+
+  /** Whether the page dropped the root; then the listeners on the page go too. */
+  gone() {
+    if (this.root.isConnected || !this.wasConnected) {
+      this.wasConnected ||= this.root.isConnected;
+      return false;
+    }
+    this.destroy();
+    return true;
+  }
+
+  // Traces in.
+
+  clear() {
+    this.pause();
+    this.lanes = [];
+    this.position = this.moment = null;
+    this.pinned = this.follow = false;
+    this.now = 0;
+    this.refresh();
+  }
+
+  begin(index, meta) {
+    if (!Number.isInteger(index) || index < 0 || index >= MOST_LANES) throw new RangeError(`lane ${index}: give 0 or 1`);
+    const problem = problemOf({ schema: "draftscope-trace", version: "1.0", steps: [], ...meta });
+    if (problem) return this.fail(problem);
+    this.pause();
+    this.lanes[index] = new Lane(meta, this.theme, this.schedule);
+    this.follow = true;
+    this.refresh();
+  }
+
+  push(index, sequence, step) {
+    const lane = this.lanes[index];
+    if (!lane?.push(sequence, step)) return;
+    const { widest, hasBar, hasAgreement, fatesSeen } = lane.replay;
+    const shape = [widest, hasBar, hasAgreement, fatesSeen.size].join();
+    if (shape !== lane.shape) {
+      lane.shape = shape;
+      this.refresh();
+    }
+    this.schedule();
+  }
+
+  finish(index, trace) {
+    const problem = problemOf(trace);
+    if (problem) return this.fail(problem);
+    if (!this.lanes[index]) this.begin(index, trace);
+    this.lanes[index].finish(trace);
+    this.refresh();
+    this.settleSoon();
+  }
+
+  /** Show one or two finished traces, at the place the address names or at the end. */
+  load(traces, { play = false } = {}) {
+    const problem = traces.map(problemOf).find(Boolean);
+    if (problem) return this.fail(problem);
+    this.clear();
+    traces.slice(0, MOST_LANES).forEach((trace, index) => {
+      this.lanes[index] = new Lane(trace, this.theme, this.schedule);
+      this.lanes[index].finish(trace);
+    });
+    this.now = this.extent();
+    if (this.hash) this.restore();
+    this.refresh();
+    this.emit("loaded", { lanes: this.lanes.length });
+    if (play && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.now = 0;
+      this.toggle();
+    }
+  }
+
+  /** Fetch traces of this site, plain or gzipped, and show them. */
+  async loadUrl(...urls) {
+    try {
+      this.load(await Promise.all(urls.flat().map(fetchTrace)));
+    } catch (error) {
+      this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+  }
+
+  fail(problem) {
+    this.problem = problem;
+    this.refresh();
+    this.problem = null;
+    this.emit("failed", { problem });
+  }
+
+  restore() {
+    const { step, ms, clock, token } = address.read();
+    if (clock === "milliseconds") this.useClock("milliseconds");
+    const wanted = Number.parseFloat(this.clock === "passes" ? step : ms);
+    if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), wanted));
+    const position = Number.parseInt(token, 10);
+    if (position >= 0) {
+      this.position = position;
+      this.pinned = true;
+    }
+  }
+
+  // The clock.
+
+  extent() {
+    return Math.max(0, ...this.present().map(({ replay }) => replay.extent(this.clock)));
+  }
+
+  present() {
+    return this.lanes.filter(Boolean);
+  }
+
+  /** The scale of the time axes: the longest run, with room to grow while one is running. */
+  scale() {
+    const longest = this.extent();
+    if (!this.present().some(({ running }) => running)) return Math.max(longest, 1e-9);
+    let room = this.clock === "passes" ? 32 : 250;
+    while (room < longest) room *= 1.5;
+    return Math.round(room);
+  }
+
+  set(now) {
+    this.follow = false;
+    this.now = Math.max(0, Math.min(this.extent(), now));
+    this.moment = null;
+    this.schedule();
+  }
+
+  /** Go to a reading of the clock because the reader asked for it. */
+  jump(now) {
+    this.pause();
+    this.set(now);
+    this.follow = this.now === this.extent() && this.present().some(({ running }) => running);
+    this.settleSoon();
+  }
+
+  /** Follow the slider; forward passes are whole. */
+  slide(value) {
+    this.jump(this.clock === "passes" ? Math.round(value) : value);
+  }
+
+  /** Go `count` moments on, a moment being the end of a forward pass in any lane. */
+  stride(count) {
+    const ends = [...new Set(this.present().flatMap(({ replay }) => replay.ends[this.clock]))].sort((a, b) => a - b);
+    if (ends.length === 0) return;
+    const upcoming = ends.findIndex((end) => end > this.now + 1e-6);
+    const current = (upcoming < 0 ? ends.length : upcoming) - 1;
+    this.jump(ends[Math.max(0, Math.min(ends.length - 1, current + count))]);
+  }
+
+  useClock(clock) {
+    if (clock === this.clock) return;
+    const leader = this.present().find(({ replay }) => replay.stepsAt(this.clock, this.now) < replay.length) ?? this.present()[0];
+    const atEnd = this.now >= this.extent();
+    const count = leader?.replay.stepsAt(this.clock, this.now) ?? 0;
+    this.pause();
+    this.clock = clock;
+    this.speed = USUAL_SPEED[clock];
+    this.controls.useClock(clock, this.speed);
+    this.now = atEnd ? this.extent() : (leader?.replay.ends[clock][count] ?? 0);
+    this.moment = null;
+    this.schedule();
+    this.settleSoon();
+  }
+
+  toggle() {
+    if (this.playing) {
+      this.pause();
+      this.settleSoon();
+    } else if (this.present().length) {
+      if (this.now >= this.extent()) this.now = 0;
+      this.playing = true;
+      this.follow = false;
+      this.moment = null;
+      this.last = performance.now();
+      this.frame = requestAnimationFrame((time) => this.tick(time));
+    }
+  }
+
+  pause() {
+    this.playing = false;
+  }
+
+  tick(time) {
+    if (!this.playing || this.gone()) return;
+    const seconds = Math.min(0.25, Math.max(0, time - this.last) / 1000);
+    this.last = time;
+    this.now = Math.min(this.extent(), this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    if (this.now >= this.extent()) {
+      this.pause();
+      this.settleSoon();
+    }
+    this.draw();
+    if (this.playing) this.frame = requestAnimationFrame((next) => this.tick(next));
+  }
+
+  /** When the reader has stopped moving: say where we are, and put it into the address. */
+  settleSoon() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
+      say(this.live, [this.controls.reading.textContent, ...this.present().map((lane) => lane.sentence())].join(". "));
+      const inPasses = this.clock === "passes";
+      const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
+      if (this.hash) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
+      this.emit("settled", { clock: this.clock, now: this.now });
+    }, SETTLE_MILLISECONDS);
+  }
+
+  // The reader.
+
+  viewOf(target) {
+    for (const lane of this.present()) {
+      const view = lane.views.find(({ canvas }) => canvas.contains(target));
+      if (view) return { lane, view };
+    }
+    return {};
+  }
+
+  spotOf(event) {
+    const { lane, view } = this.viewOf(event.target);
+    if (!view) return null;
+    const box = view.canvas.getBoundingClientRect();
+    const spot = view.hit(event.clientX - box.left, event.clientY - box.top, event.target);
+    return spot && { ...spot, lane };
+  }
+
+  onPoint(event) {
+    const touching = event.type === "pointerdown" && event.pointerType !== "mouse";
+    if (this.pinned && !touching) return;
+    const spot = this.spotOf(event);
+    if (!spot) return;
+    this.position = spot.position;
+    this.moment = spot.step === null ? null : { lane: spot.lane, step: spot.step };
+    this.schedule();
+  }
+
+  onClick(event) {
+    const spot = this.spotOf(event);
+    if (!spot) return;
+    if (spot.goTo !== undefined) {
+      this.jump(spot.lane.replay.ends[this.clock][spot.goTo]);
+      if (!this.pinned) this.position = spot.position;
+    } else if (event.pointerType === "mouse" || event.pointerType === "") {
+      this.pinned = !(this.pinned && this.position === spot.position);
+      this.position = spot.position;
+      this.settleSoon();
+    }
+    this.schedule();
+  }
+
+  onKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || this.present().length === 0) return;
+    const { target, key } = event;
+    if (target.closest?.("select, textarea, input:not(.ds-slider, [type=checkbox]), [contenteditable]")) return;
+    const { lane, view } = this.viewOf(target);
+    const handled = (view && this.moveCursor(lane, view, key)) || this.steer(key, target);
+    if (handled) event.preventDefault();
+  }
+
+  /** Arrow keys in a view choose a token. */
+  moveCursor({ replay }, view, key) {
+    const { grid } = replay;
+    const line = view instanceof GridView || view instanceof TextView ? grid.cellColumns : 1;
+    const move = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -line, ArrowDown: line }[key];
+    if (key === "Enter" && this.position !== null) this.pinned = !this.pinned;
+    else if (move === undefined) return false;
+    else {
+      const cell = grid.cellOf && line > 1 ? grid.cellOf[this.position ?? 0] : (this.position ?? 0);
+      const next = this.position === null ? 0 : cell + move;
+      if (next < 0 || next >= grid.positions) return true;
+      this.position = grid.positionOf && line > 1 ? grid.positionOf[next] : next;
+    }
+    this.moment = null;
+    this.schedule();
+    this.settleSoon();
+    return true;
+  }
+
+  steer(key, target) {
+    const pressing = target.closest?.("button, summary, input[type=checkbox]");
+    if (key in STRIDES) this.stride(STRIDES[key]);
+    else if (key === "Home") this.jump(0);
+    else if (key === "End") this.jump(Infinity);
+    else if (key === " " && !pressing) this.toggle();
+    else if (key === "Escape" && this.position !== null) {
+      this.position = this.moment = null;
+      this.pinned = false;
+      this.schedule();
+      this.settleSoon();
+    } else return false;
+    return true;
+  }
+
+  // Out to the page.
+
+  /** Bring everything but the drawing up to date: which views there are, names, the key, the empty state. */
+  refresh() {
+    const lanes = this.present();
+    const empty = lanes.length === 0;
+    this.root.classList.toggle("is-empty", empty);
+    this.root.classList.toggle("is-double", lanes.length === 2);
+    this.message.hidden = !(empty || this.problem);
+    this.message.classList.toggle("is-problem", Boolean(this.problem));
+    say(this.message, this.problem ?? (empty ? "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
+    const nodes = lanes.map(({ node }) => node);
+    if (nodes.some((node, index) => this.stage.children[index] !== node) || this.stage.children.length !== nodes.length) this.stage.replaceChildren(...nodes);
+    this.nameLanes(lanes);
+    this.showKey();
+    this.refit();
+  }
+
+  refit() {
+    for (const lane of this.present()) lane.fit();
+    this.schedule();
+  }
+
+  /** Name every lane after its method, and add the settings in which two lanes differ. */
+  nameLanes(lanes) {
+    const configs = lanes.map(({ replay }) => ({ seed: replay.meta.seed, ...replay.meta.config }));
+    const shared = configs.length === 2 && lanes[0].replay.meta.method === lanes[1].replay.meta.method;
+    lanes.forEach((lane, index) => {
+      const { method } = lane.replay.meta;
+      const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);
+      lane.describe(this.data.methods?.[method] ?? method.toUpperCase(), differing.map(([name, value]) => `${name} ${value}`).join(", "));
+    });
+  }
+
+  showKey() {
+    const seen = new Set(this.present().flatMap(({ replay }) => [...replay.fatesSeen]));
+    const items = this.theme.fates.map((fate, code) => {
+      if (!seen.has(code)) return null;
+      const chip = make("span", { class: "ds-chip" }, icon(fate.path, fate.filled));
+      chip.style.background = this.theme.fills[code];
+      chip.style.color = this.theme.inks[code];
+      return make("li", { title: fate.meaning }, chip, fate.name, make("span", { class: "ds-sr" }, `: ${fate.meaning}`));
+    });
+    this.key.replaceChildren(...items.filter(Boolean));
+    this.key.hidden = seen.size === 0;
+  }
+
+  schedule() {
+    if (this.playing || this.pending) return;
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      if (!this.gone()) this.draw();
+    });
+  }
+
+  draw() {
+    if (this.follow) this.now = this.extent();
+    const extent = this.scale();
+    for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
+    this.compare();
+    const words = this.present().map((lane) => lane.sentence());
+    this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
+  }
+
+  sceneOf(lane, extent) {
+    const { replay } = lane;
+    const { clock, position, theme } = this;
+    const count = replay.stepsAt(clock, this.now);
+    const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
+    return {
+      replay,
+      count,
+      clock,
+      extent,
+      position,
+      theme,
+      state: replay.seek(count),
+      step: replay.steps[count - 1] ?? null,
+      entry: position === null ? null : replay.entryAt(position, until),
+      overlay: this.controls.overlay.checked,
+      pictures: lane.picture,
+    };
+  }
+
+  /** Once both runs are over, say how the second one compares with the first. */
+  compare() {
+    const [first, second] = this.present();
+    if (!second) return;
+    const over = [first, second].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    const times = (clock, less, more) => {
+      const ratio = first.replay.extent(clock) / second.replay.extent(clock);
+      if (!Number.isFinite(ratio) || ratio === 0) return null;
+      return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
+    };
+    const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
+    say(second.verdict, over ? `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}` : "");
+  }
+
+  /** What is drawn now, for scripts and tests. */
+  snapshot() {
+    return {
+      clock: this.clock,
+      now: this.now,
+      playing: this.playing,
+      position: this.position,
+      lanes: this.present().map(({ replay }) => {
+        const count = replay.stepsAt(this.clock, this.now);
+        const state = replay.seek(count);
+        return { steps: count, finals: state.finals, tokens: [...state.token], fates: [...state.fate].map((code) => replay.fates[code]?.name ?? null) };
+      }),
+    };
+  }
+}
+
+/** Fetch a trace from this site; gzip is known by its first two bytes, whatever the server says. */
+async function fetchTrace(url) {
+  const target = new URL(url, location.href);
+  if (target.protocol !== "blob:" && target.origin !== location.origin) throw new Error("it lies on another site");
+  const response = await fetch(target);
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const zipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  const stream = new Blob([bytes]).stream();
+  const text = await new Response(zipped ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text();
+  return JSON.parse(text);
+}
+
+/**
+ * Put a player into `root`, replacing one that is there.
+ *
+ * `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "loaded", "settled" and "failed"; `hash: false`
+ * leaves the address alone; `keys` is the element whose key presses count, by default the root.
+ */
+function mount(root, options) {
+  mounted.get(root)?.destroy();
+  const player = new Player(root, options);
+  mounted.set(root, player);
+  const names = ["begin", "push", "finish", "load", "loadUrl", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
+  return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
+}

@@ -1,0 +1,327 @@
+// What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
+
+const NOTHING = 255;
+const KEYFRAME_EVERY = 32;
+const LARGEST_CANVAS = 1_000_000;
+
+/** Return why `trace` cannot be shown, or null. The Python reader checks traces in full; this only guards the page. */
+function problemOf(trace) {
+  if (trace?.schema !== "draftscope-trace") return "This is not a Draftscope trace: its `schema` is not “draftscope-trace”.";
+  if (String(trace.version).split(".")[0] !== "1") {
+    return `This trace has version ${trace.version}; this page reads version 1. Record it again, or use a newer page.`;
+  }
+  const shape = trace.canvas?.shape;
+  const size = Array.isArray(shape) ? shape.reduce((product, extent) => product * extent, 1) : NaN;
+  if (!Number.isInteger(size) || size < 1 || size > LARGEST_CANVAS) return "The `canvas.shape` of this trace is not a size.";
+  if (!Array.isArray(trace.steps)) return "This trace has no list of `steps`.";
+  return null;
+}
+
+/** Return `address` if it is a picture inside the trace itself, else null: a trace never makes the page fetch anything. */
+function safePicture(address) {
+  return /^data:image\/(png|webp)[;,]/.test(address ?? "") ? address : null;
+}
+
+/** Where positions lie: one cell a position, frames of a video side by side, text wrapped into rows. */
+class Grid {
+  constructor(canvas) {
+    const shape = canvas.shape;
+    this.kind = canvas.kind;
+    this.positions = shape.reduce((product, extent) => product * extent, 1);
+    this.frames = shape.length === 3 ? shape[0] : 1;
+    this.cellColumns = canvas.kind === "text" ? Math.min(32, this.positions) : shape.at(-1);
+    this.cellRows = canvas.kind === "text" ? Math.ceil(this.positions / this.cellColumns) : shape.at(-2);
+    this.framesAcross = Math.ceil(Math.sqrt(this.frames));
+    this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
+    this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + 1) - 1;
+    this.cellOf = canvas.order ?? null;
+    this.positionOf = null;
+    if (this.cellOf) {
+      this.positionOf = new Int32Array(this.positions);
+      this.cellOf.forEach((cell, position) => (this.positionOf[cell] = position));
+    }
+  }
+
+  /** Frame, row and column of a position, all counted from 0. */
+  where(position) {
+    const cell = this.cellOf ? this.cellOf[position] : position;
+    const perFrame = this.cellColumns * this.cellRows;
+    const within = cell % perFrame;
+    return {
+      frame: Math.floor(cell / perFrame),
+      row: Math.floor(within / this.cellColumns),
+      column: within % this.cellColumns,
+    };
+  }
+
+  /** Column and row of a position in the drawing, in cells. */
+  place(position) {
+    const { frame, row, column } = this.where(position);
+    return {
+      x: (frame % this.framesAcross) * (this.cellColumns + 1) + column,
+      y: Math.floor(frame / this.framesAcross) * (this.cellRows + 1) + row,
+    };
+  }
+
+  /** The position drawn at column x and row y, or null between frames and outside. */
+  at(x, y) {
+    const across = Math.floor(x / (this.cellColumns + 1));
+    const down = Math.floor(y / (this.cellRows + 1));
+    const column = Math.floor(x) - across * (this.cellColumns + 1);
+    const row = Math.floor(y) - down * (this.cellRows + 1);
+    const frame = down * this.framesAcross + across;
+    if (x < 0 || y < 0 || across >= this.framesAcross || frame >= this.frames) return null;
+    if (column >= this.cellColumns || row >= this.cellRows) return null;
+    const cell = (frame * this.cellRows + row) * this.cellColumns + column;
+    if (cell >= this.positions) return null;
+    return this.positionOf ? this.positionOf[cell] : cell;
+  }
+}
+
+/** The canvas after some number of steps. */
+class State {
+  constructor(positions) {
+    this.steps = 0;
+    this.finals = 0;
+    this.token = new Int32Array(positions).fill(-1);
+    this.fate = new Uint8Array(positions).fill(NOTHING);
+    this.finalAt = new Int32Array(positions).fill(-1);
+    this.bar = new Float32Array(positions).fill(NaN);
+  }
+
+  copy() {
+    const other = Object.create(State.prototype);
+    other.steps = this.steps;
+    other.finals = this.finals;
+    for (const name of ["token", "fate", "finalAt", "bar"]) other[name] = this[name].slice();
+    return other;
+  }
+}
+
+/** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
+class Replay {
+  constructor(meta, fates) {
+    this.meta = meta;
+    this.grid = new Grid(meta.canvas);
+    this.positions = this.grid.positions;
+    this.vocabulary = meta.legend?.vocabulary ?? null;
+    this.complete = false;
+    this.revision = 0;
+    this.fates = fates;
+    this.codeOf = new Map(fates.map((fate, code) => [fate.name, code]));
+    this.restart();
+  }
+
+  restart() {
+    this.revision += 1;
+    this.steps = [];
+    this.ends = { passes: [0], milliseconds: [0] };
+    this.history = Array.from({ length: this.positions }, () => []);
+    this.measures = new Set();
+    this.fatesSeen = new Set();
+    this.widest = 0;
+    this.hasBar = this.hasAgreement = false;
+    this.state = new State(this.positions);
+    this.keyframes = [this.state.copy()];
+  }
+
+  get length() {
+    return this.steps.length;
+  }
+
+  /** Take the whole trace, which heals whatever was lost on the way. */
+  replace(trace) {
+    this.meta = trace;
+    this.vocabulary = trace.legend?.vocabulary ?? null;
+    this.restart();
+    for (const step of trace.steps) this.append(step);
+    this.complete = true;
+  }
+
+  /** Take step number `sequence` of a running decoder. A repeated one is ignored, a missing one leaves an empty row. */
+  push(sequence, step) {
+    if (!Number.isInteger(sequence) || sequence < 0 || sequence > LARGEST_CANVAS) return false;
+    if (sequence < this.length && !this.steps[sequence].missing) return false;
+    if (sequence < this.length) {
+      const steps = this.steps.map((kept, index) => (index === sequence ? step : kept.source));
+      this.restart();
+      for (const kept of steps) this.append(kept);
+      return true;
+    }
+    while (this.length < sequence) this.append(null);
+    this.append(step);
+    return true;
+  }
+
+  append(source) {
+    const step = this.read(source);
+    const index = this.steps.push(step) - 1;
+    this.ends.passes.push(index + 1);
+    this.ends.milliseconds.push(this.ends.milliseconds[index] + step.milliseconds);
+    this.widest = Math.max(this.widest, step.position.length);
+    for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
+    for (const code of step.fate) this.fatesSeen.add(code);
+    for (const name of Object.keys(step.numbers)) this.measures.add(name);
+    this.hasBar ||= step.acceptProb !== null;
+    this.hasAgreement ||= step.agreement !== null;
+  }
+
+  /** Turn a step of the trace into columns ready to draw. */
+  read(source) {
+    const given = source ?? {};
+    const position = given.position ?? [];
+    const stages = Object.values(given.call?.milliseconds ?? {});
+    const numbers = given.numbers ?? {};
+    const keep = position.map((p) => Number.isInteger(p) && p >= 0 && p < this.positions);
+    const column = (values) => (values ? values.filter((_, entry) => keep[entry]) : null);
+    const step = {
+      source,
+      missing: source === null,
+      call: given.call ?? {},
+      milliseconds: stages.reduce((sum, value) => sum + value, 0),
+      position: column(position),
+      token: column(given.token) ?? [],
+      fate: (column(given.fate) ?? []).map((name) => this.codeOf.get(name) ?? NOTHING),
+      draft: column(given.draft),
+      p: column(given.p),
+      q: column(given.q),
+      acceptProb: column(given.accept_prob),
+      coin: column(given.coin),
+      top: column(given.top),
+      row: column(given.row),
+      numbers: Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, column(values)])),
+    };
+    step.deciding = this.decidingEntries(step);
+    step.agreement = agreementOf(step);
+    step.meanAgreement = meanOf(step.agreement);
+    step.meanBar = meanOf(step.acceptProb);
+    step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
+    step.judged = step.fate.filter((code) => this.fates[code]?.judged).length;
+    return step;
+  }
+
+  /**
+   * The entries that say what their position holds. Where several rows of a call speak of one position, a final token
+   * outweighs a draft and a draft an open position; among equals the last counts, as in traces.replay.
+   */
+  decidingEntries({ position, fate }) {
+    const entries = [...position.keys()].filter((entry) => fate[entry] in this.fates);
+    if (new Set(position).size === position.length) return entries;
+    const best = new Map();
+    for (const entry of entries) {
+      const rival = best.get(position[entry]);
+      const weight = (each) => weightOf(this.fates[fate[each]]);
+      if (rival === undefined || weight(entry) >= weight(rival)) best.set(position[entry], entry);
+    }
+    return [...best.values()];
+  }
+
+  /** The canvas after `count` steps. The result is shared: read it before the next call. */
+  seek(count) {
+    const wanted = Math.max(0, Math.min(this.length, count));
+    const frame = Math.min(Math.floor(wanted / KEYFRAME_EVERY), this.keyframes.length - 1);
+    if (this.state.steps > wanted || this.state.steps < frame * KEYFRAME_EVERY) this.state = this.keyframes[frame].copy();
+    while (this.state.steps < wanted) {
+      this.apply(this.state, this.steps[this.state.steps]);
+      if (this.state.steps === this.keyframes.length * KEYFRAME_EVERY) this.keyframes.push(this.state.copy());
+    }
+    return this.state;
+  }
+
+  apply(state, step) {
+    const index = state.steps;
+    for (const entry of step.deciding) {
+      const position = step.position[entry];
+      const fate = this.fates[step.fate[entry]];
+      const bar = step.acceptProb?.[entry];
+      const token = step.token[entry];
+      if (Number.isFinite(bar)) state.bar[position] = bar;
+      state.finals += Number(fate.final) - Number(state.finalAt[position] >= 0);
+      state.finalAt[position] = fate.final ? index : -1;
+      state.fate[position] = step.fate[entry];
+      state.token[position] = weightOf(fate) === 0 || token === undefined ? -1 : Number.isInteger(token) ? token : 0;
+    }
+    state.steps += 1;
+  }
+
+  /** How many steps have ended when the clock stands at `now`. */
+  stepsAt(clock, now) {
+    const ends = this.ends[clock];
+    let low = 0;
+    let high = this.length;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (ends[middle] <= now + 1e-6) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** When the last step ends. */
+  extent(clock) {
+    return this.ends[clock][this.length];
+  }
+
+  /** The last thing that happened at `position` within the first `count` steps, or null. */
+  entryAt(position, count) {
+    const history = this.history[position] ?? [];
+    let low = 0;
+    let high = history.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (history[middle].step < count) low = middle + 1;
+      else high = middle;
+    }
+    return history[low - 1] ?? null;
+  }
+
+  /** Agreement of successive laws at one position, as points on the clock. */
+  agreementPath(position, clock) {
+    const points = [];
+    for (const { step, entry } of this.history[position] ?? []) {
+      const value = this.steps[step].agreement?.[entry];
+      if (Number.isFinite(value)) points.push({ at: this.ends[clock][step + 1], value });
+    }
+    return points;
+  }
+
+  /** A token in words: its text, or its number. */
+  tokenText(token) {
+    if (token === null || token === undefined) return "none";
+    if (Array.isArray(token)) return `(${token.slice(0, 3).map(formatNumber).join(", ")}${token.length > 3 ? ", …" : ""})`;
+    const text = this.vocabulary?.[token];
+    return text === undefined ? `#${token}` : `“${text}”`;
+  }
+}
+
+/** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
+function weightOf(fate) {
+  return fate.final ? 2 : fate.pending ? 1 : 0;
+}
+
+/** 1 - TV per entry, where the draft came from the model: an initial guess has no law to agree with. */
+function agreementOf(step) {
+  const distance = step.numbers.tv;
+  if (!distance) return null;
+  return distance.map((value, entry) => (value === null || step.numbers.initial?.[entry] === 1 ? null : 1 - value));
+}
+
+function meanOf(values) {
+  const known = (values ?? []).filter((value) => Number.isFinite(value));
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+}
+
+/** A number for reading: three figures, thousands set apart, very small ones as powers of ten. */
+function formatNumber(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "not known";
+  if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  if (Math.abs(value) < 0.001) return value.toExponential(1).replace("e-", " × 10^-");
+  return String(Number(value.toPrecision(3)));
+}
+
+/** The verdict of a coin, with as many decimals as it takes to tell the two numbers apart. */
+function coinText(coin, bar) {
+  let digits = 2;
+  while (digits < 7 && coin.toFixed(digits) === bar.toFixed(digits)) digits += 1;
+  return `${coin.toFixed(digits)} ${coin < bar ? "<" : "≥"} ${bar.toFixed(digits)}`;
+}
