@@ -1,1 +1,65 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
+
+from traces.check import check
+from traces.errors import TraceError
+from traces.io import dumps, loads, read, write
+from traces.measures import MEASURES, Measure
+from traces.replay import State, outcomes, state_after, states
+from traces.schema import (
+    FATES,
+    SCHEMA,
+    VERSION,
+    Call,
+    Canvas,
+    Environment,
+    Fate,
+    Frame,
+    Legend,
+    Mask,
+    Milliseconds,
+    Model,
+    Node,
+    Output,
+    Step,
+    Summary,
+    Tiles,
+    Token,
+    Trace,
+)
+from traces.stats import compare, summarise
+
+__all__ = [
+    "FATES",
+    "MEASURES",
+    "SCHEMA",
+    "VERSION",
+    "Call",
+    "Canvas",
+    "Environment",
+    "Fate",
+    "Frame",
+    "Legend",
+    "Mask",
+    "Measure",
+    "Milliseconds",
+    "Model",
+    "Node",
+    "Output",
+    "State",
+    "Step",
+    "Summary",
+    "Tiles",
+    "Token",
+    "Trace",
+    "TraceError",
+    "check",
+    "compare",
+    "dumps",
+    "loads",
+    "outcomes",
+    "read",
+    "state_after",
+    "states",
+    "summarise",
+    "write",
+]

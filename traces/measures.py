@@ -1,7 +1,8 @@
 """The names a method may use for its own numbers, each with meaning and unit.
 
-A name is added here once and then means the same in every trace, figure and tooltip. Names that begin with `x_` are free for
-experiments: they are kept and shown as they are.
+A name is added here once and then means the same in every trace, figure and tooltip. Names that begin with `x_` are
+free for experiments: they are kept and shown as they are. How a token came to be is told by its fate, not by a measure:
+commits by a policy are `unmasked`, by speculation `accepted`, by rescue `fallback`.
 """
 
 from dataclasses import dataclass
@@ -37,9 +38,69 @@ MEASURES: Final[dict[str, Measure]] = {
     "entropy": Measure("position", "Entropy", "entropy of the new law", "bits", 0),
     "draft_entropy": Measure("position", "Draft entropy", "entropy of the law the draft was drawn from", "bits", 0),
     "support": Measure("position", "Support", "tokens the new law gives any probability", "tokens", 1),
+    # One law at one position.
+    "confidence": Measure("position", "Confidence", "probability by which the policy ranks the token", "", 0, 1),
+    "margin": Measure("position", "Margin", "likeliest token's probability minus the next one's", "", 0, 1),
+    "entropy_share": Measure("position", "Relative entropy", "entropy over the entropy of a uniform law", "", 0, 1),
+    # Judging a draft by another law than its own (S2D2 B, SimSD D; q drafts, p judges).
+    "ratio": Measure("position", "Ratio", "p / q of the draft, before it is cut to 1 or tempered", "", 0),
+    "residual_mass": Measure(
+        "position", "Residual mass", "what a refusal is resampled from: sum of (p - q)+", "", 0, 1
+    ),
+    "estimate": Measure("position", "Estimated acceptance", "the router's guess that the draft will pass", "", 0, 1),
+    "kl": Measure("position", "KL divergence", "of the judging law from the drafting law", "nats", 0),
+    "cross_entropy": Measure("position", "Cross entropy", "- log p of the draft", "nats", 0),
+    "agrees": Measure("position", "Agreement", "1 when the draft is the judge's likeliest token", "", 0, 1),
+    "p_exact": Measure("position", "p, exact", "p under a verifier that sees exactly the drafts before", "", 0, 1),
+    # Draft order and draft graphs (PSD C, SimSD D).
+    "rank": Measure("position", "Rank", "place in the policy's ranking of open positions", "", 0),
+    "level": Measure("position", "Level", "drafts that the draft builds on, itself included; 0 without", "drafts", 0),
+    "order": Measure("position", "Draft order", "place in the order in which drafts were made", "", 0),
+    # Continuous tokens (CSpD B; densities, so p and q stay empty).
+    "log_density_target": Measure("position", "Log density, target", "log density of the draft, target head", "nats"),
+    "log_density_draft": Measure("position", "Log density, draft", "log density of the draft, draft head", "nats"),
+    "log_variance_ratio": Measure("position", "Log Sigma", "Sigma: draft over target std along the path", "nats"),
+    "log_ratio": Measure("position", "Log ratio", "log of the ratio that is compared with the coin", "nats"),
+    "path_log_ratio": Measure("position", "Log ratio, path", "target over draft density of the whole path", "nats"),
+    "distance_squared": Measure("position", "Squared distance", "between draft's and target's token", "", 0),
+    "distance_squared_before": Measure(
+        "position", "Squared distance before", "the same one denoising step earlier", "", 0
+    ),
+    "noise_norm": Measure("position", "Noise norm", "length of the token's noise in standard deviations", "", 0),
+    "last_std": Measure("position", "Last std", "standard deviation of the last denoising step", "", 0),
+    "tries": Measure("position", "Tries", "draws until the residual was hit", "draws", 0),
+    "capped": Measure("position", "Capped", "1 when the tries ran out and a fallback was drawn", "", 0, 1),
+    "guidance": Measure("position", "Guidance", "scale of classifier-free guidance at the token"),
+    "temperature": Measure("position", "Temperature", "temperature at the token", "", 0),
     # One step.
     "accepted": Measure("step", "Accepted", "drafts accepted in the step", "tokens", 0),
     "window": Measure("step", "Window", "drafts judged in the step", "tokens", 0),
+    "block": Measure("step", "Block", "block being decoded, from 0", "", 0),
+    "open": Measure("step", "Open", "open positions of the block before the step", "tokens", 0),
+    "confident": Measure("step", "Confident", "open positions above the confidence threshold", "tokens", 0),
+    "committed": Measure("step", "Committed", "tokens that became final in the step", "tokens", 0),
+    # Routing: whether to verify (S2D2 B.2).
+    "span": Measure("step", "Span", "length of the first run of open positions", "tokens", 0),
+    "expected_accepted": Measure("step", "Expected acceptance", "drafts the router expects to pass", "tokens", 0),
+    "expected_accepted_random": Measure("step", "Expected, random", "the same by a random estimate", "tokens", 0),
+    "expected_accepted_entropy": Measure("step", "Expected, entropy", "the same by soft entropy", "tokens", 0),
+    "expected_accepted_power": Measure("step", "Expected, confidence", "the same by confidence power", "tokens", 0),
+    "expected_accepted_renyi": Measure("step", "Expected, Renyi", "the same by Renyi-2 entropy", "tokens", 0),
+    "expected_accepted_hard_entropy": Measure(
+        "step", "Expected, hard entropy", "the same by an entropy threshold", "tokens", 0
+    ),
+    "expected_accepted_margin": Measure("step", "Expected, margin", "the same by a margin threshold", "tokens", 0),
+    "score": Measure("step", "Score", "expected acceptance less the cost of verifying", "tokens"),
+    "verify": Measure("step", "Verify", "1 when the router chose to verify", "", 0, 1),
+    "switch": Measure("step", "Switch", "hysteresis: 1 when verifying is switched on", "", 0, 1),
+    "bucket": Measure("step", "Bucket", "the bandit's bucket, from 0", "", 0),
+    "bucket_visits": Measure("step", "Bucket visits", "decisions made in the bucket before", "", 0),
+    "bandit_mean": Measure("step", "Bandit mean", "mean reward of the chosen action", "tokens per forward", 0),
+    "bandit_bound": Measure("step", "Bandit bound", "upper confidence bound of that action", "tokens per forward", 0),
+    # Drafts in rows (PSD C).
+    "winner": Measure("step", "Winner", "row whose drafts were kept", "", 0),
+    "speculated": Measure("step", "Speculated", "tokens gained from drafts of later steps", "tokens", 0),
+    "unmasked": Measure("step", "Unmasked", "tokens gained by the policy itself", "tokens", 0),
 }
 """Name -> measure."""
 

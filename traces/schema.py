@@ -1,9 +1,9 @@
 """The trace: one frozen record of a decoding run, complete enough to replay and draw it without a model.
 
-A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations (NFE).
-A step is columnar: entry i of every column speaks of `position[i]`. Positions count from 0 in decoding order and index the
-canvas; the prompt has none. Probabilities are natural, not logarithms, unless a name says so. The records are plain data:
-`traces.io` checks them, `traces.replay` and `traces.stats` read them.
+A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations
+(NFE). A step is columnar: entry i of every column speaks of `position[i]`. Positions count from 0 in decoding order and
+index the canvas; the prompt has none. Probabilities are natural, not logarithms, unless a name says so. The records are
+plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them.
 """
 
 from collections.abc import Mapping
@@ -149,7 +149,7 @@ class Step:
     call: Call
     position: tuple[int, ...] = ()
     token: tuple[Token, ...] = ()
-    """What the position holds after the step."""
+    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open."""
     fate: tuple[Fate, ...] = ()
     row: tuple[int, ...] | None = None
     """Row of the call the entry belongs to, where several drafts are judged at once."""
@@ -201,6 +201,7 @@ class Frame:
     """A picture of the canvas after step `step`, for models whose tokens cannot be drawn one by one."""
 
     step: int
+    """Forward passes before the picture; 0 is before any."""
     image: str
     """data:image/png or image/webp, base64."""
 

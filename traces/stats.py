@@ -236,7 +236,7 @@ def mean_difference(differences: Sequence[Difference]) -> MeanDifference | None:
 
 
 def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, float], ...]]:
-    """Acceptance rate beta = 1 - TV of successive laws, per position as (age, beta) pairs in time order (SCD Fig. 3a, 3b).
+    """Agreement beta = 1 - TV of successive laws, per position as (age, beta) pairs in time order (SCD Fig. 3a, b).
 
     Initial guesses are excluded: their law is a point mass, not the model's. Empty where `tv` or `age` is missing.
     """

@@ -1,0 +1,223 @@
+"""Whether a well-typed trace makes sense: sizes, ranges, pictures, and a story that adds up.
+
+Checks yield problems in reading order. The story is followed only when every record is sound on its own.
+"""
+
+import base64
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import Final
+
+from traces import limits
+from traces.check_steps import check_steps
+from traces.errors import Problem, quote, raise_first
+from traces.replay import canvas_size, outcomes
+from traces.schema import Canvas, Fate, Summary, Token, Trace
+from traces.stats import summarise
+
+_AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
+_PICTURE: Final = re.compile(r"data:image/(png|webp);base64,([A-Za-z0-9+/]+={0,2})")
+_MAGIC: Final = {"png": "iVBORw0KGgo", "webp": "UklGR"}
+"""What base64 makes of the first bytes of each format."""
+_PICTURE_REMEDY: Final = "give the picture itself as data:image/png;base64,... or data:image/webp;base64,..."
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_SUMMARY_SLACK: Final = 1e-6
+
+
+def check(trace: Trace) -> None:
+    """Make sure that the trace is sound.
+
+    Raises:
+        TraceError: With the first problem, and how many more there are.
+    """
+    raise_first(problems(trace))
+
+
+def problems(trace: Trace) -> Iterator[Problem]:
+    """All that is wrong with a well-typed trace, in reading order."""
+    sound = True
+    for check_part in (_check_texts, _check_head, _check_canvas, _check_legend, check_steps, _check_output):
+        for problem in check_part(trace):
+            sound = False
+            yield problem
+        if check_part is _check_canvas and not sound:
+            return  # Nothing can be said of positions on a canvas of no known size.
+    if sound:
+        yield from _check_story(trace)
+
+
+def _check_texts(trace: Trace) -> Iterator[Problem]:
+    for field, text in {"prompt": trace.prompt, "note": trace.note, "output.text": trace.output.text or ""}.items():
+        yield from _too_long(field, text, limits.TEXT_CHARACTERS)
+    names = {"method": trace.method, "created": trace.created, "version": trace.version}
+    names |= {f"model.{name}": getattr(trace.model, name) for name in ("id", "title")}
+    names |= {
+        f"environment.{name}": getattr(trace.environment, name)
+        for name in ("device", "dtype", "python", "platform", "commit")
+    }
+    for field, name in names.items():
+        yield from _too_long(field, name, limits.NAME_CHARACTERS)
+    mappings: dict[str, Mapping[str, object]] = {
+        "config": trace.config,
+        "model.weights": trace.model.weights,
+        "environment.libraries": trace.environment.libraries,
+    }
+    for field, mapping in mappings.items():
+        for key, value in mapping.items():
+            yield from _too_long(f"{field}[{quote(key)}]", key, limits.NAME_CHARACTERS)
+            if isinstance(value, str):
+                yield from _too_long(f"{field}[{quote(key)}]", value, limits.TEXT_CHARACTERS)
+
+
+def _too_long(field: str, text: str, limit: int) -> Iterator[Problem]:
+    if len(text) > limit:
+        yield Problem(field, f"has {len(text)} characters, more than {limit}", "shorten it")
+
+
+def _check_head(trace: Trace) -> Iterator[Problem]:
+    if not trace.method:
+        yield Problem("method", "is empty", "name the method that ran")
+    try:
+        offset = datetime.fromisoformat(trace.created).utcoffset()
+    except ValueError:
+        yield Problem(
+            "created", f"{quote(trace.created)} is no ISO 8601 time", "write it like 2026-01-31T12:00:00+00:00"
+        )
+    else:
+        if offset != timedelta(0):
+            yield Problem("created", f"{quote(trace.created)} is not in UTC", "end it in +00:00")
+    for name, digest in trace.model.weights.items():
+        if not _SHA256.fullmatch(digest):
+            yield Problem(
+                f"model.weights[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits"
+            )
+    if trace.environment.threads is not None and trace.environment.threads < 1:
+        yield Problem("environment.threads", f"{trace.environment.threads} is below 1", "leave it out where unknown")
+
+
+def _check_canvas(trace: Trace) -> Iterator[Problem]:
+    canvas, axes = trace.canvas, _AXES[trace.canvas.kind]
+    if len(canvas.shape) != len(axes):
+        yield Problem("canvas.shape", f"has {len(canvas.shape)} numbers", f"give ({', '.join(axes)}) for {canvas.kind}")
+        return
+    for index, extent in enumerate(canvas.shape):
+        if not 1 <= extent <= limits.POSITIONS:
+            limit = f"outside 1 ... {limits.POSITIONS}"
+            yield Problem(
+                f"canvas.shape[{index}]", f"{quote(extent)} is {limit}", "give the size of the canvas in tokens"
+            )
+            return
+    size = canvas_size(canvas)
+    if size > limits.POSITIONS:
+        yield Problem("canvas.shape", f"has {size} positions, more than {limits.POSITIONS}", "trace a smaller canvas")
+        return
+    yield from _check_layout(canvas, size)
+
+
+def _check_layout(canvas: Canvas, size: int) -> Iterator[Problem]:
+    if canvas.order is not None:
+        remedy = f"list each cell from 0 to {size - 1} once"
+        if len(canvas.order) != size:
+            yield Problem("canvas.order", f"has {len(canvas.order)} cells for {size} positions", remedy)
+        elif sorted(canvas.order) != list(range(size)):
+            yield Problem("canvas.order", "is no permutation of the cells", remedy)
+    if canvas.block is not None and not 1 <= canvas.block <= size:
+        yield Problem("canvas.block", f"{quote(canvas.block)} is outside 1 ... {size}", "leave it out without blocks")
+
+
+def _check_legend(trace: Trace) -> Iterator[Problem]:
+    for token, text in (trace.legend.vocabulary or {}).items():
+        if token < 0:
+            yield Problem(f"legend.vocabulary.{token}", "is a negative id", "give the id of the vocabulary")
+        yield from _too_long(f"legend.vocabulary.{token}", text, limits.NAME_CHARACTERS)
+    tiles = trace.legend.tiles
+    if tiles is not None:
+        yield from _check_picture("legend.tiles.png", tiles.png, "png")
+        for name, value in {"size": tiles.size, "columns": tiles.columns}.items():
+            if value < 1:
+                yield Problem(f"legend.tiles.{name}", f"{quote(value)} is below 1", "describe the grid of tiles")
+        pixels = _png_size(tiles.png)
+        if pixels is not None and pixels[0] != tiles.size * tiles.columns:
+            wanted = f"{quote(tiles.columns)} tiles of {quote(tiles.size)} pixels to a row"
+            yield Problem("legend.tiles.png", f"is {pixels[0]} pixels wide, not {wanted}", "correct size or columns")
+    for index, frame in enumerate(trace.legend.frames):
+        if not 0 <= frame.step <= len(trace.steps):
+            last = len(trace.steps)
+            yield Problem(
+                f"legend.frames[{index}].step", f"{quote(frame.step)} is outside 0 ... {last}", "drop the frame"
+            )
+        yield from _check_picture(f"legend.frames[{index}].image", frame.image)
+
+
+def _check_picture(field: str, url: str, kind: str | None = None) -> Iterator[Problem]:
+    match = _PICTURE.fullmatch(url)
+    if match is None:
+        yield Problem(field, f"{quote(url)} is no embedded picture", _PICTURE_REMEDY)
+        return
+    if kind not in (None, match[1]) or not match[2].startswith(_MAGIC[match[1]]):
+        yield Problem(field, f"is no {kind or match[1]} picture", _PICTURE_REMEDY)
+    if len(url) > limits.PICTURE_CHARACTERS:
+        yield Problem(field, f"has {len(url)} characters, more than {limits.PICTURE_CHARACTERS}", "shrink the picture")
+    pixels = _png_size(url)
+    if pixels is not None and pixels[0] * pixels[1] > limits.PICTURE_PIXELS:
+        area = f"{pixels[0]} x {pixels[1]} pixels"
+        yield Problem(field, f"is {area}, more than {limits.PICTURE_PIXELS}", "shrink the picture")
+
+
+def _png_size(url: str) -> tuple[int, int] | None:
+    """Width and height that the header of a PNG claims."""
+    start = "data:image/png;base64,"
+    if not url.startswith(start + _MAGIC["png"]) or len(url) < len(start) + 32:
+        return None
+    try:
+        header = base64.b64decode(url[len(start) : len(start) + 32], validate=True)
+    except ValueError:
+        return None
+    return int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
+
+
+def _check_output(trace: Trace) -> Iterator[Problem]:
+    output, size = trace.output, canvas_size(trace.canvas)
+    if len(output.tokens) != size:
+        remedy = "give one token per position, null where a run stopped early"
+        yield Problem("output.tokens", f"has {len(output.tokens)} tokens for {size} positions", remedy)
+    if output.image is not None:
+        yield from _check_picture("output.image", output.image)
+    for index, picture in enumerate(output.video):
+        yield from _check_picture(f"output.video[{index}]", picture)
+
+
+def _check_story(trace: Trace) -> Iterator[Problem]:
+    """Follow the steps: what is final stays, and output and summary say what the steps say."""
+    final: dict[int, Token | None] = {}
+    for index, step in enumerate(trace.steps):
+        left = outcomes(step)
+        for position, (_, fate, entry) in left.items():
+            if position in final and fate is not Fate.EDITED:
+                problem = f"position {position} was final before and is now {fate}"
+                yield Problem(f"steps[{index}].fate[{entry}]", problem, "only the fate edited touches a final token")
+            elif position not in final and fate is Fate.EDITED:
+                problem = f"position {position} is edited before it was final"
+                yield Problem(f"steps[{index}].fate[{entry}]", problem, "give the fate by which it becomes final")
+        final |= {position: token for position, (token, fate, _) in left.items() if fate.final}
+    for position, token in enumerate(trace.output.tokens):
+        if token != final.get(position):
+            problem = f"{quote(token)} is not {quote(final.get(position))}, which the steps end with"
+            yield Problem(f"output.tokens[{position}]", problem, "give the final token, null where there is none")
+    yield from _check_summary(trace, full=len(final) == len(trace.output.tokens))
+
+
+def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
+    said = trace.summary
+    if said.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
+        problem = f"{said.complete} for a canvas that is {'full' if full else 'not full'}"
+        yield Problem("summary.complete", problem, f"make it {full}")
+    computed = summarise(trace.steps, len(trace.output.tokens), said.complete)
+    for field in fields(Summary):
+        own, due = getattr(said, field.name), getattr(computed, field.name)
+        if own != due and not (own and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):
+            remedy = "recompute the summary with traces.stats.summarise"
+            yield Problem(f"summary.{field.name}", f"{quote(own)} is not {quote(due)}, which the steps give", remedy)

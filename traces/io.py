@@ -1,0 +1,271 @@
+"""Traces to and from JSON, plain or gzipped.
+
+The text is for people and for any language: sorted keys, no white space, nothing that equals an empty default. The same
+trace always gives the same bytes. What is read may come from anywhere: it is measured before it is parsed, checked type
+by type, and then as a story (`traces.check`).
+"""
+
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, from_json, to_json
+from typing_extensions import TypeAliasType
+
+from traces import limits
+from traces.check import check
+from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
+from traces.schema import SCHEMA, VERSION, Step, Trace
+
+_Record = TypeVar("_Record", Trace, Step)
+
+_CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+# An alias lets the settings reach plain dataclasses, which stay free of pydantic.
+TRACE_TYPE: Final[TypeAdapter[Trace]] = TypeAdapter(
+    cast(type[Trace], TypeAliasType("TraceDocument", Trace)), config=_CONFIG
+)
+_STEP_TYPE: Final[TypeAdapter[Step]] = TypeAdapter(
+    cast(type[Step], TypeAliasType("StepDocument", Step)), config=_CONFIG
+)
+
+_ALWAYS_WRITTEN: Final = frozenset({"schema", "version"})
+_ENDINGS: Final = (".json", ".json.gz")
+_EXPORT_AGAIN: Final = "export the trace again"
+_SHRINK: Final = "record fewer columns or a shorter run"
+
+
+def dumps(trace: Trace) -> bytes:
+    """The trace as JSON in UTF-8.
+
+    Raises:
+        TraceError: If a number is not finite or a text is not Unicode.
+    """
+    try:
+        text = json.dumps(
+            _plain(trace), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
+    except UnicodeEncodeError as error:
+        raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
+    except ValueError:
+        raise TraceError("trace", "a number is not finite", "record null where a number does not apply") from None
+    return text
+
+
+def loads(data: bytes, *, name: str = "trace") -> Trace:
+    """The trace in `data`, JSON or gzipped JSON. `name` is what messages call the whole file.
+
+    Raises:
+        TraceError: If it is not a trace, or not a sound one.
+    """
+    document = _parse(_unzipped(data, name), name)
+    _check_version(document)
+    trace = _records(document)
+    check(trace)
+    return trace
+
+
+def write(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Check the trace and write it to `path`: plain for .json, compressed for .json.gz.
+
+    The file appears whole or not at all.
+
+    Raises:
+        TraceError: If the trace is not sound or the ending is another.
+        OSError: If the file cannot be written.
+    """
+    path = Path(path)
+    if not path.name.endswith(_ENDINGS):
+        raise TraceError(path.name, "ends in neither .json nor .json.gz", "choose one of these endings")
+    check(trace)
+    data = dumps(trace)
+    _check_size(data, path.name)
+    if path.name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    if len(data) > limits.FILE_BYTES:
+        raise TraceError(path.name, f"has more than {limits.FILE_BYTES} bytes", "end the name in .json.gz")
+    with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
+        try:
+            part.write(data)
+            part.close()
+            os.chmod(part.name, 0o644)
+            os.replace(part.name, path)
+        except BaseException:
+            os.unlink(part.name)
+            raise
+
+
+def read(path: str | os.PathLike[str]) -> Trace:
+    """The trace in the file `path`, whatever its ending.
+
+    Raises:
+        TraceError: If it is not a trace, or not a sound one.
+        OSError: If the file cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        return loads(file.read(limits.FILE_BYTES + 1), name=path.name)
+
+
+def _plain(value: Any) -> Any:
+    """Records as dicts without their empty defaults; columns as they are."""
+    if is_dataclass(value):
+        return {
+            field.name: plain
+            for field in fields(value)
+            if not _left_out(
+                field.name,
+                plain := _plain(getattr(value, field.name)),
+                optional=field.default is not MISSING or field.default_factory is not MISSING,
+            )
+        }
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _left_out(name: str, value: object, *, optional: bool) -> bool:
+    return optional and name not in _ALWAYS_WRITTEN and (value is None or value in ({}, (), ""))
+
+
+def _unzipped(data: bytes, name: str) -> bytes:
+    """The JSON text, within the limits."""
+    if len(data) > limits.FILE_BYTES:
+        raise TraceError(name, f"has more than {limits.FILE_BYTES} bytes", "compress it to .json.gz")
+    if data.startswith(b"\x1f\x8b"):
+        data = _inflated(data, name)
+    _check_size(data, name)
+    if not data.strip():
+        raise TraceError(name, "is empty", _EXPORT_AGAIN)
+    if not data.lstrip().startswith(b"{"):
+        raise TraceError(name, f"is no JSON object: it begins with {quote(data[:8])}", "give a .json or .json.gz trace")
+    return data
+
+
+def _inflated(data: bytes, name: str) -> bytes:
+    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
+    try:
+        text = inflate.decompress(data, limits.JSON_BYTES + 1)
+    except zlib.error as error:
+        raise TraceError(name, f"is damaged gzip ({error})", "copy the file again") from None
+    if len(text) > limits.JSON_BYTES:
+        return text  # Refused by its size; what is left of it stays packed.
+    if not inflate.eof:
+        raise TraceError(name, "ends in the middle of the gzip data", "copy the file again")
+    if inflate.unused_data:
+        raise TraceError(name, "has data behind the gzip stream", "keep one trace in one file")
+    return text
+
+
+def _check_size(text: bytes, name: str) -> None:
+    if len(text) > limits.JSON_BYTES:
+        raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
+    values = text.count(b",") + text.count(b"[") + text.count(b"{")
+    if values > limits.VALUES:
+        raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
+
+
+def _parse(text: bytes, name: str) -> dict[str, Any]:
+    try:
+        document = from_json(text, cache_strings="keys")
+    except ValueError as error:
+        reason = str(error)
+        if reason.startswith("recursion limit"):
+            raise TraceError(name, f"nests deeper than {limits.NESTING} brackets", _EXPORT_AGAIN) from None
+        remedy = "copy the file again, it ends too early" if reason.startswith("EOF") else _EXPORT_AGAIN
+        raise TraceError(name, f"is not JSON in UTF-8: {reason}", remedy) from None
+    assert isinstance(document, dict)  # It begins with a brace.
+    return document
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    schema, version = document.get("schema"), document.get("version")
+    if schema != SCHEMA:
+        found = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
+        raise TraceError("schema", found, "give a trace that Draftscope wrote")
+    if not isinstance(version, str):
+        found = "is missing" if version is None else f"{quote(version)} is not a string"
+        raise TraceError("version", found, f"name the version of the format, {VERSION!r} today")
+    major = VERSION.split(".")[0]
+    if not re.fullmatch(rf"{major}\.\d+", version, re.ASCII):
+        problem = f"{quote(version)} is not {major}.x"
+        raise TraceError("version", problem, "read it with the release of Draftscope that wrote it")
+
+
+def _records(document: dict[str, Any]) -> Trace:
+    """The document as records, typed part by part: a wrong document costs the errors of one step, not of all."""
+    steps = document.get("steps")
+    if isinstance(steps, list):
+        if len(steps) > limits.STEPS:
+            raise TraceError("steps", f"has more than {limits.STEPS} steps", _SHRINK)
+        document = document | {"steps": []}
+    else:
+        steps = []
+    problems: list[Problem] = []
+    head = _record(TRACE_TYPE, document, "", problems)
+    records = []
+    for index, step in enumerate(steps):
+        record = _record(_STEP_TYPE, step, f"steps[{index}]", problems)
+        if record is not None:
+            records.append(record)
+        if len(problems) > MOST_COUNTED:
+            break
+    raise_first(problems)
+    assert head is not None  # Otherwise there was a problem.
+    return replace(head, steps=tuple(records))
+
+
+def _record(kind: TypeAdapter[_Record], part: object, path: str, problems: list[Problem]) -> _Record | None:
+    """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
+    # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
+    text = to_json(part, inf_nan_mode="constants")
+    if text.count(b",") + text.count(b"[") + text.count(b"{") > limits.PART_VALUES:
+        problems.append(Problem(path or "trace", f"holds more than {limits.PART_VALUES} values", _SHRINK))
+        return None
+    try:
+        return kind.validate_json(text)
+    except ValidationError as error:
+        found: dict[str, Problem] = {}
+        for detail in error.errors(include_url=False, include_context=False):
+            problem = _problem(detail, part, path)
+            found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
+        problems += found.values()
+        return None
+
+
+def _problem(detail: ErrorDetails, part: object, path: str) -> Problem:
+    kind, message, value = detail["type"], detail["msg"], quote(detail["input"])
+    *above, last = detail["loc"] or ("",)
+    for item in above:
+        path, part = _below(path, part, item)
+    if kind == "missing":
+        return Problem(_joined(path, last), "is missing", "add it; docs/trace.md lists the fields")
+    if kind == "unexpected_keyword_argument":
+        return Problem(_joined(path, last), "is no field of this record", "remove it, or correct its name")
+    path, _ = _below(path, part, last)
+    if message.startswith("Input should"):
+        return Problem(path or "trace", f"{value}{message.removeprefix('Input')}", _EXPORT_AGAIN)
+    return Problem(path or "trace", f"{value}: {message}", _EXPORT_AGAIN)
+
+
+def _below(path: str, part: object, item: str | int) -> tuple[str, object]:
+    """One item further down; the names of the types that were tried are no part of the path."""
+    if isinstance(item, int) and isinstance(part, list) and item < len(part):
+        return f"{path}[{item}]", part[item]
+    if isinstance(item, str) and isinstance(part, dict) and item in part:
+        return _joined(path, item), part[item]
+    return path, part
+
+
+def _joined(path: str, item: str | int) -> str:
+    name = item if isinstance(item, str) and item.isidentifier() and len(item) <= 40 else quote(item)
+    return f"{path}.{name}" if path else f"{name}"
