@@ -1,1 +1,1 @@
-"""The Gradio app: the only package that imports gradio."""
+"""The web app: the only package that knows gradio."""

@@ -1,0 +1,70 @@
+"""Controls made from a Config: what a field says of itself is what the page shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.components import Component
+
+from engines.config import Setting, make_config, settings
+from engines.laws import Sampling
+
+_MOST_SLIDER_STEPS = 1000
+"""A slider finer than this cannot be aimed with; the number is typed instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The components of some settings, by name."""
+
+    of: Mapping[str, Component]
+
+    def values(self, given: Mapping[Any, Any]) -> dict[str, Any]:
+        """The settings among the values of many components."""
+        return {name: given[component] for name, component in self.of.items()}
+
+
+def sampling_settings() -> tuple[Setting, ...]:
+    """The settings that every method shares."""
+    return settings(Sampling)
+
+
+def own_settings(config: type[Any]) -> tuple[Setting, ...]:
+    """The settings of a Config beyond those of sampling."""
+    shared = {setting.name for setting in sampling_settings()}
+    return tuple(setting for setting in settings(config) if setting.name not in shared)
+
+
+def build(of: tuple[Setting, ...]) -> Controls:
+    """Create the components, in the order of the settings, where the caller's layout stands."""
+    return Controls({setting.name: control(setting) for setting in of})
+
+
+def control(setting: Setting) -> Component:
+    """One component for one setting."""
+    common: dict[str, Any] = {
+        "value": setting.default,
+        "label": setting.knob.label,
+        "info": setting.knob.help,
+    }
+    if setting.kind == "bool":
+        return gr.Checkbox(**common)
+    if setting.kind == "choice":
+        return gr.Dropdown(choices=list(setting.choices), **common)
+    low, high, step = setting.knob.low, setting.knob.high, setting.knob.step
+    if low is None or high is None:
+        raise ValueError(f"{setting.name}: a number needs low and high to be shown")
+    step = step or (1 if setting.kind == "int" else (high - low) / 100)
+    if (high - low) / step > _MOST_SLIDER_STEPS:
+        return gr.Number(minimum=low, maximum=high, step=step, precision=0 if setting.kind == "int" else None, **common)
+    return gr.Slider(minimum=low, maximum=high, step=step, **common)
+
+
+def read_config(config: type[Any], values: Mapping[str, Any]) -> Any:
+    """The Config of what the controls say.
+
+    Raises:
+        ConfigError: naming setting, value and remedy.
+    """
+    return make_config(config, {name: "" if value is None else value for name, value in values.items()})

@@ -1,0 +1,101 @@
+"""Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engines.driver import Job, Run
+from traces.schema import Step, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One forward pass of one decoder."""
+
+    lane: int
+    sequence: int
+    step: Step
+    frame: str | None
+    """The picture so far, for models whose tokens cannot be drawn one by one."""
+
+
+class Lane:
+    """One decoder under way, with the picture it has drawn so far."""
+
+    def __init__(self, job: Job) -> None:
+        self.run = Run(job)
+        self.passes = 0
+        self._steps = iter(self.run)
+        self._canvas: list[Any] = [None] * job.model.task.length
+        self._legend = job.model.legend({})
+
+    def head(self) -> dict[str, Any]:
+        """What a viewer has to know of the run before its first step."""
+        job = self.run.job
+        return {
+            "method": job.method.name,
+            "model": plain(job.model.card),
+            "prompt": job.prompt,
+            "seed": job.seed,
+            "config": asdict(job.config),
+            "canvas": plain(job.model.canvas),
+            "legend": plain(self._legend),
+        }
+
+    def advance(self) -> tuple[Step, str | None] | None:
+        """The next forward pass and the picture after it; None when the canvas is full."""
+        step = next(self._steps, None)
+        if step is None:
+            return None
+        self.passes += 1
+        for position, token in zip(step.position, step.token, strict=True):
+            self._canvas[position] = token
+        return step, self._picture()
+
+    def _picture(self) -> str | None:
+        if self._legend.tiles or self._legend.vocabulary:
+            return None  # the viewer draws the tokens itself
+        frames = self.run.job.model.legend({self.passes: self._canvas}).frames
+        return frames[0].image if frames else None
+
+
+class Race:
+    """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """Open the sessions.
+
+        Raises:
+            ValueError: for a prompt or setting that a model refuses.
+        """
+        self.lanes = [Lane(job) for job in jobs]
+
+    def turns(self) -> Iterator[tuple[Advance, ...]]:
+        """Advance every decoder that is not done by one forward pass."""
+        active = list(enumerate(self.lanes))
+        while active:
+            turn = []
+            for entry in tuple(active):
+                index, lane = entry
+                passed = lane.advance()
+                if passed is None:
+                    active.remove(entry)
+                else:
+                    turn.append(Advance(lane=index, sequence=lane.passes - 1, step=passed[0], frame=passed[1]))
+            if turn:
+                yield tuple(turn)
+
+    def traces(self) -> tuple[Trace, ...]:
+        """The traces of what was decoded so far."""
+        return tuple(lane.run.trace() for lane in self.lanes)
+
+
+def plain(record: Any) -> Any:
+    """A record of the schema as JSON data, without what is absent."""
+    return _present(asdict(record))
+
+
+def _present(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _present(part) for name, part in value.items() if part is not None}
+    return value

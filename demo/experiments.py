@@ -1,0 +1,113 @@
+"""Experiments: one model and prompt, many runs, one figure. Knows nothing of the page."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engines.config import Value, make_config
+from engines.driver import Job, Lane, drive, make_trace
+from engines.methods import METHODS
+from engines.models.base import DiscreteAR
+from traces.schema import Trace
+
+Settings = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A method with settings; an experiment runs every arm with every seed."""
+
+    method: str
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A question that takes many runs."""
+
+    title: str
+    question: str
+    figure: str
+    """Name of the figure that answers it."""
+    arms: tuple[Arm, ...]
+    seeds: int
+    """Seeds it takes to see the answer."""
+
+
+_COUPLINGS: Final = ("none", "gumbel", "maximal")
+
+EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+    "difference": Experiment(
+        title="Token changes and forward passes",
+        question="Do runs whose drafts change less from one iteration to the next need fewer forward passes?",
+        figure="difference",
+        arms=tuple(Arm("scd", {"coupling": coupling}) for coupling in _COUPLINGS),
+        seeds=8,
+    ),
+    "strength": Experiment(
+        title="Coupling strength",
+        question="How far does tying new drafts to the old ones bring the number of forward passes down?",
+        figure="strength",
+        arms=tuple(
+            Arm("scd", {"coupling": coupling, "alpha": alpha})
+            for coupling in ("maximal", "gumbel")
+            for alpha in (0.0, 0.25, 0.5, 0.75, 1.0)
+        ),
+        seeds=4,
+    ),
+    "window": Experiment(
+        title="Window",
+        question="What does a longer window bring, with and without coupling?",
+        figure="window",
+        arms=(
+            *(Arm("scd", {"coupling": c, "window": w}) for c in _COUPLINGS for w in (4, 8, 16, 32, 64)),
+            Arm("ar", {}),
+        ),
+        seeds=4,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an experiment has come."""
+
+    done: int
+    total: int
+    traces: tuple[Trace, ...]
+
+
+def conduct(
+    experiment: Experiment,
+    model: DiscreteAR,
+    prompt: str,
+    seeds: int,
+    shared: Settings,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[Progress]:
+    """Run every arm with seeds 0, 1, ...; the seeds of an arm are decoded in lockstep.
+
+    Yields progress after every arm and ends early, before the next forward pass, once `stopped` says so.
+    """
+    traces: list[Trace] = []
+    total = len(experiment.arms) * seeds
+    for arm in experiment.arms:
+        method = METHODS[arm.method]
+        config = make_config(method.config, {**shared, **arm.settings})
+        jobs = [Job(method, model, prompt, config, seed) for seed in range(seeds)]
+        finished = _lockstep(jobs, stopped)
+        if finished is None:
+            return
+        traces += finished
+        yield Progress(len(traces), total, tuple(traces))
+
+
+def _lockstep(jobs: Sequence[Job], stopped: Callable[[], bool]) -> list[Trace] | None:
+    """The traces of jobs of one model and config; None when stopped before they were done."""
+    first = jobs[0]
+    lanes = [Lane(job.decoder()) for job in jobs]
+    session = first.model.start([job.prompt for job in jobs], guided=first.config.guidance != 1.0)
+    for _ in drive(lanes, session, first.config):
+        if stopped():
+            return None
+    return [make_trace(job, lane.steps) for job, lane in zip(jobs, lanes, strict=True)]

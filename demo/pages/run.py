@@ -1,0 +1,251 @@
+"""Run: write a prompt, decode it the ordinary way and an accelerated way side by side, look at what happened."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import gradio as gr
+
+from demo import controls
+from demo.decoding import Race
+from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
+from demo.recordings import opening
+from demo.sessions import Visitor
+from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.telling import outcome
+from demo.viewer import TraceViewer, advanced, begun, finished, recorded
+from demo.widgets import Facts, Notice, facts, notice
+from engines.config import ConfigError
+from engines.driver import Job
+from engines.methods import METHODS
+from engines.models.base import ModelError
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
+
+BASELINE: Final = METHODS["ar"]
+DEFAULT: Final = METHODS["scd"]
+EXAMPLES: Final = (
+    "a red ankle boot on grass",
+    "a blue dress on petals",
+    "a yellow bag on wood",
+    "a white sneaker at dusk",
+    "a purple coat in a storm",
+)
+_DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
+
+
+class RunPage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._build()
+        self._connect()
+
+    def _build(self) -> None:
+        model = MODELS[default_model(DEFAULT.family)]
+        with gr.Row(equal_height=True):
+            self.prompt = gr.Textbox(
+                value=model.default_prompt,
+                label="Prompt",
+                info=model.prompt_help,
+                max_lines=1,
+                max_length=PROMPT_CHARACTERS,
+                elem_id="prompt",
+                elem_classes="prompt",
+                scale=5,
+                min_width=260,
+            )
+            self.run = gr.Button(
+                "Run", variant="primary", elem_id="run", elem_classes="primary-action", scale=1, min_width=120
+            )
+            self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=120)
+        self.problem = Notice(elem_id="problem")
+        self.examples = gr.Examples(
+            [[text] for text in EXAMPLES], self.prompt, label="Examples", api_visibility="private"
+        )
+        with gr.Accordion("What can be said", open=False):
+            gr.Markdown(vocabulary(), elem_classes="vocabulary")
+        with gr.Row():
+            self.method = gr.Dropdown(
+                [(f"{m.title}: {m.summary}", m.name) for m in METHODS.values()],
+                value=DEFAULT.name,
+                label="Method",
+                scale=3,
+            )
+            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=2)
+            self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
+            self.dice = gr.Button("New seed", size="sm", scale=0, min_width=100)
+        with gr.Accordion("Settings", open=False):
+            self.beside = gr.Checkbox(
+                True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
+            )
+            self._build_settings()
+        self.facts = Facts(elem_id="outcome")
+        recording = opening()
+        self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
+        self.viewer = TraceViewer(
+            recorded(recording.paths) if recording else None,
+            methods={method.name: method.title for method in METHODS.values()},
+            elem_id="viewer",
+        )
+
+    def _build_settings(self) -> None:
+        self.own: dict[str, controls.Controls] = {}
+        self.groups: dict[str, gr.Group] = {}
+        for method in METHODS.values():
+            own = controls.own_settings(method.config)
+            with gr.Group(visible=method is DEFAULT and bool(own)) as group:
+                gr.Markdown(f"**{method.title}**", container=True)
+                with gr.Row():
+                    self.own[method.name] = controls.build(own)
+            self.groups[method.name] = group
+        with gr.Group():
+            gr.Markdown("**Sampling**, the same for both", container=True)
+            with gr.Row():
+                self.sampling = controls.build(controls.sampling_settings())
+
+    def _connect(self) -> None:
+        form = {self.prompt, self.method, self.model, self.seed, self.beside, *self.sampling.of.values()}
+        form |= {component for own in self.own.values() for component in own.of.values()}
+        started = gr.on(
+            [self.run.click, self.prompt.submit], self.begin, None, {self.problem, self.run, self.stop}, **AT_ONCE
+        )
+        decoded = started.then(
+            self.decode,
+            form,
+            {self.problem, self.viewer, self.facts, self.caption, self.site.shown},
+            **COMPUTE,
+            **QUIET,
+        )
+        decoded.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
+        self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
+        self.dice.click(None, None, self.seed, js=_DICE)
+        self.method.change(
+            self.choose_method, {self.method, self.model}, {self.model, self.beside, *self.groups.values()}, **AT_ONCE
+        )
+        self.model.change(self.choose_model, {self.model}, {self.prompt, self.examples.dataset}, **AT_ONCE)
+
+    def begin(self, request: gr.Request) -> Update:
+        """Make ready for a run."""
+        self.site.visitors.prune()
+        self.site.visitor(request).start()
+        waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
+        return {self.problem: waiting, self.run: gr.update(interactive=False), self.stop: gr.update(visible=True)}
+
+    def settle(self) -> Update:
+        """A run is over, however it ended."""
+        return {self.run: gr.update(interactive=True), self.stop: gr.update(visible=False)}
+
+    def ask_to_stop(self, request: gr.Request) -> None:
+        """Let the decoder stop before its next forward pass."""
+        self.site.visitor(request).stop()
+
+    def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Decode and show every forward pass as it happens."""
+        visitor = self.site.visitor(request)
+        yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
+        try:
+            jobs = self.jobs(values)
+            race = Race(jobs)
+        except (ValueError, ModelError) as error:
+            yield {self.problem: notice("error", str(error))}
+            return
+        name = secrets.token_hex(4)
+        deviation = jobs[-1].method.deviation(jobs[-1].config)
+        warning = notice("warning", deviation, "Not the model's own law.") if deviation else {}
+        yield {self.viewer: begun(race, name), self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
+        for turn in race.turns():
+            yield {self.viewer: advanced(turn, name)}
+            if visitor.stopped():
+                break
+        yield self._result(race, name, visitor, warning)
+
+    def _result(self, race: Race, name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
+        traces = race.traces()
+        shown = visitor.keep(traces, "your last run")
+        complete = all(trace.summary.complete for trace in traces)
+        passes = " and ".join(str(trace.summary.forwards) for trace in traces)
+        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", "Stopped.")
+        return {
+            self.viewer: finished(shown.paths, name),
+            self.facts: facts(outcome(traces)) if complete else [],
+            self.problem: warning if complete else stopped,
+            self.caption: _CAPTION_DONE,
+            self.site.shown: shown,
+        }
+
+    def jobs(self, values: Update) -> Sequence[Job]:
+        """What the form asks for: the baseline, when wanted, and the chosen method.
+
+        Raises:
+            ValueError: naming the field, its value and the remedy.
+            ModelError: when the model cannot be had.
+        """
+        method = METHODS[values[self.method]]
+        sampling = self.sampling.values(values)
+        config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
+        seed = read_seed(values[self.seed])
+        model = load_model(values[self.model])
+        prompt = values[self.prompt] or ""
+        jobs = [Job(method, model, prompt, config, seed)]
+        if values[self.beside] and method is not BASELINE:
+            ordinary = controls.read_config(BASELINE.config, sampling)
+            jobs.insert(0, Job(BASELINE, model, prompt, ordinary, seed))
+        return jobs
+
+    def choose_method(self, values: Update) -> Update:
+        """Show the settings of the method and the models it can run on."""
+        method, model = METHODS[values[self.method]], values[self.model]
+        fits = MODELS[model].family == method.family
+        shown: Update = {
+            group: gr.update(visible=name == method.name and bool(self.own[name].of))
+            for name, group in self.groups.items()
+        }
+        return shown | {
+            self.model: gr.update(
+                choices=_models(method.family), value=model if fits else default_model(method.family)
+            ),
+            self.beside: gr.update(visible=method is not BASELINE),
+        }
+
+    def choose_model(self, values: Update) -> Update:
+        """Say what the model can be asked."""
+        model = MODELS[values[self.model]]
+        asks = bool(model.default_prompt)
+        return {
+            self.prompt: gr.update(value=model.default_prompt, info=model.prompt_help, interactive=asks),
+            self.examples.dataset: gr.update(visible=asks),
+        }
+
+
+_CAPTION_RECORDED: Final = (
+    "A recorded run. Press play, drag the slider, or point at a token; press Run to decode your own."
+)
+_CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happens."
+_CAPTION_LIVE: Final = (
+    "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
+)
+_CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under Figures, download it under Trace."
+
+
+def read_seed(value: Any) -> int:
+    """A seed from the form or a request.
+
+    Raises:
+        ConfigError: when it is not a whole number within the limits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
+        raise ConfigError(f"seed: {value!r} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+    return value
+
+
+def vocabulary() -> str:
+    """The words the studio image model knows, as Markdown."""
+    tables = (("Tint", TINTS), ("Garment", GARMENTS), ("Background", BACKGROUNDS))
+    lines = [f"- **{slot}**: {', '.join(table)}" for slot, table in tables]
+    return "\n".join(["*a {tint} {garment} on {background}*; any part may be left out.\n", *lines])
+
+
+def _models(family: str) -> list[tuple[str, str]]:
+    return [(model.title, model.id) for model in MODELS.values() if model.family == family]

@@ -1,0 +1,56 @@
+"""Serving the app."""
+
+from threading import Thread
+from typing import Any
+
+import gradio as gr
+
+from demo.limits import UPLOAD_BYTES, WAITING
+from demo.recordings import FOLDER
+from demo.sessions import Visitors
+from demo.theme import CSS, theme
+from engines.methods import METHODS
+from engines.models.base import ModelError
+from engines.models.catalog import default_model, load_model
+
+
+def start(blocks: gr.Blocks, visitors: Visitors, **options: Any) -> str:
+    """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
+
+    Nothing is reported, recorded or fetched from elsewhere; GET /healthz answers 200 once the page can be opened.
+    """
+    blocks.queue(max_size=WAITING)
+    service, address, _ = blocks.launch(
+        prevent_thread_lock=True,
+        quiet=True,
+        share=False,
+        ssr_mode=False,
+        run_history=False,
+        enable_monitoring=False,
+        pwa=False,
+        mcp_server=False,
+        footer_links=["api", "settings"],
+        max_file_size=UPLOAD_BYTES,
+        allowed_paths=[str(visitors.root), str(FOLDER)],
+        app_kwargs={"openapi_url": None, "docs_url": None, "redoc_url": None},
+        theme=theme(),
+        css=CSS,
+        **options,
+    )
+    service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
+    Thread(target=_warm_up, daemon=True).start()
+    return address
+
+
+def serve(blocks: gr.Blocks, visitors: Visitors) -> None:
+    """Serve until interrupted."""
+    start(blocks, visitors)
+    blocks.block_thread()
+
+
+def _warm_up() -> None:
+    """Load the default model before the first visitor asks for it. Where it cannot be had, that visitor is told why."""
+    try:
+        load_model(default_model(METHODS["scd"].family))
+    except ModelError:
+        return

@@ -1,0 +1,52 @@
+"""What a run came to, in figures and words."""
+
+from collections.abc import Sequence
+from shlex import quote
+
+from demo.widgets import Fact
+from traces.schema import Trace
+from traces.stats import compare
+
+
+def outcome(traces: Sequence[Trace]) -> list[Fact]:
+    """The figures of the last trace, beside the first one where there are two."""
+    if not traces:
+        return []
+    *_, comparison = compare(traces)
+    made = comparison.trace.summary
+    beside = traces[0].summary if len(traces) > 1 else None
+    acceptance = Fact("Acceptance", "none judged", "this method makes no drafts")
+    if made.acceptance is not None:
+        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", f"{made.accepted} of {made.judged} judged drafts")
+    passes = (
+        "" if beside is None else f"{_times(comparison.forwards_ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
+    )
+    time = (
+        ""
+        if beside is None
+        else f"{_times(comparison.time_ratio, 'faster', 'slower')}; ordinary: {beside.seconds:.2f} s"
+    )
+    return [
+        Fact("Forward passes (NFE)", f"{made.forwards}", passes or f"for {made.tokens} tokens"),
+        Fact("Decoding time", f"{made.seconds:.2f} s", time or "sum over the passes"),
+        # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
+        Fact("Tokens per forward pass", f"{made.tokens_per_forward:.2f}", f"{made.query_tokens:,} query tokens in all"),
+        acceptance,
+    ]
+
+
+def _times(ratio: float | None, more: str, less: str) -> str:
+    if ratio is None:
+        return "not comparable"
+    return f"{ratio:.2f} × {more}" if ratio >= 1 else f"{1 / ratio:.2f} × {less}"
+
+
+def command(trace: Trace) -> str:
+    """The command line that repeats a run."""
+    parts = ["python -m engines run", trace.method, "--model", trace.model.id]
+    if trace.prompt:
+        parts += ["--prompt", quote(trace.prompt)]
+    parts += ["--seed", str(trace.seed)]
+    for name, value in trace.config.items():
+        parts += ["--set", quote(f"{name}={value}")]
+    return " ".join([*parts, "-o", f"{trace.method}.json.gz"])
