@@ -1,0 +1,51 @@
+"""Command line: check traces, print the schema, show a summary."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from traces.describe import at_a_glance, json_schema, markdown
+from traces.errors import TraceError
+from traces.io import read
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 a broken trace, 2 wrong usage."""
+    options = _parser().parse_args(arguments)
+    if options.command == "schema":
+        print(markdown() if options.markdown else json.dumps(json_schema(), indent=2))
+        return 0
+    sound = [_sound(path, show=options.command == "show") for path in options.files]
+    return 0 if all(sound) else 1
+
+
+def _sound(path: str, *, show: bool) -> bool:
+    """Read one trace, say what is wrong with it on standard error, or show it."""
+    try:
+        trace = read(path)
+    except TraceError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return False
+    except OSError as error:
+        print(f"{path}: cannot be read ({error.strerror}); check the path", file=sys.stderr)
+        return False
+    if show:
+        print(at_a_glance(trace))
+    return True
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m traces", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    validate = commands.add_parser("validate", help="check traces; silent when all are sound, one line an error")
+    validate.add_argument("files", nargs="+", metavar="FILE")
+    schema = commands.add_parser("schema", help="print the JSON Schema of the format")
+    schema.add_argument("--markdown", action="store_true", help="print the tables of docs/trace.md instead")
+    show = commands.add_parser("show", help="print what ran and the summary")
+    show.add_argument("files", nargs="+", metavar="FILE")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
