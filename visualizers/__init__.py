@@ -1,0 +1,42 @@
+"""Figures and the player: pure functions of traces."""
+
+from types import MappingProxyType
+
+from visualizers.base import Figure, FigureError, Traces
+from visualizers.figures.acceptance import ACCEPTANCE
+from visualizers.figures.canvas import CANVAS
+from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
+from visualizers.figures.cost import COMPARISON, LATENCY, RACE
+from visualizers.figures.drafts import BETA, HAMMING
+from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
+from visualizers.figures.timeline import CHURN
+from visualizers.style import themed
+
+__all__ = ["FIGURES", "Figure", "FigureError", "supported", "themed"]
+
+FIGURES = MappingProxyType(
+    {
+        figure.name: figure
+        for figure in (
+            CANVAS,
+            ACCEPTANCE,
+            CHURN,
+            RACE,
+            COMPARISON,
+            LATENCY,
+            BETA,
+            COLLISION,
+            COLLISION_HISTOGRAM,
+            HAMMING,
+            DIFFERENCE,
+            STRENGTH_SWEEP,
+            WINDOW_SWEEP,
+        )
+    }
+)
+"""Name -> figure, in the order a page shows them."""
+
+
+def supported(traces: Traces) -> tuple[Figure, ...]:
+    """Return the figures that can be drawn from these traces."""
+    return tuple(figure for figure in FIGURES.values() if figure.supports(traces) is None)

@@ -1,0 +1,165 @@
+"""What a figure is, and the few things every figure needs."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from traces.schema import Scalar, Trace
+from visualizers.style import themed
+
+Traces: TypeAlias = Sequence[Trace]
+MOST_PANELS: Final = 3
+"""Traces drawn side by side; more would be too small to read."""
+WIDTH: Final = 960
+"""Pixels a figure is wide in a file."""
+
+
+class FigureError(ValueError):
+    """A figure was asked for that these traces do not support, or a step that they do not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure: its words, what it needs and how it is drawn."""
+
+    name: str
+    title: str
+    caption: str
+    """What to see, and how it is computed."""
+    paper: str
+    """The published figure or table it answers to; empty when there is none."""
+    supports: Callable[[Traces], str | None]
+    """None, or the reason why these traces cannot be drawn."""
+    drawing: Callable[[Traces, int | None], go.Figure]
+    stepped: bool = False
+    """Whether the figure shows one moment of the run, so that `step` matters."""
+    panel_width: int | None = None
+    """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
+
+    def width(self, traces: Traces) -> int:
+        """Return the pixels a file of this figure is wide."""
+        return WIDTH if self.panel_width is None else min(WIDTH, 200 + self.panel_width * len(traces))
+
+    def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:
+        """Draw the traces, after `step` forward passes where the figure shows one moment.
+
+        Raises:
+            FigureError: The traces are not supported or have fewer steps.
+        """
+        if reason := self.supports(traces):
+            raise FigureError(f"figure {self.name}: {reason}")
+        if step is not None and self.stepped:
+            last = max(len(trace.steps) for trace in traces)
+            if not 0 <= step <= last:
+                raise FigureError(f"step {step}: choose a step from 0 to {last}")
+        figure = self.drawing(traces, step)
+        heading = figure.layout.title.text or self.title
+        figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
+        return themed(figure, "light")
+
+
+def plain(text: str) -> str:
+    """Return text from a trace so that plotly shows it as it is; plotly reads a few HTML tags in its labels."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def subtitle(traces: Traces) -> str:
+    """Say which runs a figure shows, ready for plotly."""
+    models = ", ".join(dict.fromkeys(trace.model.title or trace.model.id for trace in traces))
+    if len(traces) > 1:
+        return plain(f"{len(traces)} runs of {models}")
+    (trace,) = traces
+    return plain(f"{settings(trace.method, trace.config)} on {models}, seed {trace.seed}")
+
+
+def settings(method: str, config: Mapping[str, Scalar]) -> str:
+    """Say a method with some of its settings."""
+    said = ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items()
+    )
+    return f"{method} ({said})" if said else method
+
+
+def labels(traces: Traces) -> tuple[str, ...]:
+    """Name every trace by what sets it apart from the others: method, settings that differ, model, seed.
+
+    The names are ready for plotly, see `plain`.
+    """
+    differing = _differing(traces)
+    names = [
+        settings(trace.method, {name: trace.config[name] for name in differing if name in trace.config})
+        for trace in traces
+    ]
+    for attribute in ("model", "seed"):
+        if len(set(names)) == len(names):
+            break
+        values = [
+            trace.model.title or trace.model.id if attribute == "model" else f"seed {trace.seed}" for trace in traces
+        ]
+        if len(set(values)) > 1:
+            names = [f"{name}, {value}" for name, value in zip(names, values, strict=True)]
+    seen: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(plain(name if seen[name] == 1 else f"{name} ({seen[name]})"))
+    return tuple(distinct)
+
+
+def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
+    """Group runs that differ in nothing but seed, prompt and the setting `apart`, by label in order of appearance."""
+    groups: dict[tuple[object, ...], list[Trace]] = {}
+    for trace in traces:
+        config = tuple(sorted((name, repr(value)) for name, value in trace.config.items() if name != apart))
+        groups.setdefault((trace.method, trace.model.id, config), []).append(trace)
+    heads = [_without(group[0], apart) for group in groups.values()]
+    return MappingProxyType(dict(zip(labels(heads), map(tuple, groups.values()), strict=True)))
+
+
+def _without(trace: Trace, setting: str) -> Trace:
+    return replace(trace, seed=0, config={name: value for name, value in trace.config.items() if name != setting})
+
+
+def _differing(traces: Traces) -> list[str]:
+    """Return the settings whose value is not the same wherever they occur."""
+    values: dict[str, set[str]] = {}
+    for trace in traces:
+        for name, value in trace.config.items():
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, seen in values.items() if len(seen) > 1]
+
+
+def missing(traces: Traces, has: Callable[[Trace], bool], what: str) -> str | None:
+    """Return the reason why `traces` cannot be drawn when none of them has `what`."""
+    if not traces:
+        return "no trace given"
+    return None if any(map(has, traces)) else f"needs {what}, which {_these(traces)} not have"
+
+
+def too_many(traces: Traces, has: Callable[[Trace], bool]) -> str | None:
+    """Return the reason why `traces` cannot be drawn side by side when there are too many."""
+    count = sum(map(has, traces))
+    return f"draws up to {MOST_PANELS} traces side by side, {count} given" if count > MOST_PANELS else None
+
+
+def _these(traces: Traces) -> str:
+    return "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
+
+
+def side_by_side(titles: Sequence[str], **options: object) -> go.Figure:
+    """Return a figure with one panel a title; a single panel needs no title of its own."""
+    if len(titles) == 1:
+        return make_subplots(**options)
+    figure = make_subplots(cols=len(titles), subplot_titles=titles, **options)
+    figure.update_annotations(font={"size": 13}, yshift=4)
+    return figure.update_layout(margin={"t": 112})
+
+
+def thinned(items: Sequence[object], most: int) -> slice:
+    """Return the slice that leaves at most `most` evenly spread items."""
+    return slice(None, None, max(1, -(-len(items) // most)))

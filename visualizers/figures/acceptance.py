@@ -1,0 +1,79 @@
+"""How likely drafts were to stay, over the canvas."""
+
+from typing import Final
+
+import plotly.graph_objects as go
+
+from traces.replay import PENDING
+from traces.schema import Fate, Trace
+from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figures.canvas import square_cells
+from visualizers.picture import cells
+from visualizers.style import cividis, fate_marker
+
+REFUSED: Final = (Fate.RESAMPLED, Fate.REJECTED)
+
+
+def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fate]]:
+    """Return accept probability and fate of every position's last verdict, or of all tests of step number `step`."""
+    chosen = trace.steps if step is None else trace.steps[max(step - 1, 0) : step]
+    found: dict[int, tuple[float, Fate]] = {}
+    for one in chosen:
+        for position, fate, bar in zip(one.position, one.fate, one.accept_prob or (), strict=False):
+            if bar is not None and (step is not None or fate not in PENDING):
+                found[position] = (bar, fate)
+    return found
+
+
+def _judged(trace: Trace) -> bool:
+    return bool(verdicts(trace))
+
+
+def _draw(traces: Traces, step: int | None) -> go.Figure:
+    drawn = [trace for trace in traces if _judged(trace)]
+    figure = side_by_side(labels(drawn), horizontal_spacing=0.06)
+    for panel, trace in enumerate(drawn, start=1):
+        rows, columns = square_cells(figure, trace.canvas, panel)
+        place, tests = cells(trace.canvas), verdicts(trace, None if step is None else min(step, len(trace.steps)))
+        heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
+        for position, (bar, _) in tests.items():
+            row, column = place[position]
+            heat[row][column] = bar
+        hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
+        figure.add_heatmap(z=heat, coloraxis="coloraxis", hovertemplate=hover, row=1, col=panel)
+        refused = [place[position] for position, (_, fate) in tests.items() if fate in REFUSED]
+        figure.add_scatter(
+            x=[column for _, column in refused],
+            y=[row for row, _ in refused],
+            mode="markers",
+            name="the draft was refused",
+            legendgroup="refused",
+            showlegend=panel == 1,
+            marker=fate_marker(Fate.RESAMPLED, max(3.0, min(9.0, 200 / (columns * len(drawn))))),
+            hoverinfo="skip",
+            row=1,
+            col=panel,
+        )
+    when = "at the test that settled it" if step is None else f"in forward pass {step}"
+    scale = {"title": {"text": "Accept<br>probability"}, "outlinewidth": 0, "thickness": 12}
+    return figure.update_layout(
+        height=640,
+        title_text=f"Accept probability of every draft {when}",
+        coloraxis={"colorscale": cividis(), "cmin": 0, "cmax": 1, "colorbar": scale},
+    )
+
+
+ACCEPTANCE = Figure(
+    name="acceptance",
+    title="Accept probability over the canvas",
+    caption=(
+        "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
+        "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "
+        "step is given. Squares mark drafts that were refused; empty cells were decoded without a test."
+    ),
+    paper="",
+    supports=lambda traces: missing(traces, _judged, "accept probabilities") or too_many(traces, _judged),
+    drawing=_draw,
+    stepped=True,
+    panel_width=460,
+)

@@ -1,0 +1,76 @@
+"""The canvas in space: where positions lie, and the picture their tokens make."""
+
+import base64
+import binascii
+import io
+from math import prod
+from typing import Final
+
+from PIL import Image
+
+from traces.replay import State
+from traces.schema import Canvas, Tiles
+
+TEXT_COLUMNS: Final = 32
+"""Tokens to a row where a text canvas is drawn as a grid."""
+OPEN: Final = (128, 134, 145, 48)
+"""Red, green, blue, alpha of a position that holds nothing."""
+PENDING_ALPHA: Final = 110
+"""Of 255: drafts let the page shine through."""
+PIXELS: Final = 960
+"""About the longest side of a composed picture: small tiles are enlarged so that they stay sharp, large ones shrunk."""
+
+
+def grid(canvas: Canvas) -> tuple[int, int]:
+    """Return the rows and columns a canvas is drawn with; the frames of a video stand side by side."""
+    if canvas.kind == "text":
+        return -(-prod(canvas.shape) // TEXT_COLUMNS), min(TEXT_COLUMNS, prod(canvas.shape))
+    *frames, rows, columns = canvas.shape
+    return rows, prod(frames) * columns
+
+
+def cells(canvas: Canvas) -> list[tuple[int, int]]:
+    """Return row and column of every position."""
+    order = canvas.order or range(prod(canvas.shape))
+    if canvas.kind == "text":
+        return [divmod(cell, TEXT_COLUMNS) for cell in order]
+    *_, rows, columns = canvas.shape
+    found = []
+    for cell in order:
+        frame, inside = divmod(cell, rows * columns)
+        row, column = divmod(inside, columns)
+        found.append((row, frame * columns + column))
+    return found
+
+
+def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
+    """Lay the tiles of the tokens a state holds; pending drafts are see-through, open positions grey."""
+    rows, columns = grid(canvas)
+    atlas = _decoded(tiles.png)
+    room = max(1, PIXELS // max(rows, columns))
+    size = room if tiles.size > room else room // tiles.size * tiles.size
+    picture = Image.new("RGBA", (columns * size, rows * size), OPEN)
+    for (row, column), token, final in zip(cells(canvas), state.tokens, state.final, strict=True):
+        if not isinstance(token, int):
+            continue
+        top, left = (tiles.size * place for place in divmod(token, tiles.columns))
+        tile = atlas.crop((left, top, left + tiles.size, top + tiles.size))
+        tile = tile.resize((size, size), Image.Resampling.NEAREST if size >= tiles.size else Image.Resampling.BOX)
+        tile.putalpha(255 if final else PENDING_ALPHA)
+        picture.paste(tile, (column * size, row * size))
+    return picture
+
+
+def _decoded(url: str) -> Image.Image:
+    _, _, data = url.partition("base64,")
+    try:
+        return Image.open(io.BytesIO(base64.b64decode(data, validate=True))).convert("RGB")
+    except (binascii.Error, OSError) as error:
+        raise ValueError(f"legend.tiles.png: not a PNG picture ({error}); record the run again") from error
+
+
+def data_url(picture: Image.Image) -> str:
+    """Return a picture as a data: URL."""
+    data = io.BytesIO()
+    picture.save(data, "PNG")
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()

@@ -1,0 +1,163 @@
+"""The look of the figures: a light and a dark plotly template, and the colours that read on both.
+
+Figures are drawn once and take their theme from the template alone, so a page can switch it without drawing again.
+Marks therefore use colours with enough contrast on either background.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+import plotly.graph_objects as go
+
+from traces.schema import Fate
+from visualizers.palette import BLUE, CIVIDIS, DARK, GREEN, LIGHT, MARKS, PURPLE, VERMILLION, WHITE, Surface
+
+Theme = Literal["light", "dark"]
+
+FONT: Final = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
+NEUTRAL: Final = "#808691"
+"""Bounds, fits and other guide lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """How one curve of several is told apart: by colour, dash and marker together."""
+
+    color: str
+    dash: str
+    symbol: str
+
+    @property
+    def line(self) -> dict[str, object]:
+        """Plotly line properties."""
+        return {"color": self.color, "dash": self.dash, "width": 2}
+
+    def marker(self, size: float) -> dict[str, object]:
+        """Plotly marker properties."""
+        return {"color": self.color, "symbol": self.symbol, "size": size}
+
+    def band(self, opacity: float = 0.18) -> str:
+        """Return the series' colour, see-through, for a band around the curve."""
+        return translucent(self.color, opacity)
+
+
+_COLORS: Final = (BLUE, VERMILLION, GREEN, PURPLE, NEUTRAL)
+_DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+
+
+def series(index: int) -> Series:
+    """Return the look of the curve number `index`; thirty curves look different."""
+    return Series(
+        _COLORS[index % len(_COLORS)],
+        _DASHES[index % len(_DASHES)],
+        _SYMBOLS[index % len(_SYMBOLS)],
+    )
+
+
+def hatched(shape: str | Sequence[str]) -> dict[str, object]:
+    """Return a plotly bar pattern, white over the bar's own colour."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": WHITE, "fgopacity": 0.75, "solidity": 0.2, "size": 7}
+
+
+def translucent(color: str, opacity: float) -> str:
+    """Return `#rrggbb` as a colour that lets the background through."""
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+_ON_BOTH: Final[Mapping[Fate, str]] = MappingProxyType(
+    {
+        Fate.KEPT: translucent(NEUTRAL, 0.4),
+        Fate.SAMPLED: "#767c86",
+        Fate.PREFILLED: "#5f6570",
+    }
+)
+
+
+def fate_color(fate: Fate) -> str:
+    """Return the colour of a fate that reads on a light and on a dark background."""
+    return _ON_BOTH.get(fate, MARKS[fate].light)
+
+
+def fate_marker(fate: Fate, size: float) -> dict[str, object]:
+    """Return the plotly marker of a fate to draw over pictures and heat maps; open shapes are filled with white."""
+    mark = MARKS[fate]
+    color = NEUTRAL if fate is Fate.KEPT else fate_color(fate)
+    if mark.filled:
+        return {"symbol": mark.symbol, "size": size, "color": color, "line": {"color": WHITE, "width": 1.2}}
+    stroke = mark.symbol if "-thin-" in mark.symbol or mark.symbol.startswith("line-") else ""
+    shape = stroke or mark.symbol.removesuffix("-open")
+    return {"symbol": shape, "size": size, "color": color if stroke else WHITE, "line": {"color": color, "width": 2.5}}
+
+
+def cividis() -> list[tuple[float, str]]:
+    """Return the colour scale of everything continuous."""
+    return [(i / (len(CIVIDIS) - 1), color) for i, color in enumerate(CIVIDIS)]
+
+
+def levels(colors: Sequence[str]) -> list[tuple[float, str]]:
+    """Return a scale of flat steps, the i-th colour for values between i - 1/2 and i + 1/2."""
+    count = len(colors)
+    return [(edge / count, color) for i, color in enumerate(colors) for edge in (i, i + 1)]
+
+
+def template(theme: Theme) -> go.layout.Template:
+    """Return the plotly template of a theme."""
+    surface: Surface = LIGHT if theme == "light" else DARK
+    axis = {
+        "gridcolor": surface.line,
+        "linecolor": surface.muted,
+        "zerolinecolor": surface.line,
+        "zerolinewidth": 1,
+        "tickcolor": surface.muted,
+        "ticks": "outside",
+        "ticklen": 4,
+        "showline": True,
+        "automargin": True,
+        "title": {"standoff": 8, "font": {"size": 13}},
+        "tickfont": {"color": surface.muted, "size": 11},
+    }
+    layout = go.Layout(
+        font={"family": FONT, "size": 13, "color": surface.text},
+        title={
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"l": 20, "t": 20},
+            "font": {"size": 17, "weight": 600},
+            "subtitle": {"font": {"size": 12, "color": surface.muted}},
+        },
+        paper_bgcolor=surface.background,
+        plot_bgcolor=surface.background,
+        xaxis=axis,
+        yaxis=axis,
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "bgcolor": "rgba(0,0,0,0)",
+            "font": {"size": 12},
+        },
+        hoverlabel={"bgcolor": surface.panel, "bordercolor": surface.line, "font": {"color": surface.text}},
+        margin={"l": 64, "r": 24, "t": 84, "b": 56},
+        colorway=list(_COLORS),
+        bargap=0.3,
+    )
+    bare = {"outlinewidth": 0, "thickness": 12, "tickfont": {"color": surface.muted, "size": 11}, "ticklen": 0}
+    data = go.layout.template.Data(heatmap=[go.Heatmap(colorbar=bare)])
+    return go.layout.Template(layout=layout, data=data)
+
+
+def themed(figure: go.Figure, theme: Theme) -> go.Figure:
+    """Put a figure into a theme, in place, and return it."""
+    return figure.update_layout(template=template(theme))
