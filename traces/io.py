@@ -210,6 +210,9 @@ def _records(document: dict[str, Any]) -> Trace:
         document = document | {"steps": []}
     else:
         steps = []
+    config = document.get("config")
+    if isinstance(config, dict) and len(config) > limits.SETTINGS:
+        raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
     problems: list[Problem] = []
     head = _record(TRACE_TYPE, document, "", problems)
     records = []

@@ -8,14 +8,16 @@ JSON_BYTES: Final = 64 * 2**20
 """After decompression, which stops here."""
 VALUES: Final = 3_000_000
 """Values and brackets in the JSON text, counted before it is parsed."""
-PART_VALUES: Final = 500_000
+PART_VALUES: Final = 250_000
 """The same for one step, and for everything that is not a step."""
 NESTING: Final = 200
 """Brackets within brackets. The parser's own limit, named here for the message."""
-POSITIONS: Final = 2**18
+POSITIONS: Final = 2**16
 STEPS: Final = 2**16
 ENTRIES: Final = 1_000_000
 """Entries of all steps together."""
+SETTINGS: Final = 1000
+"""In `config`."""
 NAME_CHARACTERS: Final = 500
 """Names, labels, versions."""
 TEXT_CHARACTERS: Final = 500_000

@@ -1,0 +1,259 @@
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support import handmade
+from support.jacobi import decode, ordinary
+
+from traces import Canvas, Fate, Frame, Mask, Node, Output, Trace, TraceError, check, limits
+from traces.check import problems
+
+PNG = handmade.png(4, 4)
+
+
+def first_problem(trace: Trace) -> TraceError:
+    with pytest.raises(TraceError) as caught:
+        check(trace)
+    assert caught.value.remedy
+    return caught.value
+
+
+def with_step(trace: Trace, index: int, **fields: Any) -> Trace:
+    steps = list(trace.steps)
+    steps[index] = replace(steps[index], **fields)
+    return replace(trace, steps=tuple(steps))
+
+
+def with_call(trace: Trace, **fields: Any) -> Trace:
+    return with_step(trace, 0, call=replace(trace.steps[0].call, **fields))
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_handmade_traces_are_sound(name: str) -> None:
+    assert list(problems(handmade.ALL[name]())) == []
+
+
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+def test_real_runs_are_sound(coupling: str) -> None:
+    check(decode(coupling=coupling))
+    check(ordinary())
+
+
+def changed(name: str, field: str, **fields: Any) -> Trace:
+    trace = handmade.ALL[name]()
+    return replace(trace, **{field: replace(getattr(trace, field), **fields)})
+
+
+def shuffled(order: tuple[int, ...]) -> Trace:
+    return changed("video", "canvas", order=order)
+
+
+def framed(**fields: Any) -> Trace:
+    return changed("video", "legend", frames=(Frame(**({"step": 1, "image": PNG} | fields)),))
+
+
+def tiled(**fields: Any) -> Trace:
+    trace = handmade.scd()
+    assert trace.legend.tiles is not None
+    return changed("scd", "legend", tiles=replace(trace.legend.tiles, **fields))
+
+
+def scd(index: int, **fields: Any) -> Trace:
+    return with_step(handmade.scd(), index, **fields)
+
+
+def noded(**fields: Any) -> Trace:
+    trace = handmade.psd()
+    assert trace.steps[1].graph is not None
+    node = Node(**({"row": 0, "parents": (0,), "positions": (1,), "accepted": True} | fields))
+    return with_step(trace, 1, graph=(*trace.steps[1].graph[:3], node))
+
+
+def masked(**fields: Any) -> Trace:
+    mask = {"queries": ("a",), "keys": ("a", "b"), "runs": ((1, 1),)}
+    return with_step(handmade.s2d2(), 1, mask=Mask(**(mask | fields)))
+
+
+BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
+    "no method": (lambda: replace(handmade.ar(), method=""), "method", "is empty"),
+    "long name": (lambda: replace(handmade.ar(), method="x" * 501), "method", "501 characters"),
+    "long prompt": (lambda: replace(handmade.ar(), prompt="x" * 500_001), "prompt", "500001 characters"),
+    "long setting": (lambda: replace(handmade.ar(), config={"a": "x" * 500_001}), "config['a']", "characters"),
+    "no time": (lambda: replace(handmade.ar(), created="noon"), "created", "'noon' is no ISO 8601"),
+    "local time": (lambda: replace(handmade.ar(), created="2026-01-31T12:00:00+02:00"), "created", "not in UTC"),
+    "naive time": (lambda: replace(handmade.ar(), created="2026-01-31T12:00:00"), "created", "not in UTC"),
+    "digest": (lambda: changed("ar", "model", weights={"a": "f" * 63}), "model.weights['a']", "no SHA-256"),
+    "threads": (lambda: changed("ar", "environment", threads=0), "environment.threads", "0 is below 1"),
+    "axes": (lambda: changed("scd", "canvas", shape=(6,)), "canvas.shape", "has 1 numbers"),
+    "no extent": (lambda: changed("scd", "canvas", shape=(0, 3)), "canvas.shape[0]", "0 is outside"),
+    "absurd extent": (lambda: changed("scd", "canvas", shape=(2, 10**4000)), "canvas.shape[1]", "a huge integer"),
+    "absurd size": (lambda: changed("scd", "canvas", shape=(60_000, 60_000)), "canvas.shape", "3600000000 positions"),
+    "short order": (lambda: shuffled((0, 1)), "canvas.order", "2 cells for 8 positions"),
+    "no permutation": (lambda: shuffled((0, 1, 2, 3, 4, 5, 6, 6)), "canvas.order", "no permutation"),
+    "beyond order": (lambda: shuffled((1, 2, 3, 4, 5, 6, 7, 8)), "canvas.order", "no permutation"),
+    "block": (lambda: changed("s2d2", "canvas", block=5), "canvas.block", "5 is outside 1 ... 4"),
+    "negative word": (lambda: changed("ar", "legend", vocabulary={-1: "a"}), "legend.vocabulary.-1", "negative"),
+    "linked picture": (lambda: framed(image="https://example.org/a.png"), "legend.frames[0].image", "no embedded"),
+    "script": (lambda: framed(image="data:text/html;base64,PHNjcmlwdD4="), "legend.frames[0].image", "no embedded"),
+    "svg": (lambda: framed(image="data:image/svg+xml;base64,PHN2Zz4="), "legend.frames[0].image", "no embedded"),
+    "escape": (lambda: framed(image=PNG + '" onerror="alert(1)'), "legend.frames[0].image", "no embedded"),
+    "false png": (lambda: framed(image="data:image/png;base64,AAAA"), "legend.frames[0].image", "is no png"),
+    "picture size": (
+        lambda: framed(image=PNG.rstrip("=") + "A" * limits.PICTURE_CHARACTERS),
+        "legend.frames[0].image",
+        "characters",
+    ),
+    "frame": (lambda: framed(step=3), "legend.frames[0].step", "3 is outside 0 ... 2"),
+    "tiles": (lambda: tiled(png="javascript:alert(1)"), "legend.tiles.png", "no embedded"),
+    "tile kind": (lambda: tiled(png="data:image/webp;base64,UklGRg=="), "legend.tiles.png", "is no png"),
+    "tile size": (lambda: tiled(size=0), "legend.tiles.size", "0 is below 1"),
+    "tile grid": (lambda: tiled(columns=5), "legend.tiles.png", "8 pixels wide, not 5 tiles of 2"),
+    "pixels": (lambda: changed("scd", "output", image=huge_png()), "output.image", "100000 x 100000 pixels"),
+    "image": (lambda: changed("scd", "output", image="x"), "output.image", "no embedded"),
+    "film": (lambda: changed("video", "output", video=(PNG, "x")), "output.video[1]", "no embedded"),
+    "rows": (lambda: with_call(handmade.scd(), rows=0), "steps[0].call.rows", "0 is below 1"),
+    "query tokens": (lambda: with_call(handmade.scd(), query_tokens=-1), "steps[0].call.query_tokens", "-1"),
+    "batch": (lambda: with_call(handmade.scd(), batch=0), "steps[0].call.batch", "0 is below 1"),
+    "time": (
+        lambda: with_call(
+            handmade.scd(), milliseconds=replace(handmade.scd().steps[0].call.milliseconds, forward=-1.0)
+        ),
+        "steps[0].call.milliseconds.forward",
+        "-1.0 is below 0",
+    ),
+    "fates": (lambda: scd(0, fate=(Fate.ACCEPTED,)), "steps[0].fate", "has 1 entries where position has 4"),
+    "tokens": (lambda: scd(0, token=(1,)), "steps[0].token", "has 1 entries"),
+    "column": (lambda: scd(0, p=(0.5,)), "steps[0].p", "has 1 entries"),
+    "numbers": (lambda: scd(0, numbers={"tv": (0.5,)}), "steps[0].numbers.tv", "has 1 entries"),
+    "outside": (lambda: scd(0, position=(0, 1, 2, 6)), "steps[0].position[3]", "6 is outside the canvas"),
+    "before": (lambda: scd(0, position=(-1, 1, 2, 3)), "steps[0].position[0]", "-1 is outside"),
+    "twice": (lambda: scd(0, position=(0, 1, 2, 2)), "steps[0].position[3]", "2 appears twice"),
+    "row": (lambda: scd(0, row=(0, 1, 2, 0)), "steps[0].row[2]", "2 is no row of a call with 2"),
+    "negative token": (lambda: scd(0, token=(1, 4, 5, -6)), "steps[0].token[3]", "-6 is negative"),
+    "mixed tokens": (lambda: scd(0, token=(1, 4, 5, (0.5,))), "steps[0].token[3]", "a list among vocabulary ids"),
+    "token length": (
+        lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), (0.5,))),
+        "steps[0].token[1]",
+        "has 1 numbers, others have 2",
+    ),
+    "an id among points": (
+        lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), 3)),
+        "steps[0].token[1]",
+        "an id among continuous tokens",
+    ),
+    "p": (lambda: scd(0, p=(0.5, 1.3, 0, 0)), "steps[0].p[1]", "1.3 is above 1"),
+    "coin": (lambda: scd(0, coin=(0.5, -0.1, 0, 0)), "steps[0].coin[1]", "-0.1 is below 0"),
+    "top": (lambda: scd(0, top=(((1, 0.2), (2, 0.7)), (), (), ())), "steps[0].top[0][1][1]", "above the one before"),
+    "top range": (lambda: scd(0, top=((), ((1, 1.5),), (), ())), "steps[0].top[1][0][1]", "1.5 is above 1"),
+    "top id": (lambda: scd(0, top=((), ((-1, 0.5),), (), ())), "steps[0].top[1][0][0]", "-1 is negative"),
+    "measure": (lambda: scd(0, numbers={"vt": (0, 0, 0, 0)}), "steps[0].numbers", "'vt' is no known measure"),
+    "measure range": (lambda: scd(0, numbers={"tv": (0, 0, 2, 0)}), "steps[0].numbers.tv[2]", "2 is above 1"),
+    "measure place": (lambda: scd(0, signals={"tv": 0.5}), "steps[0].signals", "'tv' belongs to a position"),
+    "signal place": (
+        lambda: scd(0, numbers={"window": (0, 0, 0, 0)}),
+        "steps[0].numbers",
+        "'window' belongs to a step",
+    ),
+    "signal range": (lambda: scd(0, signals={"window": -1}), "steps[0].signals.window", "-1 is below 0"),
+    "kept": (
+        lambda: with_step(handmade.jacobi(), 1, draft=(2, 9, 4, 9)),
+        "steps[1].fate[1]",
+        "kept, but the token is another",
+    ),
+    "changed": (
+        lambda: with_step(handmade.jacobi(), 1, draft=(2, 3, 6, 9)),
+        "steps[1].fate[2]",
+        "changed, but the token is that of the draft",
+    ),
+    "accepted": (lambda: scd(0, draft=(2, 2, 3, 6)), "steps[0].fate[0]", "accepted, but the token is another"),
+    "coin above bar": (lambda: scd(0, coin=(0.6, 0.75, 0.5, 0.25)), "steps[0].fate[0]", "coin 0.6 against 0.5"),
+    "coin below bar": (lambda: scd(0, coin=(0.25, 0.1, 0.5, 0.25)), "steps[0].fate[1]", "coin 0.1 against 0.125"),
+    "mask rows": (lambda: masked(runs=()), "steps[1].mask.runs", "has 0 rows for 1 queries"),
+    "mask runs": (lambda: masked(runs=((1, 2),)), "steps[1].mask.runs[0]", "do not add up to the 2 keys"),
+    "mask negative": (lambda: masked(runs=((-1, 3),)), "steps[1].mask.runs[0]", "do not add up"),
+    "mask label": (lambda: masked(keys=("a", "b" * 501)), "steps[1].mask.keys[1]", "501 characters"),
+    "node row": (lambda: noded(row=4), "steps[1].graph[3].row", "4 is no row of a call with 4"),
+    "node parent": (lambda: noded(parents=(1, 3)), "steps[1].graph[3].parents[1]", "3 does not precede node 3"),
+    "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]", "4 is outside"),
+    "output": (lambda: changed("scd", "output", tokens=(1,)), "output.tokens", "has 1 tokens for 6 positions"),
+    "other output": (
+        lambda: changed("scd", "output", tokens=(1, 4, 5, 7, 8, 8)),
+        "output.tokens[5]",
+        "8 is not 9, which the steps end with",
+    ),
+    "summary": (lambda: changed("scd", "summary", accepted=5), "summary.accepted", "5 is not 4"),
+    "no acceptance": (lambda: changed("scd", "summary", acceptance=None), "summary.acceptance", "None is not 0.6"),
+    "seconds": (lambda: changed("scd", "summary", seconds=1.0), "summary.seconds", "1.0 is not 0.015"),
+    "not complete": (lambda: changed("scd", "summary", complete=False), "summary.complete", "canvas that is full"),
+    "complete": (lambda: incomplete(Output(tokens=(1, 4, 5, 7, None, None))), "summary.complete", "is not full"),
+    "final twice": (
+        lambda: replace(handmade.scd(), steps=(handmade.scd().steps[0], *handmade.scd().steps)),
+        "steps[1].fate[0]",
+        "position 0 was final before and is now accepted",
+    ),
+    "reopened": (
+        lambda: with_step(handmade.s2d2(), 2, position=(1, 3), token=(6, 9), fate=(Fate.REJECTED, Fate.FALLBACK)),
+        "steps[2].fate[0]",
+        "position 1 was final before and is now rejected",
+    ),
+    "edited first": (
+        lambda: with_step(handmade.s2d2(), 2, fate=(Fate.UNMASKED, Fate.EDITED)),
+        "steps[2].fate[1]",
+        "position 3 is edited before it was final",
+    ),
+    "two rows decide": (
+        lambda: with_step(handmade.psd(), 1, fate=(Fate.ACCEPTED,) * 4),
+        "steps[1].fate[2]",
+        "position 1 becomes final twice in one step",
+    ),
+}
+
+
+def huge_png() -> str:
+    """A tiny file whose header claims ten thousand million pixels."""
+    start = "data:image/png;base64,"
+    data = base64.b64decode(PNG.removeprefix(start))
+    claim = (100_000).to_bytes(4)
+    return start + base64.b64encode(data[:16] + claim + claim + data[24:]).decode()
+
+
+def incomplete(output: Output) -> Trace:
+    trace = handmade.scd()
+    return replace(trace, steps=trace.steps[:2], output=output)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_makes_no_sense_is_named(name: str) -> None:
+    maker, field, words = BROKEN[name]
+    error = first_problem(maker())
+    assert error.field == field
+    assert words in error.problem
+    assert "\n" not in str(error)
+
+
+def test_slack_for_rounded_numbers() -> None:
+    check(scd(0, p=(0.5, 1.0000001, -1e-9, 0.5)))
+    trace = handmade.scd()
+    check(replace(trace, summary=replace(trace.summary, seconds=trace.summary.seconds * (1 + 1e-9))))
+
+
+def test_free_measures_are_welcome() -> None:
+    check(scd(0, numbers={"x_mine": (7, None, -7, 1e9)}, signals={"x_other": -3}))
+
+
+def test_too_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ENTRIES", 9)
+    assert first_problem(handmade.scd()).problem == "have 10 entries, more than 9"
+
+
+def test_a_canvas_of_no_known_size_stops_the_checks() -> None:
+    trace = changed("scd", "canvas", shape=(-1, 3))
+    assert [problem.field for problem in problems(trace)] == ["canvas.shape[0]"]
+
+
+def test_a_text_may_end_before_its_canvas() -> None:
+    trace = handmade.make("ar", Canvas(kind="text", shape=(2,)), [handmade.step("0:1=sampled")])
+    check(trace)
+    check(replace(trace, summary=replace(trace.summary, complete=True)))

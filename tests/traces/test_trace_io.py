@@ -1,0 +1,247 @@
+import gzip
+import json
+import math
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import handmade
+from support.jacobi import decode
+
+from traces import Trace, TraceError, dumps, limits, loads, read, write
+
+GOOD = dumps(handmade.scd())
+
+
+def error_of(data: bytes) -> TraceError:
+    with pytest.raises(TraceError) as caught:
+        loads(data)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    return caught.value
+
+
+def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
+    document = json.loads(GOOD)
+    edit(document)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_every_kind_of_trace_survives_the_round_trip(name: str) -> None:
+    trace = handmade.ALL[name]()
+    assert loads(dumps(trace)) == trace
+    assert loads(gzip.compress(dumps(trace))) == trace
+
+
+def test_a_real_run_survives_the_round_trip() -> None:
+    trace = decode(coupling="maximal")
+    assert loads(dumps(trace)) == trace
+
+
+def test_text_is_deterministic_sorted_and_without_empty_defaults() -> None:
+    assert dumps(handmade.scd()) == GOOD
+    assert dumps(loads(dumps(loads(GOOD)))) == dumps(loads(GOOD))
+    document = json.loads(GOOD)
+    assert GOOD.decode() == json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    step = document["steps"][0]
+    assert not {"mask", "graph", "top", "row"} & step.keys()
+    assert "note" not in document
+    assert "vocabulary" not in document["legend"]
+    assert document["schema"] == "draftscope-trace"
+    assert document["config"]["limit"] is None
+    assert document["steps"][1]["coin"][0] is None
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz"])
+def test_files_of_both_endings(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"run{ending}"
+    write(handmade.scd(), path)
+    first = path.read_bytes()
+    assert read(path) == handmade.scd()
+    assert first.startswith(b"\x1f\x8b") is (ending == ".json.gz")
+    write(handmade.scd(), path)
+    assert path.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"run\.txt: ends in neither"):
+        write(handmade.scd(), tmp_path / "run.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write(handmade.scd(), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unsound_trace_is_not_written(tmp_path: Path) -> None:
+    trace = replace(handmade.scd(), created="yesterday")
+    with pytest.raises(TraceError, match="created"):
+        write(trace, tmp_path / "run.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("prompt", "number"), [("fine", math.nan), ("fine", math.inf), ("\ud800", 1.0)])
+def test_what_json_cannot_say_is_refused(prompt: str, number: float) -> None:
+    trace: Trace = replace(handmade.scd(), prompt=prompt, config={"alpha": number})
+    with pytest.raises(TraceError):
+        dumps(trace)
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "words"),
+    [
+        (b"", "trace", "is empty"),
+        (b"  \n", "trace", "is empty"),
+        (b"[]", "trace", "is no JSON object"),
+        (b"null", "trace", "is no JSON object"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "trace", "begins with b'\\x89PNG"),
+        (GOOD.decode().encode("utf-16"), "trace", "begins with b'\\xff\\xfe"),
+        (GOOD.replace(b"boot", b"b\xff\xfet"), "trace", "is not JSON in UTF-8"),
+        (GOOD.replace(b"boot", b"\\ud800"), "trace", "is not JSON in UTF-8"),
+        (GOOD[:-40], "trace", "it ends too early"),
+        (GOOD + b"{}", "trace", "is not JSON"),
+        (gzip.compress(GOOD)[:-20], "trace", "ends in the middle of the gzip data"),
+        (gzip.compress(GOOD)[:200], "trace", "ends in the middle of the gzip data"),
+        (gzip.compress(GOOD)[:100] + bytes(100), "trace", "gzip"),
+        (gzip.compress(GOOD) + gzip.compress(GOOD), "trace", "has data behind the gzip stream"),
+        (gzip.compress(gzip.compress(GOOD)), "trace", "is no JSON object"),
+        (b"{}", "schema", "is missing"),
+        (b'{"schema":["draftscope-trace"]}', "schema", "a list of 1 is not 'draftscope-trace'"),
+        (GOOD.replace(b'"version":"1.0"', b'"version":"2.0"'), "version", "'2.0' is not 1.x"),
+        (GOOD.replace(b'"version":"1.0"', b'"version":1.0'), "version", "1.0 is not a string"),
+        (GOOD.replace(b'"version":"1.0"', b'"version":"1.x"'), "version", "'1.x' is not 1.x"),
+        (GOOD.replace(b'"p":[0.5', b'"p":[NaN'), "steps[0].p[0]", "nan should be a finite number"),
+        (GOOD.replace(b'"p":[0.5', b'"p":[1e999'), "steps[0].p[0]", "inf should be a finite number"),
+        (GOOD.replace(b'"p":[0.5', b'"p":["0.5"'), "steps[0].p[0]", "'0.5' should be a valid number"),
+        (GOOD.replace(b'"p":[0.5', b'"p":[true'), "steps[0].p[0]", "True should be a valid number"),
+        (GOOD.replace(b'"p":[0.5', b'"p":[' + b"5" * 400), "steps[0].p[0]", "a huge integer"),
+        (GOOD.replace(b'"seed":7', b'"seed":' + b"7" * 10**6), "trace", "number out of range"),
+        (GOOD.replace(b'"seed":7', b'"seed":7,"sede":8'), "sede", "is no field of this record"),
+        (GOOD.replace(b'"seed":7', b'"seed":7,"\\u001b[2J\\n":8'), "'\\x1b[2J\\n'", "is no field"),
+        (GOOD.replace(b'"seed":7', b'"seed":"7"'), "seed", "'7' should be a valid integer"),
+        (GOOD.replace(b'"seed":7,', b""), "seed", "is missing"),
+        (GOOD.replace(b'"rows":2', b'"rows":2,"x":[]', 1), "steps[0].call.x", "is no field"),
+        (GOOD.replace(b'"accepted"', b'"acepted"', 1), "steps[0].fate[0]", "'acepted' should be 'drafted'"),
+        (GOOD.replace(b'"token":[1', b'"token":["a"'), "steps[0].token[0]", "'a' should be a valid integer"),
+        (GOOD.replace(b'"steps":[', b'"steps":[7,'), "steps[0]", "7 should be"),
+        (GOOD.replace(b'"steps":', b'"steps":{},"x":'), "steps", "an object of 0 should be"),
+        (GOOD.replace(b'"window":4', b'"window":[4]', 1), "config.window", "a list of 1"),
+        (GOOD.replace(b"[2,3]", b"[2,3.5]"), "canvas.shape[1]", "3.5 should be a valid integer"),
+    ],
+)
+def test_broken_files_get_one_clear_error(data: bytes, field: str, words: str) -> None:
+    error = error_of(data)
+    assert error.field == field
+    assert words in str(error)
+    assert error.remedy
+
+
+def test_the_message_names_field_value_and_remedy() -> None:
+    error = error_of(edited(lambda d: d["steps"][2]["p"].__setitem__(1, 1.3)))
+    assert str(error) == "steps[2].p[1]: 1.3 is above 1; give a probability between 0 and 1"
+    assert (error.field, error.problem, error.more) == ("steps[2].p[1]", "1.3 is above 1", 0)
+
+
+def test_further_problems_are_counted() -> None:
+    error = error_of(edited(lambda d: d["steps"][0].update(p=["a", "b", "c", 2], bogus=1)))
+    assert (error.field, error.more) == ("steps[0].p[0]", 3)
+    assert str(error).endswith("(3 more)")
+    error = error_of(edited(lambda d: d["steps"][0].update(p=[2, 3, -1, 0.5])))
+    assert (error.field, error.more) == ("steps[0].p[0]", 2)
+
+
+def test_the_name_given_is_the_name_in_the_message(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"^upload\.json: is empty"):
+        loads(b"", name="upload.json")
+    (tmp_path / "a.json").write_bytes(b"x")
+    with pytest.raises(TraceError, match=r"^a\.json: is no JSON object"):
+        read(tmp_path / "a.json")
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise_anything_else(data: bytes) -> None:
+    error_of(data)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, len(GOOD) - 1), st.binary(max_size=3))
+def test_no_damage_raises_anything_else(at: int, patch: bytes) -> None:
+    try:
+        loads(GOOD[:at] + patch + GOOD[at + len(patch) :])
+    except TraceError as error:
+        assert "\n" not in str(error)
+
+
+BRACKETS = 100_000_000
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_hundred_megabytes_of_brackets_cost_little(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "brackets.json"
+    with gzip.open(path, "wb", compresslevel=1) if packed else path.open("wb") as file:
+        for _ in range(100):
+            file.write(b"[" * (BRACKETS // 100))
+    tracemalloc.start()
+    start = time.perf_counter()
+    with pytest.raises(TraceError, match=r"^brackets\.json: (has|unpacks to) more than \d+ bytes"):
+        read(path)
+    seconds, (_, peak) = time.perf_counter() - start, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 5
+    assert peak < 2.5 * limits.JSON_BYTES
+
+
+HEAD = b'{"schema":"draftscope-trace","version":"1.0",'
+MANY_SETTINGS = b"".join(b'"k%d":[],' % i for i in range(100_000))
+ATTACKS = {
+    "nesting": (HEAD + b'"a":' + b"[" * 1_000_000, "nests deeper than 200 brackets"),
+    "brackets": (HEAD + b'"a":' + b"[" * 4_000_000, "holds more than 3000000 values"),
+    "values": (HEAD + b'"a":[' + b'{"a":1},' * 1_400_000 + b"1]}", "holds more than 250000 values"),
+    "errors": (GOOD.replace(b'"position":[0,', b'"position":[' + b'"x",' * 249_000, 1), "should be a valid integer"),
+    "settings": (GOOD.replace(b'"config":{', b'"config":{' + MANY_SETTINGS), "has more than 1000 settings"),
+    "steps": (HEAD + b'"steps":[' + b"1," * 100_000 + b"1]}", "has more than 65536 steps"),
+    "name": (GOOD.replace(b'"seed"', b'"' + b"k" * 20_000_000 + b'":1,"seed"'), "is no field of this record"),
+}
+
+MEASURE = """
+import resource, sys, time
+from traces import TraceError, loads
+data = sys.stdin.buffer.read()
+before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+try:
+    loads(data)
+except TraceError as error:
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(f"{time.perf_counter() - start} {grown / 1024} {error}")
+"""
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_hostile_documents_cost_bounded_time_and_memory(name: str) -> None:
+    data, words = ATTACKS[name]
+    assert len(data) < limits.FILE_BYTES
+    told = subprocess.run([sys.executable, "-c", MEASURE], input=data, capture_output=True, check=True).stdout.decode()
+    seconds, megabytes, message = told.split(" ", 2)
+    assert words in message
+    assert float(seconds) < 15
+    assert float(megabytes) < 500
