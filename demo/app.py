@@ -2,8 +2,12 @@
 
 import gradio as gr
 
-from demo.pages import api
+from demo.pages import api, methods
+from demo.pages.figures import FiguresPage
+from demo.pages.gallery import GalleryPage
 from demo.pages.run import RunPage
+from demo.pages.trace import TracePage
+from demo.recordings import opening
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
 
@@ -17,9 +21,22 @@ def build(visitors: Visitors) -> gr.Blocks:
     """The whole page; `visitors` keeps their files."""
     with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True) as blocks:
         gr.Markdown(_MASTHEAD, elem_id="masthead")
-        site = Site(visitors, gr.State(Shown()), gr.Checkbox(visible=False))
-        with gr.Tabs(), gr.Tab("Run", id="run"):
-            RunPage(site)
+        recording = opening()
+        at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()
+        site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
+        with gr.Tabs():
+            with gr.Tab("Run"):
+                run = RunPage(site)
+            with gr.Tab("Figures") as figures_tab:
+                figures = FiguresPage(site, run)
+            with gr.Tab("Gallery"):
+                GalleryPage(site)
+            with gr.Tab("Trace") as trace_tab:
+                trace = TracePage(site)
+            with gr.Tab("Methods"):
+                methods.build()
+        figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
+        trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         api.build()
         blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
 

@@ -21,18 +21,31 @@ _BLUE: Final = colors.Color(
 )
 
 CSS: Final = """
-.gradio-container { max-width: 1280px !important; margin: 0 auto !important; }
-#masthead { margin: 4px 0 0; }
-#masthead h1 { margin: 0; font-size: 24px; font-weight: 700; letter-spacing: -0.01em; }
-#masthead p { margin: 2px 0 0; color: var(--body-text-color-subdued); font-size: 15px; }
-.lead p { max-width: 72ch; color: var(--body-text-color-subdued); font-size: 15px; }
-.prose.reading { max-width: 76ch; }
-.reading table { display: block; overflow-x: auto; }
-.primary-action { min-width: 120px !important; }
-.prompt textarea { font-size: 18px; }
-.vocabulary p { font-size: 14px; }
-footer { opacity: 1; }
+.gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+#masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
+#masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
+#masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
+.html-container { padding: 0 !important; }
+#problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
+#upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
+  display: none; }
+.lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
+#ask { align-items: stretch; gap: 10px; }
+#prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
+#run, #stop { min-height: 46px; }
+#seed-row { align-items: end; }
+#dice { min-height: 40px; margin-bottom: 13px; }
+.vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
+.vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
+.vertical label.selected { background: var(--background-fill-secondary); }
+.reading { max-width: 860px; }
+.reading table { display: block; max-width: 100%; overflow-x: auto; font-variant-numeric: tabular-nums; }
+.reading .katex-display { overflow-x: auto; overflow-y: hidden; padding: 4px 0; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
+@media (max-width: 640px) {
+  .gradio-container .fillable { padding-left: 14px !important; padding-right: 14px !important; }
+  .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
+}
 @media (prefers-reduced-motion: reduce) { .gradio-container * { transition: none !important; animation: none !important; } }
 """
 

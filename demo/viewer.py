@@ -7,6 +7,7 @@ the server no more. `load` shows finished traces straight away.
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,42 +60,29 @@ take();
 """
 
 
-class TraceViewer(gr.HTML):
-    """Shows one trace or two side by side. Its value is the last message."""
+def trace_viewer(
+    name: str, value: Message | None = None, *, methods: Mapping[str, str] | None = None, address: bool = True
+) -> gr.HTML:
+    """A component that shows one trace or two side by side. Its value is the last message.
 
-    def __init__(
-        self,
-        value: Message | None = None,
-        *,
-        methods: Mapping[str, str] | None = None,
-        address: bool = True,
-        **options: Any,
-    ) -> None:
-        """Make a viewer.
-
-        Args:
-            value: The first message, usually from `recorded`.
-            methods: Name -> title, for the headings.
-            address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
-            options: What `gr.HTML` takes.
-        """
-        data = json.dumps({**player.data(), "methods": dict(methods or {})})
-        bridge = _BRIDGE.replace("DATA", json.dumps(data), 1)
-        bridge = bridge.replace("HASH", json.dumps(address), 1).replace(
-            "[NAME]", f"[{json.dumps(options.get('elem_id', ''))}]", 1
-        )
-        super().__init__(
-            value,
-            html_template='<div class="player"></div>',
-            css_template=player.style(),
-            js_on_load=player.script() + bridge,
-            apply_default_css=False,
-            **options,
-        )
-
-    def api_info(self) -> dict[str, Any]:
-        """The value is JSON."""
-        return {"type": "object"}
+    Args:
+        name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
+        value: The first message, usually from `recorded`.
+        methods: Name -> title, for the headings.
+        address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
+    """
+    data = json.dumps({**player.data(), "methods": dict(methods or {})})
+    known = {"DATA": json.dumps(data), "HASH": json.dumps(address), "NAME": json.dumps(name)}
+    bridge = re.sub(r"\b(DATA|HASH|NAME)\b", lambda match: known[match.group()], _BRIDGE)
+    # Not a subclass: gradio would write a stub file beside this module.
+    return gr.HTML(
+        value,
+        html_template='<div class="player"></div>',
+        css_template=player.style(),
+        js_on_load=player.script() + bridge,
+        apply_default_css=False,
+        elem_id=name,
+    )
 
 
 def begun(race: Race, name: str) -> Message:

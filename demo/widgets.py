@@ -22,7 +22,8 @@ _FACTS_HTML = """{{#if value.length}}<dl class="facts">{{#each value}}<div>
 
 _FACTS_CSS = """
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 0; }
-.facts > div { padding: 12px 16px; border: 1px solid var(--border-color-primary); border-radius: 10px; min-width: 0; }
+.facts > div {
+  padding: 12px 16px; border: 1px solid var(--border-color-primary); border-radius: 10px; min-width: 0; }
 .facts dt { margin: 0; font-size: 13px; color: var(--body-text-color-subdued); }
 .facts dd { margin: 2px 0 0; font-size: 24px; font-weight: 650; line-height: 1.2; color: var(--body-text-color);
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
@@ -34,15 +35,19 @@ _CARDS_HTML = """<ul class="cards">{{#each value}}<li><button type="button" data
 <span class="title">{{this.title}}</span><span class="note">{{this.note}}</span></button></li>{{/each}}</ul>"""
 
 _CARDS_CSS = """
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px; margin: 0; padding: 0; list-style: none; }
+.cards {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px;
+  margin: 0; padding: 0; list-style: none; }
 .cards li { margin: 0; }
-.cards button { display: grid; gap: 2px; width: 100%; height: 100%; align-content: start; padding: 10px; text-align: left; font: inherit;
-  color: var(--body-text-color); background: var(--background-fill-primary); border: 1px solid var(--border-color-primary);
-  border-radius: 12px; cursor: pointer; }
+.cards button {
+  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px; text-align: left; font: inherit;
+  color: var(--body-text-color); background: var(--background-fill-primary);
+  border: 1px solid var(--border-color-primary); border-radius: 12px; cursor: pointer; }
 .cards button:hover { border-color: var(--color-accent); }
 .cards button[aria-pressed=true] { border-color: var(--color-accent); box-shadow: inset 0 0 0 1px var(--color-accent); }
 .cards button:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
-.cards img, .cards .blank { width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
+.cards img, .cards .blank {
+  width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
   background: var(--background-fill-secondary); }
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
@@ -52,10 +57,29 @@ _CARDS_JS = """
 element.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-index]');
   if (!button) return;
-  for (const other of element.querySelectorAll('button[data-index]')) other.setAttribute('aria-pressed', String(other === button));
+  for (const other of element.querySelectorAll('button[data-index]')) {
+    other.setAttribute('aria-pressed', String(other === button));
+  }
   trigger('choose', { index: Number(button.dataset.index) });
 });
 """
+
+
+_TABLE_HTML = """{{#if value.rows.length}}<div class="scroller" tabindex="0" role="region" aria-label="{{name}}"><table>
+<thead><tr>{{#each value.heads}}<th scope="col">{{this}}</th>{{/each}}</tr></thead>
+<tbody>{{#each value.rows}}<tr>{{#each this}}<td>{{this}}</td>{{/each}}</tr>{{/each}}</tbody></table></div>
+{{#if value.more}}<p>{{value.more}}</p>{{/if}}{{/if}}"""
+
+_TABLE_CSS = """
+.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px; }
+table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
+  color: var(--body-text-color); }
+th, td { padding: 6px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--border-color-primary);
+  overflow-wrap: anywhere; }
+th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
+p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
+"""
+_MOST_ROWS = 2000
 
 
 class Fact(NamedTuple):
@@ -75,60 +99,62 @@ class Card(NamedTuple):
     """data:image/png or webp; anything else is left out."""
 
 
-class Notice(gr.HTML):
-    """One message to the visitor, or nothing."""
-
-    def __init__(self, value: dict[str, str] | None = None, **options: Any) -> None:
-        super().__init__(
-            value or {},
-            html_template=_NOTICE_HTML,
-            css_template=_NOTICE_CSS,
-            js_on_load=None,
-            apply_default_css=False,
-            **options,
-        )
+def notice_box(**options: Any) -> gr.HTML:
+    """A place for one message to the visitor; see `notice`."""
+    return _html({}, _NOTICE_HTML, _NOTICE_CSS, None, **options)
 
 
-class Facts(gr.HTML):
-    """Figures side by side."""
-
-    def __init__(self, value: Sequence[Fact] = (), **options: Any) -> None:
-        super().__init__(
-            facts(value),
-            html_template=_FACTS_HTML,
-            css_template=_FACTS_CSS,
-            js_on_load=None,
-            apply_default_css=False,
-            **options,
-        )
+def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
+    """Figures side by side; see `facts`."""
+    return _html(facts(value), _FACTS_HTML, _FACTS_CSS, None, **options)
 
 
-class Cards(gr.HTML):
+def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
+    cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
+    return _html(cards, _CARDS_HTML, _CARDS_CSS, _CARDS_JS, **options)
 
-    def __init__(self, value: Sequence[Card] = (), **options: Any) -> None:
-        cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
-        super().__init__(
-            cards,
-            html_template=_CARDS_HTML,
-            css_template=_CARDS_CSS,
-            js_on_load=_CARDS_JS,
-            apply_default_css=False,
-            **options,
-        )
+
+def data_table(name: str, **options: Any) -> gr.HTML:
+    """A table that scrolls within itself; see `table`."""
+    return _html({}, _TABLE_HTML, _TABLE_CSS, None, name=name, **options)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """The value of a data table."""
+    shown = [[_cell(value) for value in row] for row in rows[:_MOST_ROWS]]
+    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else ""
+    return {"heads": list(heads), "rows": shown, "more": more}
 
 
 def notice(kind: Literal["error", "warning", "info"], text: str, title: str = "") -> dict[str, str]:
-    """The value of a Notice."""
+    """The value of a notice box."""
     titles = {"error": "This did not work.", "warning": "Mind this.", "info": ""}
     role = "alert" if kind == "error" else "status"
     return {"kind": kind, "title": title or titles[kind], "text": text, "role": role}
 
 
 def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
-    """The value of Facts."""
+    """The value of a row of facts."""
     return [value._asdict() for value in values]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple):
+        return ", ".join(map(_cell, value))
+    return str(value)
 
 
 def _is_picture(address: str) -> bool:
     return address.startswith(("data:image/png;base64,", "data:image/webp;base64,"))
+
+
+def _html(value: Any, template: str, style: str, script: str | None, **options: Any) -> gr.HTML:
+    """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
+    return gr.HTML(
+        value, html_template=template, css_template=style, js_on_load=script, apply_default_css=False, **options
+    )

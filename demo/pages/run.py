@@ -13,12 +13,12 @@ from demo.recordings import opening
 from demo.sessions import Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.telling import outcome
-from demo.viewer import TraceViewer, advanced, begun, finished, recorded
-from demo.widgets import Facts, Notice, facts, notice
+from demo.viewer import advanced, begun, finished, recorded, trace_viewer
+from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.driver import Job
 from engines.methods import METHODS
-from engines.models.base import ModelError
+from engines.models.base import ModelError, ModelInfo
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
 
@@ -44,51 +44,41 @@ class RunPage:
 
     def _build(self) -> None:
         model = MODELS[default_model(DEFAULT.family)]
-        with gr.Row(equal_height=True):
+        with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,
                 label="Prompt",
-                info=model.prompt_help,
+                placeholder=_placeholder(model),
+                show_label=False,
+                container=False,
                 max_lines=1,
                 max_length=PROMPT_CHARACTERS,
                 elem_id="prompt",
-                elem_classes="prompt",
-                scale=5,
-                min_width=260,
+                scale=6,
+                min_width=240,
             )
-            self.run = gr.Button(
-                "Run", variant="primary", elem_id="run", elem_classes="primary-action", scale=1, min_width=120
+            self.run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=110)
+            self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=110)
+        self.problem = notice_box(elem_id="problem")
+        self.examples = gr.Examples([[text] for text in EXAMPLES], self.prompt, label="Try", api_visibility="private")
+        with gr.Row(elem_id="seed-row"):
+            self.method = gr.Dropdown(
+                [(m.title, m.name) for m in METHODS.values()], value=DEFAULT.name, label="Method", scale=3
             )
-            self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=120)
-        self.problem = Notice(elem_id="problem")
-        self.examples = gr.Examples(
-            [[text] for text in EXAMPLES], self.prompt, label="Examples", api_visibility="private"
-        )
+            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3)
+            self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
+            self.dice = gr.Button("New seed", size="sm", scale=0, min_width=96, elem_id="dice")
         with gr.Accordion("What can be said", open=False):
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
-        with gr.Row():
-            self.method = gr.Dropdown(
-                [(f"{m.title}: {m.summary}", m.name) for m in METHODS.values()],
-                value=DEFAULT.name,
-                label="Method",
-                scale=3,
-            )
-            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=2)
-            self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
-            self.dice = gr.Button("New seed", size="sm", scale=0, min_width=100)
         with gr.Accordion("Settings", open=False):
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings()
-        self.facts = Facts(elem_id="outcome")
+        self.facts = facts_row(elem_id="outcome")
         recording = opening()
         self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
-        self.viewer = TraceViewer(
-            recorded(recording.paths) if recording else None,
-            methods={method.name: method.title for method in METHODS.values()},
-            elem_id="viewer",
-        )
+        self.viewer = trace_viewer("viewer", recorded(recording.paths) if recording else None, methods=titles())
 
     def _build_settings(self) -> None:
         self.own: dict[str, controls.Controls] = {}
@@ -214,7 +204,7 @@ class RunPage:
         model = MODELS[values[self.model]]
         asks = bool(model.default_prompt)
         return {
-            self.prompt: gr.update(value=model.default_prompt, info=model.prompt_help, interactive=asks),
+            self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
             self.examples.dataset: gr.update(visible=asks),
         }
 
@@ -227,6 +217,11 @@ _CAPTION_LIVE: Final = (
     "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
 )
 _CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under Figures, download it under Trace."
+
+
+def titles() -> dict[str, str]:
+    """Name -> title of every method."""
+    return {method.name: method.title for method in METHODS.values()}
 
 
 def read_seed(value: Any) -> int:
@@ -245,6 +240,10 @@ def vocabulary() -> str:
     tables = (("Tint", TINTS), ("Garment", GARMENTS), ("Background", BACKGROUNDS))
     lines = [f"- **{slot}**: {', '.join(table)}" for slot, table in tables]
     return "\n".join(["*a {tint} {garment} on {background}*; any part may be left out.\n", *lines])
+
+
+def _placeholder(model: ModelInfo) -> str:
+    return f"What to draw, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 
 def _models(family: str) -> list[tuple[str, str]]:

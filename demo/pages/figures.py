@@ -1,0 +1,236 @@
+"""Figures: what the paper shows, drawn from the run at hand, and experiments of many runs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+import plotly.graph_objects as go
+import plotly.io
+
+from demo.experiments import EXPERIMENTS, Experiment, conduct
+from demo.limits import COMPUTE, EXPERIMENT_RUNS
+from demo.pages.run import RunPage
+from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.widgets import notice, notice_box
+from engines.models.base import ModelError
+from engines.models.catalog import load_model
+from traces.schema import Trace
+from visualizers import FIGURES, Figure, supported, themed
+
+_FORMATS: Final = ("PDF", "SVG", "PNG")
+_LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
+_EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
+_LEAD_EXPERIMENTS = (
+    "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ..."
+)
+
+
+class Panel:
+    """A plot with its words and its downloads."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        self.site = site
+        self.name = name
+        self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
+        self.words = gr.Markdown(elem_classes="lead")
+        with gr.Row(visible=False) as self.row:
+            buttons = [(kind, gr.Button(f"Download {kind}", size="sm")) for kind in _FORMATS]
+        self.problem = notice_box(elem_classes="panel-problem")
+        self.file = gr.File(label="Figure", visible=False, interactive=False)
+        for kind, button in buttons:
+            button.click(self._exporter(kind.lower()), None, {self.file, self.problem}, **QUIET)
+
+    @property
+    def parts(self) -> set[Any]:
+        """What `show` and `hide` change."""
+        return {self.plot, self.words, self.row, self.file, self.problem}
+
+    def show(self, figure: Figure, drawn: go.Figure, dark: bool, request: gr.Request) -> Update:
+        """Show a figure; it is kept in light colours for export."""
+        self._path(request).write_text(drawn.to_json(), encoding="utf-8")
+        answers = f" *Answers to {figure.paper}.*" if figure.paper else ""
+        return {
+            self.plot: gr.update(value=themed(drawn, "dark") if dark else drawn, visible=True),
+            self.words: figure.caption + answers,
+            self.row: gr.update(visible=True),
+            self.file: gr.update(visible=False, value=None),
+            self.problem: {},
+        }
+
+    def hide(self, words: str) -> Update:
+        """Show words alone."""
+        return {
+            self.plot: gr.update(visible=False),
+            self.words: words,
+            self.row: gr.update(visible=False),
+            self.file: gr.update(visible=False, value=None),
+            self.problem: {},
+        }
+
+    def _path(self, request: gr.Request) -> Path:
+        visitor = self.site.visitor(request)
+        visitor.folder.mkdir(parents=True, exist_ok=True)
+        return visitor.folder / f"{self.name}.json"
+
+    def _exporter(self, kind: str) -> Any:
+        def export(request: gr.Request) -> Update:
+            """Write the figure that is shown as a file."""
+            path = self._path(request)
+            if not path.exists():
+                return {self.problem: notice("error", "The figure is no longer here; draw it again.")}
+            target = self.site.visitor(request).file(f"{self.name}.{kind}")
+            try:
+                plotly.io.read_json(path).write_image(target, scale=2)
+            except (RuntimeError, ValueError, OSError) as error:
+                return {self.problem: notice("error", _no_export(error))}
+            return {self.file: gr.update(value=str(target), visible=True), self.problem: {}}
+
+        return export
+
+
+class FiguresPage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site, run: RunPage) -> None:
+        self.site = site
+        self.run = run
+        with gr.Tabs():
+            with gr.Tab("The run at hand"):
+                self._build_single()
+            with gr.Tab("Experiments"):
+                self._build_experiments()
+
+    def _build_single(self) -> None:
+        self.lead = gr.Markdown(_LEAD, elem_classes="lead")
+        with gr.Row():
+            with gr.Column(scale=1, min_width=240):
+                self.name = gr.Radio([], label="Figure", visible=False, elem_id="figure-name", elem_classes="vertical")
+                self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False)
+            with gr.Column(scale=4, min_width=320):
+                self.panel = Panel(self.site, "figure")
+        self.inputs = {self.name, self.step, self.site.shown, self.site.dark}
+        outputs = {self.step, *self.panel.parts}
+        self.parts = {self.lead, self.name, *outputs}
+        self.name.input(self.choose, self.inputs, outputs, **QUIET)
+        self.step.release(self.choose, self.inputs, outputs, **QUIET)
+
+    def _build_experiments(self) -> None:
+        gr.Markdown(_LEAD_EXPERIMENTS, elem_classes="lead")
+        first = next(iter(EXPERIMENTS))
+        with gr.Row(equal_height=True):
+            self.experiment = gr.Radio(
+                [(experiment.title, name) for name, experiment in EXPERIMENTS.items()],
+                value=first,
+                label="Experiment",
+                scale=3,
+            )
+            self.seeds = gr.Slider(
+                1, _most_seeds(EXPERIMENTS[first]), EXPERIMENTS[first].seeds, step=1, label="Seeds", scale=1
+            )
+            self.start = gr.Button(
+                "Run experiment", variant="primary", scale=0, min_width=160, elem_id="run-experiment"
+            )
+            self.stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160)
+        self.question = gr.Markdown(EXPERIMENTS[first].question)
+        self.progress = notice_box(elem_id="experiment-progress")
+        self.many = Panel(self.site, "experiment")
+        buttons = {self.start, self.stop}
+        form = {
+            self.experiment,
+            self.seeds,
+            self.site.dark,
+            self.run.model,
+            self.run.prompt,
+            *self.run.sampling.of.values(),
+        }
+        self.experiment.change(self.choose_experiment, {self.experiment}, {self.question, self.seeds}, **AT_ONCE)
+        begun = self.start.click(self.begin, None, buttons | {self.progress}, **AT_ONCE)
+        done = begun.then(self.conduct, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
+        done.then(self.settle, None, buttons, **AT_ONCE)
+        self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
+
+    def refresh(self, values: Update, request: gr.Request) -> Update:
+        """Offer the figures that the traces at hand support."""
+        traces = values[self.site.shown].traces()
+        figures = supported(traces) if traces else ()
+        if not figures:
+            hidden = {self.name: gr.update(visible=False), self.step: gr.update(visible=False)}
+            return {self.lead: _EMPTY, **hidden, **self.panel.hide("")}
+        names = [figure.name for figure in figures]
+        name = values[self.name] if values[self.name] in names else names[0]
+        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
+        return {self.lead: _LEAD, self.name: offered, **self._draw(FIGURES[name], traces, None, values, request)}
+
+    def choose(self, values: Update, request: gr.Request) -> Update:
+        """Draw the chosen figure."""
+        traces = values[self.site.shown].traces()
+        figure = FIGURES.get(values[self.name])
+        if figure is None or not traces or figure.supports(traces):
+            return self.panel.hide("This figure cannot be drawn from the run at hand; choose another.")
+        return self._draw(figure, traces, values[self.step], values, request)
+
+    def _draw(self, figure: Figure, traces: Sequence[Trace], step: Any, values: Update, request: gr.Request) -> Update:
+        last = max(len(trace.steps) for trace in traces)
+        at = min(int(step), last) if figure.stepped and step else last // 2
+        drawn = figure.draw(traces, step=at if figure.stepped else None)
+        slider = gr.update(visible=figure.stepped, maximum=last, value=at)
+        return {self.step: slider, **self.panel.show(figure, drawn, bool(values[self.site.dark]), request)}
+
+    def choose_experiment(self, values: Update) -> Update:
+        """Say what the experiment asks."""
+        experiment = EXPERIMENTS[values[self.experiment]]
+        return {
+            self.question: experiment.question,
+            self.seeds: gr.update(maximum=_most_seeds(experiment), value=experiment.seeds),
+        }
+
+    def begin(self, request: gr.Request) -> Update:
+        """Make ready for an experiment."""
+        self.site.visitor(request).start()
+        waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
+        return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
+
+    def settle(self) -> Update:
+        """An experiment is over, however it ended."""
+        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
+
+    def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Run an experiment and draw its figure as it grows."""
+        experiment = EXPERIMENTS[values[self.experiment]]
+        figure = FIGURES[experiment.figure]
+        seeds = min(int(values[self.seeds]), _most_seeds(experiment))
+        sampling = self.run.sampling.values(values)
+        stopped = self.site.visitor(request).stopped
+        done = 0
+        try:
+            model = load_model(values[self.run.model])
+            for progress in conduct(experiment, model, values[self.run.prompt] or "", seeds, sampling, stopped):
+                done = progress.done
+                update: Update = {
+                    self.progress: notice("info", f"{done} of {progress.total} runs are done.", "Running.")
+                }
+                if not figure.supports(progress.traces):
+                    update |= self.panel_of(figure, progress.traces, values, request)
+                yield update
+        except (ValueError, ModelError) as error:
+            yield {self.progress: notice("error", str(error))}
+            return
+        total = len(experiment.arms) * seeds
+        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", "Stopped.")
+        yield {self.progress: ended}
+
+    def panel_of(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
+        """The figure of an experiment so far."""
+        return self.many.show(figure, figure.draw(traces), bool(values[self.site.dark]), request)
+
+
+def _most_seeds(experiment: Experiment) -> int:
+    return EXPERIMENT_RUNS // len(experiment.arms)
+
+
+def _no_export(error: Exception) -> str:
+    return (
+        f"The figure could not be written: {str(error).splitlines()[0] if str(error) else type(error).__name__}. Files need "
+        "Chrome or Chromium where the app runs; the camera above the figure saves a PNG without."
+    )

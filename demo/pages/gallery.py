@@ -1,0 +1,46 @@
+"""Gallery: recorded runs, open at once, no model needed."""
+
+import gradio as gr
+
+from demo.pages.run import titles
+from demo.recordings import Recording, recordings
+from demo.sessions import Shown
+from demo.site import AT_ONCE, Site, Update
+from demo.telling import outcome
+from demo.viewer import recorded, trace_viewer
+from demo.widgets import Card, card_wall, facts, facts_row
+
+_LEAD = (
+    "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
+    "Nothing is computed."
+)
+_EMPTY = "There is no recorded run in assets/traces. `make traces` records one a method."
+
+
+class GalleryPage:
+    """The page and its handler."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.entries = recordings()
+        gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
+        self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
+        self.facts = facts_row(elem_id="gallery-outcome")
+        self.viewer = trace_viewer("gallery-viewer", methods=titles(), address=False)
+        self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
+
+    def open(self, event: gr.EventData) -> Update:
+        """Show the chosen recording."""
+        index = event.index
+        if not isinstance(index, int) or not 0 <= index < len(self.entries):
+            raise gr.Error(f"recording: there is no number {index!r}; choose one of the {len(self.entries)} shown.")
+        entry = self.entries[index]
+        return {
+            self.viewer: recorded(entry.paths),
+            self.facts: facts(outcome(entry.traces)),
+            self.site.shown: Shown(entry.paths, "a recorded run"),
+        }
+
+
+def _card(entry: Recording) -> Card:
+    return Card(entry.title, entry.note, entry.traces[-1].output.image or "")

@@ -1,0 +1,190 @@
+"""Trace: the record behind the pictures. Open a file, look at every column, take it away."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from demo.sessions import Shown
+from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.telling import command, outcome
+from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
+from traces import TraceError, loads
+from traces.schema import Scalar, Step, Trace
+from visualizers.base import labels
+from visualizers.page import standalone
+
+_LEAD = "The record of the run at hand. It replays, draws and compares without the model."
+_EMPTY = "There is no trace at hand. Press Run, choose a recording in the Gallery, or open a file here."
+_STEP_HEADS = ("Pass", "Role", "Mode", "Rows", "Query tokens", "Positions", "Accepted", "Judged", "Milliseconds")
+
+
+class TracePage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.lead = gr.Markdown(_LEAD, elem_classes="lead")
+        self.upload = gr.File(
+            label="Open a trace (.json or .json.gz)",
+            file_types=[".json", ".gz"],
+            type="binary",
+            height=120,
+            elem_id="upload",
+        )
+        self.problem = notice_box(elem_id="upload-problem")
+        with gr.Column(visible=False) as self.body:
+            self.which = gr.Radio([], label="Run", type="index", visible=False)
+            self.facts = facts_row(elem_id="trace-outcome")
+            with gr.Row():
+                self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
+                self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
+            self.command = gr.Textbox(
+                label="The command that repeats this run",
+                interactive=False,
+                buttons=["copy"],
+                lines=2,
+                elem_id="command",
+            )
+            self.details = data_table("What ran", elem_id="trace-details")
+            with gr.Accordion("Forward passes", open=False):
+                self.steps = data_table("Forward passes", elem_id="trace-steps")
+            with gr.Accordion("One forward pass, position by position", open=False):
+                self.step = gr.Slider(1, 2, 1, step=1, label="Forward pass")
+                self.entries = data_table("Positions of the forward pass", elem_id="trace-entries")
+        self._connect()
+
+    @property
+    def parts(self) -> set[Any]:
+        """What `refresh` changes."""
+        return {self.lead, self.body, self.which, *self._of_one}
+
+    @property
+    def _of_one(self) -> set[Any]:
+        return {self.facts, self.json, self.page, self.command, self.details, self.steps, self.step, self.entries}
+
+    def _connect(self) -> None:
+        opened = self.upload.upload(
+            self.open, {self.upload, self.site.shown}, {self.problem, self.upload, self.site.shown}, **QUIET
+        )
+        opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
+        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **QUIET)
+        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, {self.entries}, **AT_ONCE)
+
+    def open(self, values: Update, request: gr.Request) -> Update:
+        """Take a visitor's file; what is at hand stays when the file is not sound."""
+        try:
+            trace = loads(values[self.upload] or b"", name="file")
+        except TraceError as error:
+            return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
+        shown = self.site.visitor(request).keep([trace], "the file you opened")
+        sound = notice("info", f"{trace.method} on {trace.model.id}, {len(trace.steps)} forward passes.", "Opened.")
+        return {self.problem: sound, self.upload: None, self.site.shown: shown}
+
+    def refresh(self, values: Update, request: gr.Request) -> Update:
+        """Show what is at hand."""
+        shown: Shown = values[self.site.shown]
+        traces = shown.traces()
+        if not traces:
+            return {self.lead: _EMPTY, self.body: gr.update(visible=False)}
+        last = len(traces) - 1
+        names = list(labels(traces))
+        return {
+            self.lead: f"{_LEAD} It comes from {shown.origin}.",
+            self.body: gr.update(visible=True),
+            self.which: gr.update(choices=names, value=names[last], visible=last > 0),
+            **self._one(shown, traces, last, request),
+        }
+
+    def choose(self, values: Update, request: gr.Request) -> Update:
+        """Show one of the traces at hand."""
+        shown: Shown = values[self.site.shown]
+        traces = shown.traces()
+        return self._one(shown, traces, _index(values[self.which], traces), request)
+
+    def choose_step(self, values: Update) -> Update:
+        """Show the columns of one forward pass."""
+        traces = values[self.site.shown].traces()
+        steps = traces[_index(values[self.which], traces)].steps
+        at = min(max(int(values[self.step]), 1), len(steps))
+        return {self.entries: entries_of(steps[at - 1])}
+
+    def _one(self, shown: Shown, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
+        trace = traces[index]
+        page = self.site.visitor(request).file(f"{trace.method}-seed-{trace.seed}.html")
+        page.write_text(standalone([trace], title(trace)), encoding="utf-8")
+        count = len(trace.steps)
+        return {
+            self.facts: facts(outcome([trace])),
+            self.json: gr.update(value=str(shown.paths[index])),
+            self.page: gr.update(value=str(page)),
+            self.command: command(trace),
+            self.details: details_of(trace),
+            self.steps: steps_of(trace),
+            self.step: gr.update(maximum=max(count, 2), value=1, interactive=count > 1),
+            self.entries: entries_of(trace.steps[0]) if count else table((), ()),
+        }
+
+
+def title(trace: Trace) -> str:
+    """What a page about the trace is called."""
+    return f"{trace.method} on {trace.model.title or trace.model.id}, seed {trace.seed}"
+
+
+def details_of(trace: Trace) -> dict[str, Any]:
+    """Method, model, settings and surroundings as a table."""
+    place = trace.environment
+    rows: list[tuple[str, Scalar]] = [
+        ("Method", trace.method),
+        ("Model", trace.model.title or trace.model.id),
+        ("Prompt", trace.prompt or "none"),
+        ("Seed", trace.seed),
+        *((f"Setting {name}", value) for name, value in trace.config.items()),
+        ("Canvas", f"{trace.canvas.kind}, {' × '.join(map(str, trace.canvas.shape))}"),
+        ("Complete", trace.summary.complete),
+        ("Recorded", trace.created),
+        ("Device", f"{place.device}, {place.dtype}, {place.threads or 'unknown'} threads"),
+        ("Software", ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])),
+        ("Commit", place.commit or "unknown"),
+        *((f"Weights {name}", digest) for name, digest in trace.model.weights.items()),
+        *([("Note", trace.note)] if trace.note else []),
+    ]
+    return table(("What", "Value"), rows)
+
+
+def steps_of(trace: Trace) -> dict[str, Any]:
+    """One row a forward pass."""
+    rows = []
+    for number, step in enumerate(trace.steps, 1):
+        call = step.call
+        span = f"{min(step.position)} to {max(step.position)}" if step.position else "none"
+        judged = sum(fate.judged for fate in step.fate)
+        accepted = sum(fate.value == "accepted" for fate in step.fate)
+        rows.append(
+            (
+                number,
+                call.role,
+                call.mode,
+                call.rows,
+                call.query_tokens,
+                span,
+                accepted,
+                judged,
+                call.milliseconds.total,
+            )
+        )
+    return table(_STEP_HEADS, rows)
+
+
+def entries_of(step: Step) -> dict[str, Any]:
+    """One row a position, one column for whatever the step recorded."""
+    columns: dict[str, Sequence[Any]] = {"position": step.position, "token": step.token, "fate": step.fate}
+    for name in ("row", "draft", "p", "q", "accept_prob", "coin"):
+        if (values := getattr(step, name)) is not None:
+            columns[name] = values
+    columns |= step.numbers
+    return table(tuple(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _index(chosen: Any, traces: Sequence[Trace]) -> int:
+    return chosen if isinstance(chosen, int) and 0 <= chosen < len(traces) else len(traces) - 1
