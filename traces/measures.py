@@ -64,7 +64,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "path_log_ratio": Measure("position", "Log ratio, path", "target over draft density of the whole path", "nats"),
     "distance_squared": Measure("position", "Squared distance", "between draft's and target's token", "", 0),
     "distance_squared_before": Measure(
-        "position", "Squared distance before", "the same one denoising step earlier", "", 0
+        "position", "Squared distance before", "between both tokens one denoising step earlier", "", 0
     ),
     "noise_norm": Measure("position", "Noise norm", "length of the token's noise in standard deviations", "", 0),
     "last_std": Measure("position", "Last std", "standard deviation of the last denoising step", "", 0),
@@ -82,14 +82,24 @@ MEASURES: Final[dict[str, Measure]] = {
     # Routing: whether to verify (S2D2 B.2).
     "span": Measure("step", "Span", "length of the first run of open positions", "tokens", 0),
     "expected_accepted": Measure("step", "Expected acceptance", "drafts the router expects to pass", "tokens", 0),
-    "expected_accepted_random": Measure("step", "Expected, random", "the same by a random estimate", "tokens", 0),
-    "expected_accepted_entropy": Measure("step", "Expected, entropy", "the same by soft entropy", "tokens", 0),
-    "expected_accepted_power": Measure("step", "Expected, confidence", "the same by confidence power", "tokens", 0),
-    "expected_accepted_renyi": Measure("step", "Expected, Renyi", "the same by Renyi-2 entropy", "tokens", 0),
-    "expected_accepted_hard_entropy": Measure(
-        "step", "Expected, hard entropy", "the same by an entropy threshold", "tokens", 0
+    "expected_accepted_random": Measure(
+        "step", "Expected, random", "drafts expected to pass by a random estimate", "tokens", 0
     ),
-    "expected_accepted_margin": Measure("step", "Expected, margin", "the same by a margin threshold", "tokens", 0),
+    "expected_accepted_entropy": Measure(
+        "step", "Expected, entropy", "drafts expected to pass by soft entropy", "tokens", 0
+    ),
+    "expected_accepted_power": Measure(
+        "step", "Expected, confidence", "drafts expected to pass by confidence power", "tokens", 0
+    ),
+    "expected_accepted_renyi": Measure(
+        "step", "Expected, Renyi", "drafts expected to pass by Renyi-2 entropy", "tokens", 0
+    ),
+    "expected_accepted_hard_entropy": Measure(
+        "step", "Expected, hard entropy", "drafts expected to pass by an entropy threshold", "tokens", 0
+    ),
+    "expected_accepted_margin": Measure(
+        "step", "Expected, margin", "drafts expected to pass by a margin threshold", "tokens", 0
+    ),
     "score": Measure("step", "Score", "expected acceptance less the cost of verifying", "tokens"),
     "verify": Measure("step", "Verify", "1 when the router chose to verify", "", 0, 1),
     "switch": Measure("step", "Switch", "hysteresis: 1 when verifying is switched on", "", 0, 1),

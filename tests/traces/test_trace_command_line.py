@@ -1,0 +1,130 @@
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from support import handmade
+from support.jacobi import decode
+
+from traces import Fate, dumps, write
+from traces.__main__ import main
+from traces.describe import at_a_glance, json_schema, markdown
+from traces.measures import FREE_PREFIX, MEASURES
+from traces.schema import FATES
+
+DOCS = Path(__file__).parents[2] / "docs"
+VALIDATOR = Draft202012Validator(json_schema())
+
+
+def test_sound_traces_validate_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(handmade.scd(), tmp_path / "a.json")
+    write(handmade.psd(), tmp_path / "b.json.gz")
+    assert main(["validate", str(tmp_path / "a.json"), str(tmp_path / "b.json.gz")]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_each_broken_file_has_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(handmade.scd(), tmp_path / "good.json")
+    (tmp_path / "bad.json").write_bytes(dumps(handmade.scd()).replace(b'"p":[0.5,0.125', b'"p":[1.5,0.125'))
+    files = [str(tmp_path / name) for name in ("bad.json", "good.json", "missing.json")]
+    assert main(["validate", *files]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        f"{files[0]}: steps[0].p[0]: 1.5 is above 1; give a probability between 0 and 1",
+        f"{files[2]}: cannot be read (No such file or directory); check the path",
+    ]
+
+
+def test_show_prints_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(handmade.s2d2(), tmp_path / "run.json")
+    assert main(["show", str(tmp_path / "run.json")]) == 0
+    out = capsys.readouterr().out
+    assert "method              s2d2\n" in out
+    assert "forwards            4 (2 diffusion, 1 verify, 1 edit)\n" in out
+    assert "acceptance          0.500 (1 of 2 drafts judged)\n" in out
+
+
+def test_a_trace_cannot_steer_the_terminal() -> None:
+    shown = at_a_glance(replace(handmade.ar(), prompt="\x1b[2J\u202e\nnote  forged", note="x" * 1000))
+    assert shown.isprintable() or all(line.isprintable() for line in shown.split("\n"))
+    assert "\nnote  forged" not in shown
+    assert max(map(len, shown.split("\n"))) < 250
+
+
+def test_wrong_usage_exits_with_two() -> None:
+    for arguments in ([], ["validate"], ["paint", "a.json"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+
+
+def test_the_module_runs() -> None:
+    done = subprocess.run([sys.executable, "-m", "traces", "schema"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == json_schema()
+
+
+def test_the_schema_in_the_docs_is_the_schema_of_the_code() -> None:
+    text = (DOCS / "trace.schema.json").read_text()
+    assert text == json.dumps(json_schema(), indent=2) + "\n", "run: python -m traces schema > docs/trace.schema.json"
+
+
+def test_the_tables_in_the_docs_are_those_of_the_code() -> None:
+    text = (DOCS / "trace.md").read_text()
+    tables = text.split("<!-- tables -->\n")[1]
+    assert tables.strip() == markdown(), "put the output of: python -m traces schema --markdown behind the marker"
+
+
+def test_the_example_in_the_docs_is_a_sound_trace(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", (DOCS / "trace.md").read_text(), re.DOTALL)
+    (tmp_path / "example.json").write_text(example)
+    assert main(["validate", str(tmp_path / "example.json")]) == 0
+    VALIDATOR.validate(json.loads(example))
+
+
+def test_the_tables_hold_every_fate_and_measure() -> None:
+    text = markdown()
+    assert all(f"| `{name}` |" in text for name in [*FATES, *MEASURES])
+
+
+def test_the_schema_is_itself_sound() -> None:
+    Draft202012Validator.check_schema(json_schema())
+    assert json_schema()["$id"].endswith(":1.0")
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_the_schema_accepts_every_kind_of_trace(name: str) -> None:
+    VALIDATOR.validate(json.loads(dumps(handmade.ALL[name]())))
+
+
+def test_the_schema_accepts_a_real_run() -> None:
+    VALIDATOR.validate(json.loads(dumps(decode())))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"seed":7', b'"seed":"7"'),
+        (b'"seed":7', b'"seed":7,"sede":8'),
+        (b'"version":"1.0"', b'"note":"x"'),
+        (b'"accepted"', b'"acepted"'),
+        (b'"tv"', b'"vt"'),
+        (b'"window":4}', b'"widow":4}'),
+    ],
+)
+def test_the_schema_refuses_what_the_reader_refuses(old: bytes, new: bytes) -> None:
+    document = json.loads(dumps(handmade.scd()).replace(old, new))
+    assert not VALIDATOR.is_valid(document)
+
+
+def test_measures_are_named_and_bounded_with_sense() -> None:
+    for name, measure in MEASURES.items():
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert not name.startswith(FREE_PREFIX)
+        assert measure.label
+        assert measure.meaning
+        assert measure.low is None or measure.high is None or measure.low < measure.high
+    assert list(FATES) == list(Fate)

@@ -1,0 +1,81 @@
+import pytest
+from support import handmade
+from support.jacobi import decode
+
+from traces import Fate, outcomes, state_after, states
+from traces.replay import replayed
+
+
+def test_before_any_step_the_canvas_is_open() -> None:
+    state = state_after(handmade.scd(), 0)
+    assert state.tokens == state.fates == (None,) * 6
+    assert (state.step, state.decoded, state.pending, state.open) == (0, 0, 0, 6)
+    assert not any(state.final)
+
+
+def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None:
+    state = state_after(handmade.scd(), 1)
+    assert state.tokens == (1, 4, 5, 6, None, None)
+    assert state.final == (True, True, False, False, False, False)
+    assert state.fates == (Fate.ACCEPTED, Fate.RESAMPLED, Fate.DRAFTED, Fate.DRAFTED, None, None)
+    assert (state.step, state.decoded, state.pending, state.open) == (1, 2, 2, 2)
+
+
+def test_refused_and_discarded_drafts_leave_the_position_open() -> None:
+    state = state_after(handmade.s2d2(), 2)
+    assert state.tokens == (4, 8, None, None)
+    assert state.fates[2] is Fate.DISCARDED
+    assert (state.decoded, state.pending, state.open) == (2, 0, 2)
+    assert state_after(handmade.simsd(), 3).tokens == (None, None, 5, None)
+
+
+def test_an_edit_replaces_a_final_token() -> None:
+    trace = handmade.s2d2()
+    assert state_after(trace, 3).tokens[3] == 9
+    assert state_after(trace, 4).tokens[3] == 7
+    assert state_after(trace, 4).decoded == 4
+
+
+def test_among_rows_the_final_token_counts() -> None:
+    step = handmade.psd().steps[1]
+    assert outcomes(step) == {1: (4, Fate.ACCEPTED, 0), 2: (5, Fate.ACCEPTED, 1), 3: (None, Fate.REJECTED, 3)}
+    step = handmade.step("0:1=drafted 0:2=discarded 0:3=kept 0:4=rejected", rows=4, row=(0, 1, 2, 3))
+    assert outcomes(step) == {0: (3, Fate.KEPT, 2)}
+
+
+def test_continuous_tokens() -> None:
+    assert state_after(handmade.cspd(), 1).tokens == ((0.5, -1.0), (0.25, 0.0))
+    assert state_after(handmade.cspd(), 2).tokens == ((0.5, -1.0), (0.125, 0.75))
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str) -> None:
+    trace = handmade.ALL[name]()
+    walked = list(states(trace))
+    assert walked == [state_after(trace, k) for k in range(len(trace.steps) + 1)]
+    end = walked[-1]
+    assert trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True))
+
+
+def test_a_real_run_ends_in_its_output() -> None:
+    trace = decode(coupling="gumbel")
+    end = list(states(trace))[-1]
+    assert end.tokens == trace.output.tokens
+    assert (end.decoded, end.pending) == (64, 0)
+
+
+def test_walking_all_states_applies_each_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace, calls = decode(), []
+    monkeypatch.setattr("traces.replay.outcomes", lambda step: calls.append(step) or outcomes(step))
+    list(states(trace))
+    assert len(calls) == len(trace.steps)
+
+
+@pytest.mark.parametrize("step", [-1, 4])
+def test_a_step_that_is_not_there(step: int) -> None:
+    with pytest.raises(ValueError, match=f"step: {step} is not between 0 and 3"):
+        state_after(handmade.scd(), step)
+
+
+def test_steps_alone_can_be_replayed() -> None:
+    assert replayed(handmade.scd().steps, 6).decoded == 6

@@ -1,0 +1,194 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import handmade
+from support.jacobi import decode, ordinary
+
+from traces import Call, Fate, Milliseconds, Step
+from traces.stats import (
+    AgeStatistics,
+    Difference,
+    Tally,
+    acceptance_by_position,
+    agreement_by_age,
+    agreement_by_position,
+    compare,
+    cost,
+    cost_by_mode,
+    cost_by_role,
+    latency_breakdown,
+    mean_difference,
+    measured,
+    race,
+    summarise,
+    token_difference,
+)
+
+
+def test_summary_of_a_jacobi_run() -> None:
+    summary = summarise(handmade.scd().steps, 6, complete=True)
+    assert (summary.tokens, summary.forwards, summary.tokens_per_forward) == (6, 3, 2.0)
+    assert (summary.judged, summary.accepted, summary.acceptance) == (6, 4, 4 / 6)
+    assert (summary.query_tokens, summary.row_forwards) == (22, 6)
+    assert (summary.seconds, summary.forward_seconds) == (0.015, 0.012)
+    assert summary.complete
+
+
+def test_summary_without_verdicts_or_steps() -> None:
+    assert summarise(handmade.ar().steps, 4, complete=True).acceptance is None
+    summary = summarise([], 4, complete=False)
+    assert (summary.tokens, summary.forwards, summary.tokens_per_forward, summary.seconds) == (0, 0, 0.0, 0.0)
+
+
+def test_discarded_drafts_are_not_judged_and_edits_decode_nothing_new() -> None:
+    summary = handmade.s2d2().summary
+    assert (summary.judged, summary.accepted, summary.tokens) == (2, 1, 4)
+
+
+def test_costs_by_role_and_mode_add_up_to_the_whole() -> None:
+    steps = handmade.simsd().steps
+    roles = cost_by_role(steps)
+    assert list(roles) == ["draft", "target"]
+    assert (roles["draft"].forwards, roles["draft"].query_tokens, roles["target"].query_tokens) == (2, 8, 8)
+    assert roles["draft"].milliseconds == Milliseconds(prepare=0.5, forward=8.0, logits=1.0, decide=0.5)
+    assert list(cost_by_mode(handmade.s2d2().steps)) == ["diffusion", "verify", "edit"]
+    assert cost_by_mode(handmade.s2d2().steps)["diffusion"].forwards == 2
+    assert sum(part.query_tokens for part in roles.values()) == cost(steps).query_tokens
+    assert cost(handmade.psd().steps).row_forwards == 6
+
+
+def test_latency_per_stage() -> None:
+    times = [(1.0, 10.0), (1.0, 2.0), (4.0, 6.0)]
+    steps = [
+        Step(
+            call=Call(
+                role="self", mode="x", query_tokens=1, milliseconds=Milliseconds(prepare=prepare, forward=forward)
+            )
+        )
+        for prepare, forward in times
+    ]
+    stages = {stage.name: stage for stage in latency_breakdown(steps)}
+    assert list(stages) == ["prepare", "forward", "logits", "decide"]
+    assert (stages["prepare"].total_milliseconds, stages["prepare"].mean_milliseconds) == (6.0, 2.0)
+    assert (stages["prepare"].median_milliseconds, stages["prepare"].share) == (1.0, 0.25)
+    assert stages["forward"].share == 0.75
+    assert latency_breakdown([]) == ()
+
+
+def test_acceptance_by_position() -> None:
+    tallies = acceptance_by_position(handmade.simsd().steps, 4)
+    nothing = Tally(judged=0, accepted=0)
+    assert tallies == (Tally(judged=1, accepted=0), nothing, Tally(judged=1, accepted=1), nothing)
+    assert [tally.acceptance for tally in tallies] == [0.0, None, 1.0, None]
+
+
+def test_race_is_cumulative_and_starts_at_zero() -> None:
+    line = race(handmade.s2d2().steps)
+    assert line.tokens == (0, 0, 2, 4, 4)
+    assert line.forwards == (0, 1, 2, 3, 4)
+    assert line.query_tokens == (0, 4, 12, 16, 20)
+    assert line.milliseconds == (0, 5, 10, 15, 20)
+
+
+def test_differences_between_successive_windows() -> None:
+    steps = handmade.jacobi().steps
+    assert token_difference(steps) == (
+        Difference(step=1, compared=2, changed=1),
+        Difference(step=2, compared=2, changed=1),
+    )
+    assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
+    assert token_difference(steps, 3) == token_difference(steps, 9) == ()
+    with pytest.raises(ValueError, match="distance: 0 is below 1"):
+        token_difference(steps, 0)
+
+
+def test_mean_difference_counts_every_iteration_once() -> None:
+    mean = mean_difference([Difference(step=1, compared=4, changed=1), Difference(step=2, compared=1, changed=1)])
+    assert mean is not None
+    assert (mean.share, mean.tokens, mean.iterations) == (0.625, 1.0, 2)
+    assert mean_difference([]) is None
+
+
+def test_an_initial_guess_that_was_already_placed_is_not_compared() -> None:
+    steps = [
+        handmade.step("0:1=drafted 1:2=drafted"),
+        handmade.step("0:1=drafted 1:3=changed", draft=(1, 2), numbers={"initial": (0, 1)}),
+        handmade.step("0:1=kept 1:4=changed", draft=(1, 3), numbers={"initial": (0, 0)}),
+    ]
+    assert token_difference(steps) == (
+        Difference(step=1, compared=1, changed=0),
+        Difference(step=2, compared=2, changed=1),
+    )
+    assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
+
+
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+def test_successive_difference_is_what_the_fates_say(coupling: str) -> None:
+    steps = decode(coupling=coupling).steps
+    told = {}
+    for index, step in enumerate(steps):
+        pairs = zip(step.fate, step.numbers["initial"], strict=True)
+        fates = [fate for fate, initial in pairs if not initial and fate in (Fate.KEPT, Fate.CHANGED)]
+        if fates:
+            told[index] = (len(fates), fates.count(Fate.CHANGED))
+    assert {d.step: (d.compared, d.changed) for d in token_difference(steps)} == told
+
+
+def test_agreement_excludes_initial_guesses() -> None:
+    steps = handmade.jacobi().steps
+    assert agreement_by_position(steps) == {
+        1: ((1, 0.5),),
+        2: ((1, 0.75), (2, 0.5)),
+        3: ((1, 0.25), (2, 0.75), (3, 1.0)),
+        4: ((1, 0.75), (2, 0.875)),
+    }
+    ages = agreement_by_age(steps)
+    assert [age.age for age in ages] == [1, 2, 3]
+    betas = [0.5, 0.75, 0.25, 0.75]
+    assert ages[0] == AgeStatistics(age=1, count=4, mean=np.mean(betas), variance=np.var(betas))
+    assert ages[2] == AgeStatistics(age=3, count=1, mean=1.0, variance=0.0)
+    assert agreement_by_position(handmade.ar().steps) == {}
+    assert agreement_by_age(handmade.ar().steps) == ()
+
+
+def test_measured_takes_entries_that_have_everything() -> None:
+    assert measured(handmade.scd().steps, "tv", "age") == ((0.25, 1.0), (0.5, 1.0), (0.125, 1.0), (0.25, 1.0))
+    assert measured(handmade.s2d2().steps, "ratio", "residual_mass") == ((0.333333, 0.5),)
+    assert measured(handmade.ar().steps, "tv") == ()
+
+
+def test_coupling_keeps_more_drafts_than_independent_redraws() -> None:
+    shares = {}
+    for coupling in ("none", "maximal"):
+        mean = mean_difference(token_difference(decode(coupling=coupling).steps))
+        assert mean is not None
+        shares[coupling] = mean.share
+    assert shares["maximal"] < 0.7 < shares["none"]
+
+
+def test_comparison_with_a_baseline() -> None:
+    fast, slow = handmade.scd(), handmade.simsd()
+    first, second = compare([fast, slow])
+    assert first.trace is fast
+    assert first.forwards_ratio == first.time_ratio == first.query_tokens_ratio == 1.0
+    assert second.forwards_ratio == pytest.approx((1 / 3) / (6 / 3))
+    assert second.query_tokens_ratio == pytest.approx((1 / 16) / (6 / 22))
+    (against,) = compare([fast], baseline=slow)
+    assert against.forwards_ratio == pytest.approx(6.0)
+    assert compare([]) == ()
+
+
+def test_a_ratio_that_cannot_be_formed_is_none() -> None:
+    trace = handmade.scd()
+    timeless = replace(trace, summary=replace(trace.summary, seconds=0.0))
+    assert compare([timeless, trace])[1].time_ratio is None
+    assert compare([trace, timeless])[1].time_ratio is None
+
+
+def test_speculation_wins_the_race_for_forwards() -> None:
+    raced = compare([ordinary(), decode()])[1]
+    assert raced.forwards_ratio is not None
+    assert raced.forwards_ratio > 1.5
+    assert raced.query_tokens_ratio is not None
+    assert raced.query_tokens_ratio < 1
