@@ -1,6 +1,6 @@
 """The trace player: one script and one style sheet, used by the app and by standalone pages alike.
 
-The script is plain text to be inlined. It defines `globalThis.Draftscope = {mount}` once and needs nothing but `data()`.
+The script is plain text to be inlined. It defines `globalThis.Draftscope = {mount}` once and needs only `data()`.
 """
 
 from dataclasses import asdict
@@ -21,14 +21,21 @@ _SCRIPTS = ("replay.js", "paint.js", "canvases.js", "charts.js", "lane.js", "pla
 @cache
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
-    parts = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    return f'(() => {{\n"use strict";\nif (globalThis.Draftscope) return;\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n'
+    parts = "\n".join(_read(name) for name in _SCRIPTS)
+    opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;'
+    return f"{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
 
 
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return (_FOLDER / "player.css").read_text(encoding="utf-8")
+    return _read("player.css")
+
+
+@cache
+def page() -> str:
+    """Return the `string.Template` of a standalone page."""
+    return _read("page.html")
 
 
 def data() -> dict[str, Any]:
@@ -51,3 +58,7 @@ def data() -> dict[str, Any]:
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "cividis": list(CIVIDIS),
     }
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")

@@ -185,7 +185,7 @@ class Lane {
     this.table = new PassTable();
     this.views = [new TextView(grid), this.picture, new AcceptanceView(grid), new PassView(), new TimelineView(), new AgreementView()];
     const figures = this.views.map((view) => view.figure);
-    this.title = make("h3", {});
+    this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
     this.figures = ["tokens final", "forward passes", "milliseconds"].map((label) => ({ label, value: make("dd", {}) }));
@@ -213,12 +213,21 @@ class Lane {
     this.running = false;
   }
 
+  /** Put a list of other traces to choose from in place of the title. */
+  offer(list) {
+    list.className = "ds-choice";
+    this.title.after(list);
+    this.title.className = "ds-sr";
+  }
+
   describe(name, extra) {
     const { meta } = this.replay;
     say(this.title, name);
     const prompt = meta.prompt ? `“${meta.prompt}”` : null;
     say(this.subtitle, [meta.model?.title || meta.model?.id, prompt, extra].filter(Boolean).join(" · "));
     this.node.setAttribute("aria-label", name);
+    this.readout.node.setAttribute("aria-label", `Chosen token, ${name}`);
+    this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${name}`);
   }
 
   /** Show and size the views that this trace has columns for. */

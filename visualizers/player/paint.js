@@ -91,8 +91,15 @@ function drawOutline(context, x, y, width, height) {
   context.strokeRect(x - 1, y - 1, width + 2, height + 2);
 }
 
-/** The diagonal lines that mark what is not final. */
+const hatches = new Map();
+
+/** The diagonal lines that mark what is not final, made once a colour. */
 function hatch(context, color) {
+  if (!hatches.has(color)) hatches.set(color, makeHatch(context, color));
+  return hatches.get(color);
+}
+
+function makeHatch(context, color) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const pen = tile.getContext("2d");

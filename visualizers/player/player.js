@@ -124,6 +124,7 @@ class Player {
     Object.assign(this, { root, emit, hash, data });
     this.theme = new Theme(data);
     this.lanes = [];
+    this.library = [];
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
     this.now = 0;
@@ -205,6 +206,7 @@ class Player {
   clear() {
     this.pause();
     this.lanes = [];
+    this.library = [];
     this.position = this.moment = null;
     this.pinned = this.follow = false;
     this.now = 0;
@@ -242,15 +244,38 @@ class Player {
     this.settleSoon();
   }
 
-  /** Show one or two finished traces, at the place the address names or at the end. */
+  /** Show a finished trace in a lane. */
+  show(index, trace) {
+    this.lanes[index] = new Lane(trace, this.theme, this.schedule);
+    this.lanes[index].finish(trace);
+    if (this.library.length > MOST_LANES) this.lanes[index].offer(this.choice(index, trace));
+  }
+
+  /** A list to choose the trace of a lane from, when there are more traces than lanes. */
+  choice(index, shown) {
+    const name = ({ method, seed }) => `${this.nameOf(method)}, seed ${seed}`;
+    const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
+    const list = make("select", { "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
+    list.addEventListener("change", () => {
+      this.show(index, this.library[Number(list.value)]);
+      this.set(this.now);
+      this.refresh();
+      this.settleSoon();
+    });
+    return list;
+  }
+
+  nameOf(method) {
+    return this.data.methods?.[method] ?? String(method).toUpperCase();
+  }
+
+  /** Show finished traces, at the place the address names or at the end. */
   load(traces, { play = false } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
-    traces.slice(0, MOST_LANES).forEach((trace, index) => {
-      this.lanes[index] = new Lane(trace, this.theme, this.schedule);
-      this.lanes[index].finish(trace);
-    });
+    this.library = traces;
+    traces.slice(0, MOST_LANES).forEach((trace, index) => this.show(index, trace));
     this.now = this.extent();
     if (this.hash) this.restore();
     this.refresh();
@@ -367,7 +392,9 @@ class Player {
   }
 
   pause() {
+    if (!this.playing) return;
     this.playing = false;
+    this.schedule();
   }
 
   tick(time) {
@@ -511,7 +538,7 @@ class Player {
     lanes.forEach((lane, index) => {
       const { method } = lane.replay.meta;
       const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);
-      lane.describe(this.data.methods?.[method] ?? method.toUpperCase(), differing.map(([name, value]) => `${name} ${value}`).join(", "));
+      lane.describe(this.nameOf(method), differing.map(([name, value]) => `${name} ${value}`).join(", "));
     });
   }
 

@@ -1,0 +1,582 @@
+"""The player in a real browser: what it shows is what the trace says, live, replayed, by mouse and by keyboard."""
+
+import base64
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, Route
+from support.browser import chromium
+from support.synthetic import HOSTILE, Size, jacobi, ordinary, picture_tokens, tiles, written
+
+from traces.io import dumps
+from traces.replay import state_after
+from traces.schema import Call, Canvas, Fate, Frame, Legend, Output, Step, Trace
+from traces.stats import summarise
+from visualizers import player
+from visualizers.page import standalone
+
+pytestmark = pytest.mark.browser
+
+SMALL = Size()
+SITE = "http://player.test/"
+HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page on which any script error fails the test."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    yield page
+    page.close()
+    assert errors == []
+
+
+def show(page: Page, *traces: Trace, fragment: str = "") -> None:
+    """Open a standalone page; nothing but its own address may be asked for."""
+    asked: list[str] = []
+    html = standalone(traces, "A test")
+    page.route(
+        "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
+    )
+    page.goto(SITE + fragment)
+    settle(page)
+    assert [url for url in asked if not url.startswith(SITE)] == []
+
+
+def harness(page: Page, files: dict[str, bytes] | None = None) -> None:
+    """Open an empty page with a player as a host such as the app would make it."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(SITE)
+        if name in (files or {}):
+            route.fulfill(body=(files or {})[name])
+        elif name == "":
+            route.fulfill(body=HARNESS, content_type="text/html")
+        else:
+            route.fulfill(status=404, body="")
+
+    page.route("**/*", answer)
+    page.goto(SITE)
+    page.add_style_tag(content=player.style())
+    page.add_script_tag(content=player.script())
+    page.evaluate(
+        "data => { globalThis.heard = []; globalThis.player = Draftscope.mount(document.getElementById('root'),"
+        " { data, emit: (...event) => heard.push(event) }); }",
+        player.data(),
+    )
+
+
+def plain(trace: Trace) -> Any:
+    return json.loads(dumps(trace))
+
+
+def settle(page: Page) -> None:
+    """Let the drawing catch up."""
+    page.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+    )
+
+
+def go(page: Page, now: float) -> None:
+    page.evaluate("now => player.set(now)", now)
+    settle(page)
+
+
+def snapshot(page: Page) -> Any:
+    return page.evaluate("player.snapshot()")
+
+
+def pixels(canvas: Locator) -> Image.Image:
+    url = canvas.evaluate("canvas => canvas.toDataURL()")
+    return Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1]))).convert("RGB")
+
+
+def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
+    """The colours inside the cell of a position, away from its edge."""
+    image = pixels(canvas)
+    side = image.width / size.columns
+    row, column = divmod(position, size.columns)
+    box = (int(column * side) + 3, int(row * side) + 3, int((column + 1) * side) - 3, int((row + 1) * side) - 3)
+    return {color for _, color in image.crop(box).getcolors(100_000)}
+
+
+def tile_color(token: int) -> tuple[int, int, int]:
+    sheet = Image.open(io.BytesIO(base64.b64decode(tiles().png.split(",", 1)[1])))
+    return sheet.getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))
+
+
+def several_rows() -> Trace:
+    """Two drafts of the same positions judged in one call, and a repair of a final token."""
+    steps = (
+        Step(
+            call=Call(role="self", mode="verify", rows=2, query_tokens=4),
+            position=(0, 1, 0, 1),
+            token=(5, 6, 7, 8),
+            fate=(Fate.ACCEPTED, Fate.REJECTED, Fate.DISCARDED, Fate.KEPT),
+            row=(0, 0, 1, 1),
+        ),
+        Step(
+            call=Call(role="self", mode="edit", query_tokens=2),
+            position=(0, 1),
+            token=(9, 8),
+            fate=(Fate.EDITED, Fate.UNMASKED),
+        ),
+    )
+    base = ordinary(Size(1, 2))
+    return replace(base, steps=steps, output=Output(tokens=(9, 8)), summary=summarise(steps, 2, complete=True))
+
+
+@pytest.mark.parametrize("trace", [jacobi(), jacobi(Size(7, 9, 5, seed=3)), written(), several_rows()])
+def test_every_state_is_the_one_that_python_replays(page: Page, trace: Trace) -> None:
+    show(page, trace)
+    visited = [*range(len(trace.steps) + 1), *range(len(trace.steps), -1, -7)]
+    for count in visited:
+        page.evaluate("now => player.set(now)", count)
+        lane = snapshot(page)["lanes"][0]
+        state = state_after(trace, count)
+        assert lane["tokens"] == [-1 if token is None else token for token in state.tokens]
+        assert lane["fates"] == [None if fate is None else fate.value for fate in state.fates]
+        assert (lane["steps"], lane["finals"]) == (count, state.decoded)
+
+
+def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    go(page, 30)
+    state = state_after(trace, 30)
+    canvas = page.locator(".ds-picture canvas")
+    final = next(i for i, is_final in enumerate(state.final) if is_final)
+    draft = next(
+        i
+        for i, (t, is_final) in enumerate(zip(state.tokens, state.final, strict=True))
+        if t is not None and not is_final
+    )
+    empty = next(i for i, token in enumerate(state.tokens) if token is None)
+    assert cell_colors(canvas, final) == {tile_color(state.tokens[final])}
+    assert tile_color(state.tokens[draft]) not in cell_colors(canvas, draft) and len(cell_colors(canvas, draft)) > 3
+    assert len(cell_colors(canvas, empty)) == 1
+    page.get_by_label("Show fates on the canvas").check()
+    settle(page)
+    assert tile_color(state.tokens[final]) not in cell_colors(canvas, final)
+
+
+def test_the_finished_picture_comes_at_the_end(page: Page) -> None:
+    red = io.BytesIO()
+    Image.new("RGB", (4, 4), (250, 10, 20)).save(red, "PNG")
+    trace = jacobi()
+    output = replace(trace.output, image="data:image/png;base64," + base64.b64encode(red.getvalue()).decode())
+    show(page, replace(trace, output=output))
+    canvas = page.locator(".ds-picture canvas")
+    assert cell_colors(canvas, 50) == {(250, 10, 20)}
+    go(page, len(trace.steps) - 1)
+    assert cell_colors(canvas, 50) != {(250, 10, 20)}
+
+
+def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
+    def flat(color: tuple[int, int, int]) -> str:
+        buffer = io.BytesIO()
+        Image.new("RGB", (2, 2), color).save(buffer, "PNG")
+        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+    trace = several_rows()
+    frames = (Frame(step=0, image=flat((1, 200, 3))), Frame(step=1, image=flat((4, 5, 200))))
+    legend = Legend(frames=frames)
+    show(page, replace(trace, canvas=Canvas(kind="image", shape=(1, 2)), legend=legend, output=Output(tokens=(9, 8))))
+    canvas = page.locator(".ds-picture canvas")
+    go(page, 1)
+    assert (1, 200, 3) in cell_colors(canvas, 0, Size(1, 2))
+    go(page, 2)
+    assert (4, 5, 200) in cell_colors(canvas, 0, Size(1, 2))
+
+
+def test_a_cell_of_the_acceptance_map_has_its_colour(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    step = next(i for i, s in enumerate(trace.steps) if s.fate[0] is Fate.ACCEPTED)
+    position, bar = trace.steps[step].position[0], trace.steps[step].accept_prob[0]
+    stops = [tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in player.data()["cividis"]]
+    low = min(8, int(bar * 9))
+    expected = [a + (b - a) * (bar * 9 - low) for a, b in zip(stops[low], stops[low + 1], strict=True)]
+    colors = cell_colors(page.locator(".ds-acceptance canvas"), position)
+    assert len(colors) == 1
+    assert list(colors.pop()) == pytest.approx(expected, abs=1.5)
+
+
+def test_views_without_columns_are_left_out(page: Page) -> None:
+    show(page, ordinary())
+    for name in ("acceptance", "agreement", "text"):
+        assert page.locator(f".ds-{name}").is_hidden()
+    for name in ("picture", "pass", "timeline"):
+        assert page.locator(f".ds-{name}").is_visible()
+    assert page.get_by_text("there is no acceptance map").is_visible()
+
+
+def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    step = next(i for i, s in enumerate(trace.steps) if s.fate[0] is Fate.ACCEPTED)
+    entry = trace.steps[step]
+    position = entry.position[0]
+    row, column = divmod(position, 12)
+    before = pixels(page.locator(".ds-timeline canvas")).tobytes()
+    box = page.locator(".ds-picture canvas").bounding_box()
+    side = box["width"] / 12
+    page.mouse.move(box["x"] + (column + 0.5) * side, box["y"] + (row + 0.5) * side)
+    settle(page)
+    cursors = page.locator(".ds-view:visible canvas").evaluate_all(
+        "all => all.map(c => c.getAttribute('aria-valuenow'))"
+    )
+    assert len(cursors) == 5 and set(cursors) == {str(position)}
+    assert pixels(page.locator(".ds-timeline canvas")).tobytes() != before
+    story = page.locator(".ds-readout").inner_text()
+    assert f"Position {position} · row {row}, column {column} · forward pass {step + 1}" in story
+    assert "accepted: the draft was judged and is final" in story
+    coin = re.search(r"coin ([\d.]+) < ([\d.]+): accepted", story)
+    assert coin is not None
+    assert float(coin[1]) == pytest.approx(entry.coin[0], abs=0.006)
+    assert float(coin[2]) == pytest.approx(entry.accept_prob[0], abs=0.006)
+    numbers = page.locator(".ds-numbers").inner_text().split("\n")
+    assert float(numbers[numbers.index("p, judging law") + 1]) == pytest.approx(entry.p[0], rel=0.005)
+    assert float(numbers[numbers.index("Total variation") + 1]) == pytest.approx(entry.numbers["tv"][0], rel=0.005)
+    assert f"{int(entry.numbers['age'][0])} iterations" in numbers
+    assert page.locator(".ds-top li").count() == 3
+
+
+def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
+    show(page, jacobi())
+    box = page.locator(".ds-picture canvas").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    page.mouse.move(box["x"] + 150, box["y"] + 150)
+    settle(page)
+    assert snapshot(page)["position"] == 0
+    page.keyboard.press("Escape")
+    settle(page)
+    assert snapshot(page)["position"] is None
+    assert page.locator(".ds-hint").is_visible()
+
+
+def test_a_click_on_the_timeline_goes_there(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    canvas = page.locator(".ds-timeline canvas")
+    canvas.click(position={"x": 200, "y": 2 + (canvas.bounding_box()["height"] - 20) * 0.5})
+    assert snapshot(page)["now"] == pytest.approx(len(trace.steps) / 2, abs=2)
+
+
+def test_the_keyboard_moves_through_the_run(page: Page) -> None:
+    show(page, jacobi())
+    last = snapshot(page)["now"]
+    moves = [
+        ("Home", 0),
+        ("ArrowRight", 1),
+        (".", 2),
+        ("PageDown", 12),
+        ("ArrowLeft", 11),
+        (",", 10),
+        ("PageUp", 0),
+        ("End", last),
+    ]
+    for key, expected in moves:
+        page.keyboard.press(key)
+        assert snapshot(page)["now"] == expected, key
+    page.locator(".ds-slider").focus()
+    page.keyboard.press("ArrowLeft")
+    settle(page)
+    assert snapshot(page)["now"] == last - 1
+    words = page.locator(".ds-slider").get_attribute("aria-valuetext")
+    assert words.startswith(f"Forward pass {last - 1} of {last}. SCD: ")
+
+
+def test_arrows_in_a_view_choose_a_token(page: Page) -> None:
+    show(page, jacobi())
+    page.locator(".ds-picture canvas").focus()
+    for key, expected in [
+        ("ArrowRight", 0),
+        ("ArrowRight", 1),
+        ("ArrowDown", 13),
+        ("ArrowUp", 1),
+        ("ArrowLeft", 0),
+        ("ArrowLeft", 0),
+    ]:
+        page.keyboard.press(key)
+        assert snapshot(page)["position"] == expected
+    settle(page)
+    canvas = page.locator(".ds-picture canvas")
+    assert canvas.get_attribute("aria-valuenow") == "0"
+    assert "Position 0 · row 0, column 0" in canvas.get_attribute("aria-valuetext")
+
+
+def test_space_plays_and_pauses_and_the_end_stops_it(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    page.locator(".ds-speed select").select_option("60")
+    page.locator("h1").click()
+    page.keyboard.press(" ")
+    assert page.get_by_role("button", name="Pause").is_visible()
+    page.wait_for_function("player.snapshot().now > 5")
+    page.keyboard.press(" ")
+    paused = snapshot(page)
+    assert not paused["playing"] and 5 < paused["now"] < len(trace.steps)
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("!player.snapshot().playing")
+    assert snapshot(page)["now"] == len(trace.steps)
+    page.wait_for_function("document.querySelector('[aria-live]').textContent.includes('144 / 144 tokens final')")
+
+
+def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
+    slow, fast = ordinary(), jacobi()
+    show(page, slow, fast)
+    assert page.locator(".ds-lead").nth(1).inner_text() == (
+        f"{len(slow.steps) / len(fast.steps):.2f}× fewer forward passes and "
+        f"{slow.summary.seconds / fast.summary.seconds:.2f}× faster than AR"
+    )
+    go(page, 20)
+    assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [20, 20]
+    page.get_by_label("Milliseconds").check()
+    times = [sum(step.call.milliseconds.total for step in slow.steps[:20])]
+    assert snapshot(page)["now"] == pytest.approx(times[0])
+    go(page, 300)
+    for lane, trace in zip(snapshot(page)["lanes"], (slow, fast), strict=True):
+        ends = 0.0
+        count = 0
+        for step in trace.steps:
+            ends += step.call.milliseconds.total
+            count += ends <= 300
+        assert lane["steps"] == count
+    settle(page)
+    outcomes = page.locator(".ds-outcome").all_inner_texts()
+    assert [
+        f"{lane['finals']} / 144" in text for lane, text in zip(snapshot(page)["lanes"], outcomes, strict=True)
+    ] == [True, True]
+
+
+def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None:
+    show(page, jacobi(), fragment="#tab=scd&step=17&token=5&section")
+    assert (snapshot(page)["now"], snapshot(page)["position"]) == (17, 5)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("location.hash.includes('step=18')")
+    assert page.evaluate("location.hash") == "#tab=scd&section&step=18&clock=passes&token=5"
+    page.get_by_label("Milliseconds").check()
+    page.wait_for_function("location.hash.includes('ms=')")
+    now = snapshot(page)["now"]
+    page.reload()
+    assert snapshot(page)["clock"] == "milliseconds"
+    assert snapshot(page)["now"] == pytest.approx(now, abs=0.1)
+
+
+def test_more_traces_than_lanes_can_be_chosen_from(page: Page) -> None:
+    show(page, ordinary(), jacobi(), jacobi(Size(seed=5)))
+    page.get_by_label("Trace on the right").select_option("2")
+    settle(page)
+    go(page, 9)
+    state = state_after(jacobi(Size(seed=5)), 9)
+    assert snapshot(page)["lanes"][1]["tokens"] == [-1 if token is None else token for token in state.tokens]
+
+
+def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
+    trace = jacobi()
+    whole = plain(trace)
+    meta = {key: value for key, value in whole.items() if key not in ("steps", "output", "summary")}
+    harness(page)
+    assert page.get_by_text("Nothing to show yet").is_visible()
+    page.evaluate("meta => player.begin(0, meta)", meta)
+    order = [0, 1, 1, 2, 4, 3, 6, 6]
+    for number in order:
+        page.evaluate("([number, step]) => player.push(0, number, step)", [number, whole["steps"][number]])
+    settle(page)
+    lane = snapshot(page)["lanes"][0]
+    assert lane["steps"] == 7
+    assert page.locator(".ds-reading").inner_text() == "Forward pass 7 of 7"
+    page.evaluate("player.set(5)")
+    expected = state_after(trace, 5)
+    assert snapshot(page)["lanes"][0]["tokens"] == [-1 if token is None else token for token in expected.tokens]
+    page.evaluate("trace => player.finish(0, trace)", whole)
+    page.evaluate("player.set(1e9)")
+    lane = snapshot(page)["lanes"][0]
+    assert lane["steps"] == len(trace.steps)
+    assert lane["tokens"] == list(trace.output.tokens)
+
+
+def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
+    whole = plain(jacobi())
+    harness(page)
+    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
+    push = "([number, step]) => player.push(0, number, step)"
+    for number in range(10):
+        page.evaluate(push, [number, whole["steps"][number]])
+    settle(page)
+    assert snapshot(page)["now"] == 10
+    assert page.locator(".ds-acceptance").is_visible()
+    page.get_by_role("button", name="One pass back").click()
+    page.evaluate(push, [10, whole["steps"][10]])
+    settle(page)
+    assert snapshot(page)["now"] == 9
+    page.get_by_role("button", name="Last").click()
+    page.evaluate(push, [11, whole["steps"][11]])
+    settle(page)
+    assert snapshot(page)["now"] == 12
+
+
+def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> None:
+    trace = jacobi()
+    files = {
+        "a.json": dumps(trace),
+        "a.json.gz": gzip.compress(dumps(trace)),
+        "bad.json": b"{",
+        "old.json": b'{"schema":"x"}',
+    }
+    harness(page, files)
+    for name in ("a.json", "a.json.gz"):
+        page.evaluate("player.clear()")
+        page.evaluate("name => player.loadUrl(name)", name)
+        assert snapshot(page)["lanes"][0]["steps"] == len(trace.steps)
+    messages = {
+        "bad.json": "could not be loaded",
+        "old.json": "not a Draftscope trace",
+        "http://elsewhere.test/a.json": "it lies on another site",
+    }
+    for name, expected in messages.items():
+        page.evaluate("name => player.loadUrl(name)", name)
+        assert expected in page.locator(".ds-message").inner_text()
+        assert page.evaluate("heard.at(-1)[0]") == "failed"
+
+
+def test_text_of_a_trace_stays_text(page: Page) -> None:
+    trace = written()
+    show(page, trace, fragment="#step=1")
+    page.get_by_label("Show fates on the canvas").check()
+    page.locator(".ds-tokens span").nth(3).hover()
+    settle(page)
+    assert page.locator(".ds-tokens span").nth(3).inner_text() == HOSTILE
+    assert page.locator(".ds-tokens .is-draft").count() == 5
+    assert HOSTILE in page.locator(".ds-subtitle").inner_text()
+    assert HOSTILE in page.locator(".ds-change").inner_text()
+    page.locator(".ds-table summary").click()
+    assert page.evaluate("globalThis.pwned") is None
+    assert page.locator("img").count() == 0
+
+
+def test_pictures_from_elsewhere_are_never_fetched(page: Page) -> None:
+    harness(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    whole = plain(jacobi())
+    whole["output"]["image"] = "http://elsewhere.test/spy.png"
+    whole["legend"]["tiles"]["png"] = "data:image/svg+xml,<svg onload='globalThis.pwned=1'/>"
+    page.evaluate("trace => player.load([trace])", whole)
+    settle(page)
+    assert asked == []
+
+
+def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
+    trace = jacobi()
+    show(page, trace)
+    assert page.locator(".ds-table tbody tr").count() == 0
+    page.locator(".ds-table summary").click()
+    page.wait_for_function("document.querySelector('.ds-table tbody').children.length > 0")
+    rows = page.locator(".ds-table tbody tr")
+    assert rows.count() == len(trace.steps)
+    cells = rows.nth(20).locator("td").all_inner_texts()
+    assert cells[5] == str(state_after(trace, 21).decoded)
+    assert cells[3] == str(trace.steps[20].fate.count(Fate.ACCEPTED))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
+def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_content(standalone([ordinary(), jacobi()], "A disc, decoded twice"))
+    page.evaluate("player.set(40)")
+    page.locator(".ds-picture canvas").nth(1).hover(position={"x": 40, "y": 60})
+    page.locator(".ds-table summary").nth(1).click()
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+    page.set_content(standalone([written()], "Text"))
+    page.get_by_label("Show fates on the canvas").check()
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+    context.close()
+
+
+def test_inside_gradio_the_page_says_whether_it_is_dark(page: Page) -> None:
+    harness(page)
+    page.evaluate("document.querySelector('main').classList.add('gradio-container')")
+    page.evaluate("document.body.classList.add('dark')")
+    page.wait_for_function("document.getElementById('root').classList.contains('is-dark')")
+    page.evaluate("document.body.classList.remove('dark')")
+    page.wait_for_function("!document.getElementById('root').classList.contains('is-dark')")
+
+
+def test_mounting_again_replaces_the_player(page: Page) -> None:
+    trace = plain(jacobi())
+    harness(page)
+    page.evaluate("trace => player.load([trace])", trace)
+    page.add_script_tag(content=player.script())
+    page.evaluate(
+        "data => { globalThis.player = Draftscope.mount(document.getElementById('root'), { data }); }", player.data()
+    )
+    assert page.locator(".ds-controls").count() == 1
+    assert snapshot(page)["lanes"] == []
+    page.evaluate("trace => player.load([trace])", trace)
+    page.locator(".ds-slider").focus()
+    page.keyboard.press("ArrowLeft")
+    assert snapshot(page)["now"] == len(trace["steps"]) - 1
+
+
+def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser) -> None:
+    for preference, playing in (("reduce", False), ("no-preference", True)):
+        context = browser.new_context(reduced_motion=preference)
+        page = context.new_page()
+        harness(page)
+        page.evaluate("trace => player.load([trace], { play: true })", plain(jacobi()))
+        assert snapshot(page)["playing"] is playing
+        context.close()
+
+
+@pytest.mark.slow
+def test_scrubbing_a_long_run_keeps_fifty_frames_a_second(page: Page) -> None:
+    trace = jacobi(Size(50, 48, 64, 3.0, 1))
+    assert len(trace.steps) >= 600 and max(len(step.position) for step in trace.steps) == 64
+    show(page, trace)
+    page.locator(".ds-picture canvas").hover()
+    sweep = """visit => new Promise(done => {
+        const frames = [];
+        let last = 0, count = 0;
+        const next = time => {
+            if (last) frames.push(time - last);
+            last = time;
+            if (count >= 600) return done(frames.sort((a, b) => a - b));
+            player.set(eval(visit)(count++));
+            requestAnimationFrame(next);
+        };
+        requestAnimationFrame(next);
+    })"""
+    for order in ("k => k", "k => (k * 251) % 600"):
+        frames = page.evaluate(sweep, order)
+        assert 1000 * len(frames) / sum(frames) >= 50, f"median frame {frames[len(frames) // 2]:.1f} ms"
+
+
+def test_tokens_of_the_synthetic_picture_have_tiles() -> None:
+    assert max(picture_tokens(Size())) < 512
