@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -23,7 +23,7 @@ from typing_extensions import TypeAliasType
 from traces import limits
 from traces.check import check
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
-from traces.schema import SCHEMA, VERSION, Step, Trace
+from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace
 
 _Record = TypeVar("_Record", Trace, Step)
 
@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
             for field in fields(value)
             if not _left_out(
                 field.name,
-                plain := _plain(getattr(value, field.name)),
+                plain := _plain(_FLOATS.get(field.type, _same)(getattr(value, field.name))),
                 optional=field.default is not MISSING or field.default_factory is not MISSING,
             )
         }
@@ -131,6 +131,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return [_plain(item) for item in value]
     return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _column(column: Numbers | None) -> Numbers | None:
+    return column and tuple(None if number is None else float(number) for number in column)
+
+
+# 1 and 1.0 are equal, so equal traces must not differ in which of them they write.
+_FLOATS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    float: float,
+    float | None: lambda number: None if number is None else float(number),
+    Numbers | None: _column,
+    Mapping[str, Numbers]: lambda columns: {name: _column(column) for name, column in columns.items()},
+    Mapping[str, float]: lambda numbers: {name: float(number) for name, number in numbers.items()},
+}
 
 
 def _left_out(name: str, value: object, *, optional: bool) -> bool:
