@@ -84,13 +84,10 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if not path.name.endswith(_ENDINGS):
         raise TraceError(path.name, "ends in neither .json nor .json.gz", "choose one of these endings")
-    check(trace)
     data = dumps(trace)
-    _check_size(data, path.name)
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
-    if len(data) > limits.FILE_BYTES:
-        raise TraceError(path.name, f"has more than {limits.FILE_BYTES} bytes", "end the name in .json.gz")
+    loads(data, name=path.name)  # What cannot be read is not written.
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
         try:
             part.write(data)
