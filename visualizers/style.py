@@ -120,6 +120,12 @@ def template(theme: Theme) -> go.layout.Template:
         "title": {"standoff": 8, "font": {"size": 13}},
         "tickfont": {"color": surface.muted, "size": 11},
     }
+    bar = {
+        "outlinewidth": 0,
+        "thickness": 12,
+        "tickfont": {"color": surface.muted, "size": 11},
+        "title": {"font": {"size": 12}},
+    }
     layout = go.Layout(
         font={"family": FONT, "size": 13, "color": surface.text},
         title={
@@ -139,7 +145,7 @@ def template(theme: Theme) -> go.layout.Template:
         yaxis=axis,
         legend={
             "orientation": "h",
-            "x": 0,
+            "x": 0.014,
             "xref": "container",
             "xanchor": "left",
             "y": 0,
@@ -152,10 +158,9 @@ def template(theme: Theme) -> go.layout.Template:
         margin={"l": 64, "r": 24, "t": 84, "b": 56},
         colorway=list(_COLORS),
         bargap=0.3,
+        coloraxis={"colorbar": bar},
     )
-    bare = {"outlinewidth": 0, "thickness": 12, "tickfont": {"color": surface.muted, "size": 11}, "ticklen": 0}
-    data = go.layout.template.Data(heatmap=[go.Heatmap(colorbar=bare)])
-    return go.layout.Template(layout=layout, data=data)
+    return go.layout.Template(layout=layout)
 
 
 def themed(figure: go.Figure, theme: Theme) -> go.Figure:

@@ -14,8 +14,6 @@ class Mean:
     runs: int
 
 
-def mean_of(values: Sequence[float]) -> Mean | None:
-    """Return the mean of a number per run; None without any."""
-    if not values:
-        return None
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of a number per run, for at least one run."""
     return Mean(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))

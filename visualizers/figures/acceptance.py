@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from traces.replay import PENDING
 from traces.schema import Fate, Trace
 from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
-from visualizers.figures.canvas import square_cells
+from visualizers.figures.canvas import panel_height, square_cells
 from visualizers.picture import cells
 from visualizers.style import cividis, fate_marker
 
@@ -55,11 +55,15 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             col=panel,
         )
     when = "at the test that settled it" if step is None else f"in forward pass {step}"
-    scale = {"title": {"text": "Accept<br>probability"}, "outlinewidth": 0, "thickness": 12}
     return figure.update_layout(
-        height=640,
+        height=panel_height(len(drawn)),
         title_text=f"Accept probability of every draft {when}",
-        coloraxis={"colorscale": cividis(), "cmin": 0, "cmax": 1, "colorbar": scale},
+        coloraxis={
+            "colorscale": cividis(),
+            "cmin": 0,
+            "cmax": 1,
+            "colorbar": {"title": {"text": "Accept<br>probability"}},
+        },
     )
 
 

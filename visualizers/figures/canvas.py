@@ -28,10 +28,20 @@ def square_cells(figure: go.Figure, canvas: Canvas, panel: int) -> tuple[int, in
     bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_xaxes(title_text="Column", range=[-0.5, columns - 0.5], **bare, row=1, col=panel)
     figure.update_yaxes(
-        range=[rows - 0.5, -0.5], scaleanchor=f"x{panel}" if panel > 1 else "x", **bare, row=1, col=panel
+        range=[rows - 0.5, -0.5],
+        constraintoward="top",
+        scaleanchor=f"x{panel}" if panel > 1 else "x",
+        **bare,
+        row=1,
+        col=panel,
     )
     figure.update_yaxes(title_text="Row", row=1, col=1)
     return rows, columns
+
+
+def panel_height(panels: int) -> int:
+    """Return the height of a figure with so many square panels side by side."""
+    return {1: 640, 2: 580}.get(panels, 480)
 
 
 def _background(trace: Trace, state: State) -> str | None:
@@ -69,7 +79,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             elif mark.showlegend is not False:
                 named.add(mark.legendgroup)
     title = f"The canvas after {said[0]}" if len(drawn) == 1 else "The canvas during decoding"
-    return figure.update_layout(height=640, title_text=title)
+    return figure.update_layout(height=panel_height(len(drawn)), title_text=title)
 
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:

@@ -18,7 +18,8 @@ from visualizers.style import NEUTRAL, Series, hatched, series
 COLLISIONS: Final = ("collision_independent", "collision_gumbel", "collision_maximal")
 MOST_POINTS: Final = 3000
 BINS: Final = 20
-FEWEST_IN_A_BIN: Final = 5
+DISTANCE_BINS: Final = 10
+FEWEST_IN_A_BIN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Kept:
     drafts: int
 
 
-def kept_by_distance(steps: Sequence[Step], bins: int = BINS) -> tuple[Kept, ...]:
+def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[Kept, ...]:
     """Count, per bin of total variation, the pending drafts that stayed; bins with hardly any draft are left out."""
     found: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
     for step in steps:
@@ -90,7 +91,7 @@ def _cloud(trace: Trace, name: str) -> go.Scatter:
         y=probability,
         mode="markers",
         name=MEASURES[name].label,
-        marker={"color": _look(name).color, "symbol": _look(name).symbol, "size": 5, "opacity": 0.5},
+        marker={**_look(name).marker(5), "opacity": 0.5},
         hovertemplate="TV %{x:.3f}<br>agree %{y:.3f}",
     )
 
@@ -138,9 +139,11 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
         for panel, trace in enumerate(drawn, start=1):
             if name in _recorded(trace):
                 figure.add_trace(_bars(trace, name).update(showlegend=panel == 1), row=row, col=panel)
+        highest = max(max(bars.y) for bars in figure.data if bars.legendgroup == name)
+        figure.update_yaxes(range=[0, 1.05 * highest], row=row)
     figure.update_xaxes(range=[0, 1])
     figure.update_xaxes(title_text="Probability that two draws agree", row=len(names))
-    figure.update_yaxes(title_text="Drafts (%)", rangemode="tozero", col=1)
+    figure.update_yaxes(title_text="Drafts (%)", col=1)
     figure.update_annotations(font={"size": 13}, yshift=4)
     return figure.update_layout(height=560, bargap=0.1, margin={"t": 112 if len(drawn) > 1 else 84})
 

@@ -144,7 +144,7 @@ LATENCY = Figure(
     title="Where the time of a forward pass goes",
     caption=(
         "Mean milliseconds per forward pass, stage by stage, as measured in the run. What a method adds to the "
-        "network is in `prepare` and `decide`. Times hold for the machine and the batch of the run only."
+        "network is in preparing and deciding. Times hold for the machine and the batch of the run only."
     ),
     paper="SCD, Table 4",
     supports=lambda traces: missing(traces, _timed, "measured times") or _few(traces),

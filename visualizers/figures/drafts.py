@@ -14,6 +14,8 @@ from visualizers.summary import Mean, mean_of
 TRAJECTORIES: Final = 6
 FEWEST_AT_AN_AGE: Final = 5
 """Positions an age needs for its mean to be drawn."""
+MOST_TICKS: Final = 12
+"""Ages up to which every one gets its tick."""
 DISTANCES: Final = (1, 2, 3)
 
 Trajectory = Sequence[tuple[int, float]]
@@ -43,7 +45,10 @@ def _beta(traces: Traces, step: int | None) -> go.Figure:
     for i, (name, trace) in enumerate(zip(names, drawn, strict=True)):
         for mark in _mean_by_age(i, name, trace):
             figure.add_trace(mark, row=1, col=len(drawn) + 1)
-    figure.update_xaxes(title_text="Age in the window (iterations)", tickformat="d")
+    oldest = max(row.age for trace in drawn for row in agreement_by_age(trace.steps))
+    figure.update_xaxes(title_text="Age in the window (iterations)", range=[0.6, oldest + 0.4])
+    if oldest <= MOST_TICKS:
+        figure.update_xaxes(dtick=1)
     figure.update_yaxes(range=[0, 1.03])
     figure.update_yaxes(title_text="β = 1 – TV", col=1)
     return figure.update_layout(height=440)
@@ -58,7 +63,7 @@ def _trajectory(index: int, position: int, trajectory: Trajectory) -> go.Scatter
         name=f"position {position}",
         showlegend=False,
         line={**look.line, "width": 1.5},
-        marker={"symbol": look.symbol, "size": 5},
+        marker=look.marker(5),
         hovertemplate="age %{x}, β %{y:.3f}",
     )
 
@@ -88,7 +93,7 @@ def _mean_by_age(index: int, name: str, trace: Trace) -> tuple[go.Scatter, ...]:
         name=f"{name}, mean ± standard deviation",
         legendgroup=name,
         line=look.line,
-        marker={"symbol": look.symbol, "size": 7},
+        marker=look.marker(7),
         hovertemplate="age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions",
     )
     return band, curve
@@ -97,7 +102,8 @@ def _mean_by_age(index: int, name: str, trace: Trace) -> tuple[go.Scatter, ...]:
 def differences(traces: Traces, distance: int) -> Mean | None:
     """Return the mean share of drafts that differ `distance` iterations apart, over runs; None without any."""
     means = [mean_difference(token_difference(trace.steps, distance)) for trace in traces]
-    return mean_of([mean.share for mean in means if mean is not None])
+    shares = [mean.share for mean in means if mean is not None]
+    return mean_of(shares) if shares else None
 
 
 def _has_windows(trace: Trace) -> bool:
@@ -116,7 +122,7 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
             mode="lines+markers",
             name=name if len(runs) == 1 else f"{name}, {len(runs)} runs",
             line=look.line,
-            marker={"symbol": look.symbol, "size": 9},
+            marker=look.marker(9),
             hovertemplate="%{x} apart: %{y:.1f} % differ",
         )
     figure.update_xaxes(title_text="Iterations between the windows, N", dtick=1)

@@ -39,7 +39,7 @@ def _difference(traces: Traces, step: int | None) -> go.Figure:
             customdata=[run.seed for _, run in points],
             mode="markers",
             name=f"{name}, {len(points)} runs{_correlated(x, y)}",
-            marker={"color": look.color, "symbol": look.symbol, "size": 8, "opacity": 0.75},
+            marker={**look.marker(8), "opacity": 0.85},
             hovertemplate="%{x:.1f} % changed, %{y} forward passes, seed %{customdata}",
         )
     figure.update_xaxes(title_text="Mean share of drafts that changed in an iteration (%)")
@@ -71,60 +71,39 @@ def _number(trace: Trace, setting: str) -> float | None:
 
 
 def _forwards(runs: Iterable[Trace]) -> Mean:
-    mean = mean_of([run.summary.forwards for run in runs])
-    assert mean is not None
-    return mean
+    return mean_of([run.summary.forwards for run in runs])
 
 
 def _strength(traces: Traces, step: int | None) -> go.Figure:
-    figure = side_by_side(
-        ["Forward passes against token changes", "Forward passes against strength"], horizontal_spacing=0.1
-    )
+    figure = side_by_side(["By share of drafts that changed", "By coupling strength"], horizontal_spacing=0.1)
     for i, (name, sweep) in enumerate(by_setting(traces, STRENGTH).items()):
-        look, forwards = series(i), [_forwards(runs) for runs in sweep.values()]
+        look, forwards, values = series(i), [_forwards(runs) for runs in sweep.values()], list(sweep)
         drift = [differences(runs, 1) for runs in sweep.values()]
         shared = {
-            "mode": "lines+markers",
             "name": name,
             "legendgroup": name,
             "line": look.line,
-            "marker": {"symbol": look.symbol, "size": 9},
+            "marker": look.marker(9),
             "y": [mean.value for mean in forwards],
             "error_y": _spread(forwards),
         }
-        figure.add_scatter(
-            **shared,
-            x=[None if mean is None else 100 * mean.value for mean in drift],
-            text=[f"α {value:g}" for value in sweep],
-            hovertemplate="%{text}: %{x:.1f} % changed, %{y:.1f} forward passes",
-            showlegend=False,
-            row=1,
-            col=1,
-        )
-        figure.add_scatter(
-            **shared, x=list(sweep), hovertemplate="α %{x:g}: %{y:.1f} forward passes", row=1, col=2
-        )  # fmt: skip
-        _name_the_ends(figure, list(sweep), drift, forwards)
+        by_drift = {
+            "x": [None if mean is None else 100 * mean.value for mean in drift],
+            "mode": "lines+markers+text",
+            "text": [f"α = {values[0]:g}", *[""] * (len(values) - 2), f"α = {values[-1]:g}"],
+            "textposition": ["middle right", *["middle left"] * (len(values) - 1)],
+            "textfont": {"size": 11},
+            "cliponaxis": False,
+            "customdata": values,
+            "hovertemplate": "α %{customdata:g}: %{x:.1f} % changed, %{y:.1f} forward passes",
+        }
+        by_strength = {"x": values, "mode": "lines+markers", "hovertemplate": "α %{x:g}: %{y:.1f} forward passes"}
+        figure.add_scatter(**shared, **by_drift, showlegend=False, row=1, col=1)
+        figure.add_scatter(**shared, **by_strength, row=1, col=2)
     figure.update_xaxes(title_text="Mean share of drafts that changed (%)", row=1, col=1)
     figure.update_xaxes(title_text="Coupling strength α", row=1, col=2)
     figure.update_yaxes(title_text="Forward passes (NFE)", rangemode="tozero")
     return figure.update_layout(height=460, showlegend=True)
-
-
-def _name_the_ends(figure: go.Figure, values: list[float], drift: list[Mean | None], forwards: list[Mean]) -> None:
-    """Write the setting beside the first and the last point of a curve that does not show it on an axis."""
-    for end in (0, -1):
-        mean = drift[end]
-        if mean is not None:
-            figure.add_annotation(
-                x=100 * mean.value,
-                y=forwards[end].value,
-                text=f"α = {values[end]:g}",
-                showarrow=False,
-                yshift=16,
-                row=1,
-                col=1,
-            )
 
 
 def _spread(means: list[Mean]) -> dict[str, object]:
@@ -148,7 +127,7 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
             mode="lines+markers",
             name=name,
             line=look.line,
-            marker={"symbol": look.symbol, "size": 9},
+            marker=look.marker(9),
             hovertemplate="window %{x}: %{y:.1f} forward passes",
         )
     plain_runs = [trace for trace in traces if trace.summary.complete and WINDOW not in trace.config]
@@ -161,7 +140,7 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
             line={"color": NEUTRAL, "dash": "dash", "width": 2},
             hovertemplate="%{y:.1f} forward passes",
         )
-    figure.update_xaxes(title_text="Window (tokens fed per forward pass)", type="log", tickvals=widths)
+    figure.update_xaxes(title_text="Window L (tokens)", type="log", tickvals=widths)
     figure.update_yaxes(title_text="Forward passes (NFE)", rangemode="tozero")
     return figure.update_layout(height=460, showlegend=True)
 
@@ -208,8 +187,6 @@ WINDOW_SWEEP = Figure(
         "deviation."
     ),
     paper="SCD, Table 1 (window L)",
-    supports=lambda traces: (
-        None if by_setting(traces, WINDOW) else _sweep_needed(WINDOW, "tokens fed per forward pass")
-    ),
+    supports=lambda traces: None if by_setting(traces, WINDOW) else _sweep_needed(WINDOW, "length of the window"),
     drawing=_window,
 )

@@ -32,7 +32,8 @@ def _has(trace: Trace) -> bool:
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     drawn = [trace for trace in traces if _has(trace)]
-    figure = side_by_side(labels(drawn), shared_yaxes=True, horizontal_spacing=0.04)
+    heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(drawn), drawn, strict=True)]
+    figure = side_by_side(heads, horizontal_spacing=0.06)
     scale = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     occurring: set[int] = set()
     for panel, trace in enumerate(drawn, start=1):
@@ -62,11 +63,11 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         )
     for code in sorted(occurring):
         figure.add_trace(_key(FATE_ORDER[code - 1]), row=1, col=1)
-    longest = max(len(trace.steps) for trace in drawn)
     figure.update_xaxes(title_text="Position, in decoding order", showgrid=False, zeroline=False)
     for panel, trace in enumerate(drawn, start=1):
         figure.update_xaxes(range=[-0.5, canvas_size(trace.canvas) - 0.5], row=1, col=panel)
-    figure.update_yaxes(range=[longest + 0.5, 0.5], showgrid=False, zeroline=False)
+        figure.update_yaxes(range=[len(trace.steps) + 0.5, 0.5], row=1, col=panel)
+    figure.update_yaxes(showgrid=False, zeroline=False)
     figure.update_yaxes(title_text="Forward pass", col=1)
     return figure.update_layout(height=560)
 

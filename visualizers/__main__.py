@@ -1,0 +1,133 @@
+"""Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from traces.errors import TraceError
+from traces.io import read
+from traces.schema import Trace
+from visualizers import FIGURES, Figure, FigureError, supported, themed
+from visualizers.base import labels
+from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers.page import standalone
+from visualizers.sheet import page, section
+
+BROKEN_TRACE = 1
+WRONG_USAGE = 2
+NO_BROWSER = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns:
+        0 done, 1 a trace that cannot be read, 2 wrong usage, 3 no browser to print a figure with.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.list:
+        print(_listing())
+        return 0
+    if not options.traces or options.output is None:
+        parser.error("TRACE and -o FILE are needed; --list lists the figures")
+    kind = _kind(parser, options)
+    try:
+        traces = [_read(path) for path in options.traces]
+    except TraceError as error:
+        print(error, file=sys.stderr)
+        return BROKEN_TRACE
+    try:
+        figure = _chosen(parser, options, traces, kind)
+        _write(figure, traces, options, kind)
+    except FigureError as error:
+        parser.error(str(error))
+    except BrowserMissing as error:
+        print(error, file=sys.stderr)
+        return NO_BROWSER
+    except OSError as error:
+        parser.error(
+            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
+        )
+    return 0
+
+
+def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Namespace, kind: str) -> None:
+    path = Path(options.output)
+    if figure is None:
+        figures = section(supported(traces), traces, step=options.step)
+        path.write_text(standalone(traces, f"Draftscope: {', '.join(labels(traces))}", after=figures), encoding="utf-8")
+    elif kind == "html":
+        path.write_text(page([figure], traces, step=options.step), encoding="utf-8")
+    else:
+        drawn = themed(figure.draw(traces, step=options.step), options.theme)
+        write_image(drawn, path, width=figure.width(traces))
+
+
+def _read(path: str) -> Trace:
+    """Read a trace; whatever is wrong with the file is the trace's fault, named by its path."""
+    try:
+        return read(Path(path))
+    except TraceError as error:
+        raise TraceError(f"{path}: {error.field}", error.problem, error.remedy, more=error.more) from None
+    except OSError as error:
+        raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
+
+
+def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    kind = Path(options.output).suffix.removeprefix(".").lower()
+    if kind not in ("html", *FORMATS):
+        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join(FORMATS)}")
+    return kind
+
+
+def _chosen(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, traces: Sequence[Trace], kind: str
+) -> Figure | None:
+    """Return the figure asked for; None for the page with all of them."""
+    if options.figure is not None:
+        figure = FIGURES[options.figure]
+        if options.step is not None and not figure.stepped:
+            parser.error(f"--step {options.step}: figure {figure.name} shows the whole run; leave --step out")
+        return figure
+    if kind == "html":
+        return None
+    names = ", ".join(figure.name for figure in supported(traces)) or "none; --list says what they need"
+    parser.error(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
+
+
+def _listing() -> str:
+    width = max(map(len, FIGURES))
+    rows = (
+        f"{name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}"
+        for name, figure in FIGURES.items()
+    )
+    return "\n".join(rows)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USAGE, f"{self.prog}: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m visualizers", description=__doc__)
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
+    parser.add_argument("-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg or .png")
+    parser.add_argument("--figure", choices=tuple(FIGURES), metavar="NAME", help="one figure instead of the page")
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
+    )
+    parser.add_argument(
+        "--theme", choices=("light", "dark"), default="light", help="of .pdf, .svg and .png; pages follow the reader"
+    )
+    parser.add_argument("--list", action="store_true", help="list the figures and leave")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

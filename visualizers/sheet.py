@@ -1,0 +1,111 @@
+"""Figures on a web page: plotly once, the theme of the reader, no request to anywhere."""
+
+import html
+import json
+from collections.abc import Sequence
+from string import Template
+from typing import Final
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from visualizers.base import Figure, Traces
+from visualizers.page import POLICY
+from visualizers.palette import DARK, LIGHT
+from visualizers.style import template
+
+TITLE_HEIGHT: Final = 64
+"""Pixels of a figure that its title took, which is a heading on a page."""
+
+_STYLE: Final = """
+.figures { font-family: Inter, system-ui, sans-serif; }
+.figures figure { margin: 48px 0 0; }
+.figures h2 { margin: 0 0 2px; font-size: 18px; font-weight: 650; line-height: 1.3; }
+.figures .runs, .figures figcaption { margin: 0; font-size: 14px; line-height: 1.5; max-width: 76ch; opacity: 0.85; }
+.figures .scroll { overflow-x: auto; margin: 4px 0; }
+.figures .plot { width: 100%; }
+.figures .wide { min-width: 680px; }
+"""
+
+_SCRIPT: Final = """
+{
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const themes = JSON.parse(document.getElementById("figure-themes").textContent);
+  for (const box of document.querySelectorAll(".figures figure")) {
+    const { data, layout } = JSON.parse(box.querySelector("script").textContent);
+    const plot = box.querySelector(".plot");
+    const draw = () => Plotly.react(plot, data, { ...layout, template: themes[dark.matches ? "dark" : "light"] },
+      { responsive: true, displaylogo: false });
+    draw();
+    dark.addEventListener("change", draw);
+  }
+}
+"""
+
+_PAGE: Final = Template(
+    """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<title>$title</title>
+<style>
+body { margin: 0 auto; max-width: 1000px; padding: 0 20px 40px; background: $light; color: $light_text; }
+@media (prefers-color-scheme: dark) { body { background: $dark; color: $dark_text; } }
+</style>
+</head>
+<body>
+<main>
+$figures
+</main>
+</body>
+</html>
+"""
+)
+
+
+def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
+    """Return the figures as HTML with their captions, ready to stand on a page of one's own."""
+    drawn = "\n".join(_figure(figure, figure.draw(traces, step=step)) for figure in figures)
+    themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
+    return (
+        f'<style>{_STYLE}</style>\n<section class="figures" aria-label="Figures">\n{drawn}\n</section>\n'
+        f'<script type="application/json" id="figure-themes">{_inert(json.dumps(themes))}</script>\n'
+        f"<script>{get_plotlyjs()}</script>\n<script>{_SCRIPT}</script>"
+    )
+
+
+def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
+    """Return a self-contained page with nothing but figures."""
+    return _PAGE.substitute(
+        policy=html.escape(POLICY),
+        title=html.escape(", ".join(figure.title for figure in figures)),
+        light=LIGHT.background,
+        light_text=LIGHT.text,
+        dark=DARK.background,
+        dark_text=DARK.text,
+        figures=section(figures, traces, step=step),
+    )
+
+
+def _figure(figure: Figure, drawn: go.Figure) -> str:
+    # Titles hold text that is ready for plotly, and so for HTML.
+    heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
+    top = (drawn.layout.margin.t or drawn.layout.template.layout.margin.t) - TITLE_HEIGHT
+    drawn.update_layout(title=None, template=None, margin={"t": top}, height=drawn.layout.height - TITLE_HEIGHT)
+    wide = " wide" if len(list(drawn.select_xaxes())) > 1 else ""  # Panels scroll where they would get too narrow.
+    answers = f" Answers to {html.escape(figure.paper)}." if figure.paper else ""
+    return (
+        f'<figure id="figure-{figure.name}">\n<h2>{heading}</h2>\n<p class="runs">{runs}</p>\n'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{heading}">'
+        f'<div class="plot{wide}"></div></div>\n'
+        f"<figcaption>{html.escape(figure.caption)}{answers}</figcaption>\n"
+        f'<script type="application/json">{_inert(drawn.to_json())}</script>\n</figure>'
+    )
+
+
+def _inert(document: str) -> str:
+    """Return JSON that parses to the same value but can neither close nor open an element."""
+    return document.replace("<", "\\u003c")
