@@ -180,7 +180,8 @@ class _Run:
             return (Fate.ACCEPTED, self.drafts[position]) if passed else (Fate.RESAMPLED, goal)
         if self.chance.random() < 0.55:
             return Fate.KEPT, self.drafts[position]
-        return Fate.CHANGED, goal if self.chance.random() < 0.7 else near
+        wanted = goal if self.chance.random() < 0.7 else near
+        return Fate.CHANGED if wanted != self.drafts[position] else Fate.KEPT, wanted
 
     def _record(self, rows: list[dict[str, object]]) -> None:
         def column(name: str) -> tuple:  # type: ignore[type-arg]

@@ -61,6 +61,7 @@ class PictureView extends GridView {
     this.shown = new Int32Array(grid.positions).fill(-1);
     this.tiles = this.picture = null;
     this.frames = [];
+    this.opened = new Map();
   }
 
   supports(replay) {
@@ -69,14 +70,7 @@ class PictureView extends GridView {
 
   /** Take the pictures of a trace; `ready` is called when one of them can be drawn. */
   use(trace, ready) {
-    const open = (address) => {
-      const source = safePicture(address);
-      if (!source) return null;
-      const image = new Image();
-      image.onload = ready;
-      image.src = source;
-      return image;
-    };
+    const open = (address) => this.open(address, ready);
     const legend = trace.legend ?? {};
     this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
@@ -86,6 +80,18 @@ class PictureView extends GridView {
     this.mosaic.width = this.grid.columns * this.tilePixels;
     this.mosaic.height = this.grid.rows * this.tilePixels;
     this.shown.fill(-1);
+  }
+
+  /** A picture of the trace as an image, the same one when it is asked for again, so that nothing flickers. */
+  open(address, ready) {
+    const source = safePicture(address);
+    if (source && !this.opened.has(source)) {
+      const image = new Image();
+      image.onload = ready;
+      image.src = source;
+      this.opened.set(source, image);
+    }
+    return this.opened.get(source) ?? null;
   }
 
   paint(scene, context) {

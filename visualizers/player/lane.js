@@ -26,7 +26,7 @@ class Readout {
 
   show(scene) {
     const { replay, position, entry, theme } = scene;
-    const key = [position, entry?.step, entry?.entry, theme.dark, replay.revision].join();
+    const key = [position, entry?.step, entry?.entry, scene.pinned, theme.dark, replay.revision].join();
     if (key === this.key) return;
     this.key = key;
     const chosen = position !== null && position < replay.positions;
@@ -46,12 +46,13 @@ class Readout {
     return [this.place, this.fate, this.token, this.verdict].map((node) => node.textContent).filter(Boolean).join(". ");
   }
 
-  showPlace({ replay, position, entry }) {
+  showPlace({ replay, position, entry, pinned }) {
     const { frame, row, column } = replay.grid.where(position);
     const parts = [`Position ${position}`];
     if (replay.grid.kind !== "text") parts.push(`row ${row}, column ${column}`);
     if (replay.grid.frames > 1) parts.push(`frame ${frame}`);
     if (entry) parts.push(`forward pass ${entry.step + 1}`);
+    if (pinned) parts.push("pinned");
     say(this.place, parts.join(" · "));
   }
 

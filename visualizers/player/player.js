@@ -295,6 +295,15 @@ class Player {
     }
   }
 
+  /** As `finish`, with the trace fetched from this site. */
+  async finishUrl(index, url) {
+    try {
+      this.finish(index, await fetchTrace(url));
+    } catch (error) {
+      this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+  }
+
   fail(problem) {
     this.problem = problem;
     this.refresh();
@@ -318,6 +327,12 @@ class Player {
 
   extent() {
     return Math.max(0, ...this.present().map(({ replay }) => replay.extent(this.clock)));
+  }
+
+  /** Where following leads: the end of what is running, so that a finished lane rewinds and races along; else the end. */
+  newest() {
+    const running = this.present().filter((lane) => lane.running);
+    return running.length ? Math.max(...running.map(({ replay }) => replay.extent(this.clock))) : this.extent();
   }
 
   present() {
@@ -457,7 +472,7 @@ class Player {
     if (spot.goTo !== undefined) {
       this.jump(spot.lane.replay.ends[this.clock][spot.goTo]);
       if (!this.pinned) this.position = spot.position;
-    } else if (event.pointerType === "mouse" || event.pointerType === "") {
+    } else if (event.pointerType !== "touch") {
       this.pinned = !(this.pinned && this.position === spot.position);
       this.position = spot.position;
       this.settleSoon();
@@ -564,7 +579,7 @@ class Player {
   }
 
   draw() {
-    if (this.follow) this.now = this.extent();
+    if (this.follow) this.now = this.newest();
     const extent = this.scale();
     for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
     this.compare();
@@ -587,6 +602,7 @@ class Player {
       state: replay.seek(count),
       step: replay.steps[count - 1] ?? null,
       entry: position === null ? null : replay.entryAt(position, until),
+      pinned: this.pinned,
       overlay: this.controls.overlay.checked,
       pictures: lane.picture,
     };
@@ -636,15 +652,25 @@ async function fetchTrace(url) {
 }
 
 /**
- * Put a player into `root`, replacing one that is there.
+ * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- * `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "loaded", "settled" and "failed"; `hash: false`
- * leaves the address alone; `keys` is the element whose key presses count, by default the root.
+ *   load(traces, {play})            show finished traces, two side by side; more can be chosen from
+ *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
+ *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
+ *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm
+ *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
+ *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
+ *   toggle(), clear(), destroy()    play or pause, forget all traces, leave the page
+ *   snapshot()                      what is drawn now
+ *
+ * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names;
+ * `emit(name, detail)` hears "loaded", "settled" and "failed"; `hash: false` leaves the address alone; `keys` is the element
+ * whose key presses count, by default the root.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = ["begin", "push", "finish", "load", "loadUrl", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
+  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
 }

@@ -1,0 +1,83 @@
+"""The standalone page and the data the player is given, without a browser."""
+
+import json
+import re
+from itertools import combinations
+
+import pytest
+from support.synthetic import HOSTILE, jacobi, written
+
+from traces.io import loads
+from traces.measures import MEASURES
+from traces.schema import FATES, Fate
+from visualizers import player
+from visualizers.page import standalone
+from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
+
+
+def embedded(html: str) -> list[object]:
+    found = re.search(r'<script type="application/json" id="player-traces">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_the_page_holds_the_traces_as_they_are() -> None:
+    traces = [jacobi(), written()]
+    documents = embedded(standalone(traces, "Two"))
+    assert [loads(json.dumps(document).encode()) for document in documents] == traces
+
+
+def test_nothing_in_a_trace_or_a_title_becomes_markup() -> None:
+    html = standalone([written()], HOSTILE)
+    assert HOSTILE not in html
+    assert "<img" not in html
+    assert html.count("<script") == html.count("</script>") == 3
+
+
+def test_the_page_refers_to_nothing_outside() -> None:
+    html = standalone([jacobi()], "Page")
+    assert not re.search(r"<(link|iframe|img|object|embed)\b|\bsrc=|@import", html)
+    assert set(re.findall(r"https?://[^\s\"'<>]+", html)) <= {"http://www.w3.org/2000/svg"}
+    assert "default-src &#x27;none&#x27;" in html
+
+
+def test_a_page_of_no_trace_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^traces: a page needs at least one trace"):
+        standalone([], "Nothing")
+
+
+def test_the_player_knows_every_fate_and_measure() -> None:
+    data = player.data()
+    assert {fate["name"]: fate["meaning"] for fate in data["fates"]} == {
+        fate.value: text for fate, text in FATES.items()
+    }
+    assert [fate["name"] for fate in data["fates"] if fate["final"]] == [fate.value for fate in FATES if fate.final]
+    assert set(data["measures"]) == {name for name, measure in MEASURES.items() if measure.per == "position"}
+    json.dumps(data)
+
+
+def test_the_style_survives_the_templates_of_a_host() -> None:
+    assert "${" not in player.style()
+    assert "{{" not in player.style()
+    rules = re.sub(r"/\*.*?\*/", "", player.style(), flags=re.DOTALL)
+    selectors = [part.strip() for rule in re.findall(r"([^{}]+)\{", rules) for part in rule.split(",")]
+    assert [s for s in selectors if not s.startswith((".ds", "@container", "@media"))] == []
+
+
+def test_no_two_fates_look_alike() -> None:
+    assert list(MARKS) == list(Fate)
+    for first, second in combinations(MARKS.values(), 2):
+        assert (first.path, first.filled) != (second.path, second.filled)
+        assert first.glyph != second.glyph
+
+
+def test_glyphs_and_words_are_legible() -> None:
+    for mark in MARKS.values():
+        for color in (mark.light, mark.dark):
+            assert contrast(color, ink(color)) >= 4.5
+    for surface in (LIGHT, DARK):
+        for ground in (surface.background, surface.panel):
+            assert contrast(surface.text, ground) >= 7
+            assert contrast(surface.muted, ground) >= 4.5
+            assert contrast(surface.accent, ground) >= 3
+            assert contrast(surface.emphasis, ground) >= 3
