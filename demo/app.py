@@ -1,5 +1,7 @@
 """The app put together."""
 
+from collections.abc import Sequence
+
 import gradio as gr
 
 from demo.pages import api, methods
@@ -7,7 +9,7 @@ from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
-from demo.recordings import opening
+from demo.recordings import Recording, opening
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
 
@@ -17,20 +19,20 @@ See speculative decoding happen: every draft, every verdict, every forward pass.
 _IS_DARK = "() => document.body.classList.contains('dark')"
 
 
-def build(visitors: Visitors) -> gr.Blocks:
-    """The whole page; `visitors` keeps their files."""
+def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
+    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs."""
     with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True) as blocks:
         gr.Markdown(_MASTHEAD, elem_id="masthead")
-        recording = opening()
+        recording = opening(recordings)
         at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
-        with gr.Tabs():
+        with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Run"):
-                run = RunPage(site)
+                run = RunPage(site, recording)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery"):
-                GalleryPage(site)
+                GalleryPage(site, recordings)
             with gr.Tab("Trace") as trace_tab:
                 trace = TracePage(site)
             with gr.Tab("Methods"):

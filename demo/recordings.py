@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,6 @@ class Recording:
     traces: tuple[Trace, ...]
 
 
-@cache
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     """All recordings in `folder`; files that are no sound traces are left out."""
     found = [(path, trace) for path in sorted(folder.glob("*.json.gz")) if (trace := _sound(path))]
@@ -34,9 +32,9 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     return tuple(_recording(entries) for entries in [*pairs, *alone])
 
 
-def opening(folder: Path = FOLDER) -> Recording | None:
+def opening(among: Sequence[Recording]) -> Recording | None:
     """What the app shows first: a run beside its baseline if there is one."""
-    return max(recordings(folder), key=lambda recording: len(recording.paths), default=None)
+    return max(among, key=lambda recording: len(recording.paths), default=None)
 
 
 def _sound(path: Path) -> Trace | None:

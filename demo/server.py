@@ -1,5 +1,7 @@
 """Serving the app."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -14,15 +16,15 @@ from engines.models.base import ModelError
 from engines.models.catalog import default_model, load_model
 
 
-def start(blocks: gr.Blocks, visitors: Visitors, **options: Any) -> str:
+def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
-    Nothing is reported, recorded or fetched from elsewhere; GET /healthz answers 200 once the page can be opened.
+    Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz answers
+    200 once the page can be opened.
     """
     blocks.queue(max_size=WAITING)
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
-        quiet=True,
         share=False,
         ssr_mode=False,
         run_history=False,
@@ -31,7 +33,7 @@ def start(blocks: gr.Blocks, visitors: Visitors, **options: Any) -> str:
         mcp_server=False,
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
-        allowed_paths=[str(visitors.root), str(FOLDER)],
+        allowed_paths=[str(folder) for folder in folders],
         app_kwargs={"openapi_url": None, "docs_url": None, "redoc_url": None},
         theme=theme(),
         css=CSS,
@@ -44,7 +46,7 @@ def start(blocks: gr.Blocks, visitors: Visitors, **options: Any) -> str:
 
 def serve(blocks: gr.Blocks, visitors: Visitors) -> None:
     """Serve until interrupted."""
-    start(blocks, visitors)
+    start(blocks, [visitors.root, FOLDER])
     blocks.block_thread()
 
 

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,13 +84,10 @@ class Visitors:
     """The folders of all visitors, below one that goes when the program ends."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="draftscope-", ignore_cleanup_errors=True)
-        self._secret = secrets.token_bytes(32)
-
-    @property
-    def root(self) -> Path:
+        self.root = Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
         """The folder the server may hand files out from."""
-        return Path(self._folder.name).resolve()
+        self._secret = secrets.token_bytes(32)
+        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
 
     def of(self, session: str | None) -> Visitor:
         """The visitor of a session."""

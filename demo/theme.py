@@ -33,17 +33,21 @@ CSS: Final = """
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
 #run, #stop { min-height: 46px; }
-#seed-row { align-items: end; }
-#dice { min-height: 40px; margin-bottom: 13px; }
+.aligned { align-items: end; }
+.aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }
 .vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
 .vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
 .vertical label.selected { background: var(--background-fill-secondary); }
 .reading { max-width: 860px; }
-.reading table { display: block; max-width: 100%; overflow-x: auto; font-variant-numeric: tabular-nums; }
+.reading .prose > * { min-width: 0; }
+.reading table { font-variant-numeric: tabular-nums; font-size: 14px; }
+.reading th, .reading td { border-color: var(--border-color-primary) !important; padding: 6px 12px; }
+.reading th { white-space: nowrap; }
 .reading .katex-display { overflow-x: auto; overflow-y: hidden; padding: 4px 0; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   .gradio-container .fillable { padding-left: 14px !important; padding-right: 14px !important; }
+  .gradio-container .tab-container button { padding: 0 9px !important; }
   .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
 @media (prefers-reduced-motion: reduce) { .gradio-container * { transition: none !important; animation: none !important; } }

@@ -118,7 +118,7 @@ class FiguresPage:
     def _build_experiments(self) -> None:
         gr.Markdown(_LEAD_EXPERIMENTS, elem_classes="lead")
         first = next(iter(EXPERIMENTS))
-        with gr.Row(equal_height=True):
+        with gr.Row(elem_classes="aligned"):
             self.experiment = gr.Radio(
                 [(experiment.title, name) for name, experiment in EXPERIMENTS.items()],
                 value=first,
@@ -172,7 +172,7 @@ class FiguresPage:
 
     def _draw(self, figure: Figure, traces: Sequence[Trace], step: Any, values: Update, request: gr.Request) -> Update:
         last = max(len(trace.steps) for trace in traces)
-        at = min(int(step), last) if figure.stepped and step else last // 2
+        at = min(int(step), last) if step else min(len(trace.steps) for trace in traces) // 2
         drawn = figure.draw(traces, step=at if figure.stepped else None)
         slider = gr.update(visible=figure.stepped, maximum=last, value=at)
         return {self.step: slider, **self.panel.show(figure, drawn, bool(values[self.site.dark]), request)}

@@ -1,9 +1,11 @@
 """Gallery: recorded runs, open at once, no model needed."""
 
+from collections.abc import Sequence
+
 import gradio as gr
 
 from demo.pages.run import titles
-from demo.recordings import Recording, recordings
+from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, Site, Update
 from demo.telling import outcome
@@ -20,9 +22,9 @@ _EMPTY = "There is no recorded run in assets/traces. `make traces` records one a
 class GalleryPage:
     """The page and its handler."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, entries: Sequence[Recording]) -> None:
         self.site = site
-        self.entries = recordings()
+        self.entries = entries
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")

@@ -1,22 +1,31 @@
 """Methods: what each method does, in words, formulas and numbers."""
 
+from typing import Final
+
 import gradio as gr
 
 from demo.measured import measured
 from demo.pages.run import DEFAULT, titles
 from demo.words import copy
 
-
-def build() -> None:
-    """Lay the page out: one tab a method."""
-    with gr.Tabs(selected=DEFAULT.name):
-        for name, title in titles().items():
-            with gr.Tab(title, id=name):
-                gr.Markdown(copy(name), latex_delimiters=_DELIMITERS, elem_classes="reading")
-                gr.Markdown(measured(name), elem_classes="reading")
-
-
-_DELIMITERS = [
+_DELIMITERS: Final = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "$", "right": "$", "display": False},
 ]
+_REPORTED: Final = "\n### Reported"
+"""What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
+
+
+def build() -> None:
+    """Lay the page out: one tab a method."""
+    with gr.Tabs(selected=DEFAULT.name, overflow_behavior="wrap"):
+        for name, title in titles().items():
+            with gr.Tab(title, id=name):
+                text, heading, reported = copy(name).partition(_REPORTED)
+                gr.Markdown(text, latex_delimiters=_DELIMITERS, elem_classes="reading")
+                with gr.Row():
+                    if reported:
+                        with gr.Column(min_width=360):
+                            gr.Markdown(heading + reported, latex_delimiters=_DELIMITERS, elem_classes="reading")
+                    with gr.Column(min_width=360):
+                        gr.Markdown(measured(name), elem_classes="reading")

@@ -9,7 +9,7 @@ import gradio as gr
 from demo import controls
 from demo.decoding import Race
 from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
-from demo.recordings import opening
+from demo.recordings import Recording
 from demo.sessions import Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.telling import outcome
@@ -37,12 +37,12 @@ _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 class RunPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, recording: Recording | None) -> None:
         self.site = site
-        self._build()
+        self._build(recording)
         self._connect()
 
-    def _build(self) -> None:
+    def _build(self, recording: Recording | None) -> None:
         model = MODELS[default_model(DEFAULT.family)]
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
@@ -61,13 +61,13 @@ class RunPage:
             self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=110)
         self.problem = notice_box(elem_id="problem")
         self.examples = gr.Examples([[text] for text in EXAMPLES], self.prompt, label="Try", api_visibility="private")
-        with gr.Row(elem_id="seed-row"):
+        with gr.Row(elem_classes="aligned"):
             self.method = gr.Dropdown(
-                [(m.title, m.name) for m in METHODS.values()], value=DEFAULT.name, label="Method", scale=3
+                [(m.title, m.name) for m in METHODS.values()], value=DEFAULT.name, label="Method", scale=3, min_width=240
             )
-            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3)
+            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
             self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
-            self.dice = gr.Button("New seed", size="sm", scale=0, min_width=96, elem_id="dice")
+            self.dice = gr.Button("New seed", scale=0, min_width=96, elem_id="dice")
         with gr.Accordion("What can be said", open=False):
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Accordion("Settings", open=False):
@@ -76,7 +76,6 @@ class RunPage:
             )
             self._build_settings()
         self.facts = facts_row(elem_id="outcome")
-        recording = opening()
         self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
         self.viewer = trace_viewer("viewer", recorded(recording.paths) if recording else None, methods=titles())
 

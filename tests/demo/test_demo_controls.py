@@ -1,0 +1,38 @@
+import gradio as gr
+import pytest
+
+from demo import controls
+from engines.config import ConfigError, settings
+from engines.methods import METHODS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_has_a_control_that_starts_at_its_default(name: str) -> None:
+    config = METHODS[name].config
+    with gr.Blocks():
+        own = controls.build(controls.own_settings(config))
+        shared = controls.build(controls.sampling_settings())
+    assert set(own.of) | set(shared.of) == {setting.name for setting in settings(config)}
+    values = {setting: component.value for setting, component in (*own.of.items(), *shared.of.items())}
+    assert controls.read_config(config, values) == config()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_control_says_what_its_field_says(name: str) -> None:
+    for setting in settings(METHODS[name].config):
+        with gr.Blocks():
+            component = controls.control(setting)
+        assert component.label == setting.knob.label
+        assert component.info == setting.knob.help
+        if setting.kind == "choice":
+            assert [value for _, value in component.choices] == list(setting.choices)
+        elif setting.kind != "bool":
+            assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, "window: ''"), (0, "window: 0"), ("many", "window: 'many'")])
+def test_a_bad_value_names_setting_value_and_remedy(value: object, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        controls.read_config(METHODS["scd"].config, {"window": value})
+    assert told in str(caught.value)
+    assert "from 1 to 256" in str(caught.value)

@@ -1,0 +1,77 @@
+import json
+from dataclasses import replace
+
+import pytest
+from support.raster import MODEL, decoded, job
+
+from demo.decoding import Race, plain
+from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
+from demo.limits import EXPERIMENT_RUNS
+from engines.models.catalog import load_model
+from traces import dumps
+from visualizers import FIGURES
+
+
+def test_turns_interleave_the_decoders_and_change_no_token() -> None:
+    race = Race([job("ar"), job("scd", window=16)])
+    turns = list(race.turns())
+    assert {advance.lane for advance in turns[0]} == {0, 1}
+    assert [advance.lane for advance in turns[-1]] == [0]  # the slower one ends alone
+    for lane, expected in enumerate((decoded("ar"), decoded("scd", window=16))):
+        trace = race.traces()[lane]
+        assert trace.output == expected.output
+        assert trace.summary.complete
+        passes = [advance for turn in turns for advance in turn if advance.lane == lane]
+        assert [advance.sequence for advance in passes] == list(range(trace.summary.forwards))
+        assert tuple(advance.step for advance in passes) == trace.steps
+
+
+def test_a_run_left_early_is_marked_incomplete() -> None:
+    race = Race([job("scd")])
+    turns = race.turns()
+    next(turns)
+    next(turns)
+    turns.close()
+    (trace,) = race.traces()
+    assert len(trace.steps) == 2
+    assert not trace.summary.complete
+
+
+def test_a_step_travels_as_the_trace_writes_it() -> None:
+    trace = decoded("scd", window=16)
+    written = json.loads(dumps(trace))["steps"][3]
+    sent = json.loads(json.dumps(plain(trace.steps[3])))
+    assert {name: sent[name] for name in written} == written
+
+
+def test_a_prompt_the_model_refuses_is_refused_before_the_race() -> None:
+    with pytest.raises(ValueError, match="prompt"):
+        Race([replace(job("ar"), prompt="a boot")])
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS.keys())
+def test_experiments_fit_the_limit_and_name_a_figure(experiment: Experiment) -> None:
+    assert experiment.figure in FIGURES
+    assert len(experiment.arms) * experiment.seeds <= EXPERIMENT_RUNS
+
+
+def test_an_experiment_answers_with_its_figure() -> None:
+    whole = EXPERIMENTS["difference"]
+    small = replace(whole, arms=whole.arms[:2])
+    last: Progress = [*conduct(small, load_model(MODEL), "", 2, {})][-1]
+    assert (last.done, last.total) == (4, 4)
+    assert {(trace.seed, trace.config["coupling"]) for trace in last.traces} == {
+        (seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")
+    }
+    assert FIGURES[small.figure].supports(last.traces) is None
+
+
+def test_an_experiment_stops_within_a_pass() -> None:
+    asked = []
+
+    def stopped() -> bool:
+        asked.append(None)
+        return len(asked) == 3
+
+    assert [*conduct(EXPERIMENTS["difference"], load_model(MODEL), "", 2, {}, stopped)] == []
+    assert len(asked) == 3

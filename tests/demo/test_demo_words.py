@@ -1,0 +1,98 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.raster import decoded
+
+from demo.measured import measured
+from demo.recordings import Recording, opening, recordings
+from demo.telling import command, outcome
+from demo.words import copy
+from engines.methods import METHODS
+from traces import write
+
+
+def test_the_outcome_says_what_the_summaries_say() -> None:
+    ordinary, coupled = decoded("ar"), decoded("scd", window=16)
+    passes, time, rate, acceptance = outcome([ordinary, coupled])
+    assert passes.figure == str(coupled.summary.forwards)
+    ratio = ordinary.summary.forwards / coupled.summary.forwards
+    assert passes.note == f"{ratio:.2f} × fewer; ordinary: {ordinary.summary.forwards}"
+    assert time.figure == f"{coupled.summary.seconds:.2f} s"
+    assert ("faster" in time.note) == (coupled.summary.seconds < ordinary.summary.seconds)
+    assert rate.figure == f"{coupled.summary.tokens_per_forward:.2f}"
+    assert acceptance.note == f"{coupled.summary.accepted} of {coupled.summary.judged} judged drafts"
+
+
+def test_a_slower_run_is_called_slower() -> None:
+    trace = decoded("ar")
+    slow = replace(trace, summary=replace(trace.summary, seconds=2 * trace.summary.seconds))
+    assert "2.00 × slower" in outcome([trace, slow])[1].note
+
+
+def test_the_command_repeats_the_run(tmp_path: Path) -> None:
+    import shlex
+
+    from engines.__main__ import main
+    from traces import read
+
+    trace = decoded("scd", seed=7, window=16, coupling="gumbel")
+    words = shlex.split(command(trace))
+    assert words[:3] == ["python", "-m", "engines"]
+    target = tmp_path / "again.json.gz"
+    assert main([*words[3:-1], str(target)]) == 0
+    assert read(target).output == trace.output
+
+
+def test_a_prompt_cannot_break_out_of_the_command() -> None:
+    trace = replace(decoded("ar"), prompt="a; rm -rf '~'")
+    assert r"""--prompt 'a; rm -rf '"'"'~'"'"''""" in command(trace)
+
+
+def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]) -> None:
+    (entry,) = recorded
+    assert [trace.method for trace in entry.traces] == ["ar", "scd"]
+    assert opening(recorded) is entry
+
+
+def test_recordings_of_other_seeds_stand_alone_and_broken_files_are_left_out(tmp_path: Path) -> None:
+    write(decoded("ar", seed=1), tmp_path / "ar.json.gz")
+    write(decoded("scd", seed=2, window=16), tmp_path / "scd.json.gz")
+    (tmp_path / "broken.json.gz").write_bytes(b"\x1f\x8bnonsense")
+    assert sorted(len(entry.paths) for entry in recordings(tmp_path)) == [1, 1]
+
+
+def test_there_may_be_no_recordings(tmp_path: Path) -> None:
+    assert recordings(tmp_path) == ()
+    assert opening(()) is None
+
+
+def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
+    rows = [{"method": "scd", "window": 32, "seconds": 0.123456}, {"method": "ar", "seconds": 1.0}]
+    result = {"title": "Speed", "environment": {"device": "a|b"}, "rows": rows}
+    (tmp_path / "speed.json").write_text(json.dumps(result))
+    (tmp_path / "other.json").write_text("[1, 2]")
+    (tmp_path / "broken.json").write_text("{")
+    text = measured("scd", tmp_path)
+    assert "| 32 | 0.1235 |" in text
+    assert "1 |" not in text.replace("0.1235 |", "")
+    assert "device a\\|b" in text
+
+
+def test_nothing_measured_is_said_plainly(tmp_path: Path) -> None:
+    assert "Nothing yet" in measured("scd", tmp_path)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_formulas_are_closed(name: str) -> None:
+    text = copy(name)
+    assert len(re.findall(r"(?<!\$)\$(?!\$)", text)) % 2 == 0
+    assert text.count("$$") % 2 == 0
+
+
+def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
+    reported = copy("scd").partition("### Reported")[2]
+    for table in ("Table 1", "Table 2", "Table 3"):
+        assert table in reported

@@ -1,0 +1,21 @@
+"""Finished runs of the toy raster, which needs no weights and takes a fraction of a second."""
+
+from engines.config import make_config
+from engines.driver import Job, Run
+from engines.methods import METHODS
+from engines.models.catalog import load_model
+from traces import Trace
+
+MODEL = "toy-raster"
+
+
+def job(method: str, seed: int = 0, **settings: object) -> Job:
+    chosen = METHODS[method]
+    return Job(chosen, load_model(MODEL), "", make_config(chosen.config, settings), seed)
+
+
+def decoded(method: str, seed: int = 0, **settings: object) -> Trace:
+    run = Run(job(method, seed, **settings))
+    for _ in run:
+        pass
+    return run.trace()
