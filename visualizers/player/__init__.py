@@ -14,7 +14,7 @@ from traces.schema import FATES
 from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("replay.js", "paint.js", "canvases.js", "charts.js", "lane.js", "player.js")
+_SCRIPTS = ("replay.js", "paint.js", "canvases.js", "charts.js", "lane.js", "controls.js", "player.js")
 """In one scope, in this order."""
 
 

@@ -184,18 +184,22 @@ class AcceptanceView extends GridView {
       const bar = scene.state.bar[position];
       return Number.isNaN(bar) ? null : [...scene.theme.heat(bar), 255];
     });
-    context.lineWidth = 1.5;
-    context.strokeStyle = scene.theme.surface.text;
     if (this.cellSize >= 5) this.outlineJudged(scene, context);
     this.paintCursor(scene, context);
   }
 
-  /** Ring the positions this forward pass judged. */
+  /** Ring the positions this forward pass judged, in white on black so that it shows on every colour. */
   outlineJudged({ step }, context) {
+    context.beginPath();
     for (const [entry, position] of (step?.position ?? []).entries()) {
       if (!Number.isFinite(step.acceptProb?.[entry])) continue;
       const [x, y, width, height] = this.box(position);
-      context.strokeRect(x + 0.75, y + 0.75, width - 1.5, height - 1.5);
+      context.rect(x + 1.5, y + 1.5, width - 3, height - 3);
+    }
+    for (const [color, line] of [["#000000", 3], ["#ffffff", 1]]) {
+      context.strokeStyle = color;
+      context.lineWidth = line;
+      context.stroke();
     }
   }
 }

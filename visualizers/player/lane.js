@@ -111,7 +111,8 @@ class Readout {
       ["Accept probability", step?.acceptProb?.[entry.entry], "The draft stays when the coin falls below it"],
       ["Coin", step?.coin?.[entry.entry], "The uniform draw compared with the accept probability"],
     ];
-    for (const name of replay.measures) {
+    const order = Object.keys(theme.data.measures);
+    for (const name of [...replay.measures].sort((a, b) => order.indexOf(a) - order.indexOf(b))) {
       const measure = theme.data.measures[name] ?? { label: name, meaning: "", unit: "" };
       rows.push([measure.label, step?.numbers[name]?.[entry.entry], measure.meaning, measure.unit]);
     }

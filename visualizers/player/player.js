@@ -1,18 +1,5 @@
 // The player: up to two traces on one clock, one cursor, and the controls that move them.
 
-const ICONS = {
-  first: "M3 3h2v10h-2zM13 3v10l-7-5z",
-  back: "M11 3v10l-7-5z",
-  play: "M4 2.5v11l9-5.5z",
-  pause: "M4 3h3v10h-3zM9 3h3v10h-3z",
-  forward: "M5 3v10l7-5z",
-  last: "M11 3h2v10h-2zM3 3v10l7-5z",
-};
-const SPEEDS = {
-  passes: [[2, "2 a second"], [5, "5 a second"], [10, "10 a second"], [20, "20 a second"], [60, "60 a second"]],
-  milliseconds: [[0.05, "1/20 of real time"], [0.1, "1/10 of real time"], [0.25, "1/4 of real time"], [0.5, "half real time"], [1, "real time"], [4, "4 × real time"]],
-};
-const USUAL_SPEED = { passes: 10, milliseconds: 0.25 };
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
 const HELP = [
   [["←", "→"], "one pass"],
@@ -26,98 +13,7 @@ const HELP = [
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
-const OWN_HASH_KEYS = ["step", "ms", "clock", "token"];
 const mounted = new WeakMap();
-
-/** The buttons, the slider and the choices above the lanes. */
-class Controls {
-  constructor(player) {
-    const button = (name, label, act) => {
-      const node = make("button", { type: "button", "aria-label": label, title: label }, icon(ICONS[name], true));
-      node.addEventListener("click", act);
-      return node;
-    };
-    this.play = button("play", "Play", () => player.toggle());
-    this.play.classList.add("ds-play");
-    const buttons = make(
-      "div",
-      { class: "ds-buttons", role: "group", "aria-label": "Transport" },
-      button("first", "First", () => player.jump(0)),
-      button("back", "One pass back", () => player.stride(-1)),
-      this.play,
-      button("forward", "One pass on", () => player.stride(1)),
-      button("last", "Last", () => player.jump(Infinity)),
-    );
-    this.slider = make("input", { type: "range", class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" });
-    this.slider.addEventListener("input", () => player.slide(Number(this.slider.value)));
-    this.unit = make("span", {});
-    this.amount = make("span", {});
-    this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);
-    this.node = make(
-      "div",
-      { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading),
-      make("div", { class: "ds-choices" }, this.clockChoice(player), this.speedChoice(player), this.overlayChoice(player)),
-    );
-  }
-
-  clockChoice(player) {
-    const name = `ds-clock-${Math.random().toString(36).slice(2)}`;
-    this.clocks = ["passes", "milliseconds"].map((clock) => {
-      const input = make("input", { type: "radio", name, value: clock, checked: clock === "passes" });
-      input.addEventListener("change", () => player.useClock(clock));
-      return input;
-    });
-    const labels = this.clocks.map((input, index) => make("label", {}, input, make("span", {}, ["Forward passes", "Milliseconds"][index])));
-    return make("fieldset", { class: "ds-clock" }, make("legend", {}, "Clock"), ...labels);
-  }
-
-  speedChoice(player) {
-    this.speed = make("select", {});
-    this.speed.addEventListener("change", () => (player.speed = Number(this.speed.value)));
-    return make("label", { class: "ds-speed" }, "Speed ", this.speed);
-  }
-
-  overlayChoice(player) {
-    this.overlay = make("input", { type: "checkbox" });
-    this.overlay.addEventListener("change", () => player.schedule());
-    return make("label", { class: "ds-overlay" }, this.overlay, "Show fates on the canvas");
-  }
-
-  useClock(clock, speed) {
-    this.speed.replaceChildren(...SPEEDS[clock].map(([value, label]) => make("option", { value, selected: value === speed }, label)));
-    for (const input of this.clocks) input.checked = input.value === clock;
-  }
-
-  show({ playing, clock, now, extent, words }) {
-    const label = playing ? "Pause" : "Play";
-    if (this.play.title !== label) {
-      this.play.title = label;
-      this.play.setAttribute("aria-label", label);
-      this.play.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
-    }
-    this.slider.max = extent;
-    this.slider.value = now;
-    this.slider.style.setProperty("--ds-filled", `${extent ? (100 * now) / extent : 0}%`);
-    const amount = (value) => Math.round(value).toLocaleString("en");
-    say(this.unit, clock === "passes" ? "Forward pass " : "Milliseconds ");
-    say(this.amount, `${amount(clock === "passes" ? Math.floor(now) : now)} of ${amount(extent)}`);
-    this.slider.setAttribute("aria-valuetext", [this.reading.textContent, ...words].join(". "));
-  }
-}
-
-/** Reading and writing this player's part of the address, leaving the rest of it alone. */
-const address = {
-  read() {
-    const pairs = location.hash.slice(1).split("&").map((part) => part.split("="));
-    return Object.fromEntries(pairs.filter(([key]) => OWN_HASH_KEYS.includes(key)));
-  },
-  write(values) {
-    const foreign = location.hash.slice(1).split("&").filter((part) => part && !OWN_HASH_KEYS.includes(part.split("=")[0]));
-    const own = Object.entries(values).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
-    history.replaceState(history.state, "", `#${[...foreign, ...own].join("&")}`);
-  },
-};
 
 class Player {
   constructor(root, { emit = () => {}, data, hash = true, keys = root }) {

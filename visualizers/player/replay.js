@@ -315,7 +315,10 @@ function meanOf(values) {
 function formatNumber(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "not known";
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
-  if (Math.abs(value) < 0.001) return value.toExponential(1).replace("e-", " × 10^-");
+  if (Math.abs(value) < 0.001) {
+    const [digits, power] = value.toExponential(1).split("e-");
+    return `${digits} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+  }
   return String(Number(value.toPrecision(3)));
 }
 
