@@ -20,7 +20,7 @@ TITLE_HEIGHT: Final = 64
 _STYLE: Final = """
 .figures { font-family: Inter, system-ui, sans-serif; }
 .figures figure { margin: 48px 0 0; }
-.figures h2 { margin: 0 0 2px; font-size: 18px; font-weight: 650; line-height: 1.3; }
+.figures :is(h1, h2) { margin: 0 0 2px; font-size: 18px; font-weight: 650; line-height: 1.3; }
 .figures .runs, .figures figcaption { margin: 0; font-size: 14px; line-height: 1.5; max-width: 76ch; opacity: 0.85; }
 .figures .scroll { overflow-x: auto; margin: 4px 0; }
 .figures .plot { width: 100%; }
@@ -66,9 +66,9 @@ $figures
 )
 
 
-def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
-    """Return the figures as HTML with their captions, ready to stand on a page of one's own."""
-    drawn = "\n".join(_figure(figure, figure.draw(traces, step=step)) for figure in figures)
+def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None, level: int = 2) -> str:
+    """Return the figures as HTML with their captions, for a page where their headings have the given level."""
+    drawn = "\n".join(_figure(figure, figure.draw(traces, step=step), level) for figure in figures)
     themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
     return (
         f'<style>{_STYLE}</style>\n<section class="figures" aria-label="Figures">\n{drawn}\n</section>\n'
@@ -86,11 +86,11 @@ def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) 
         light_text=LIGHT.text,
         dark=DARK.background,
         dark_text=DARK.text,
-        figures=section(figures, traces, step=step),
+        figures=section(figures, traces, step=step, level=1),
     )
 
 
-def _figure(figure: Figure, drawn: go.Figure) -> str:
+def _figure(figure: Figure, drawn: go.Figure, level: int) -> str:
     # Titles hold text that is ready for plotly, and so for HTML.
     heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
     top = (drawn.layout.margin.t or drawn.layout.template.layout.margin.t) - TITLE_HEIGHT
@@ -98,7 +98,7 @@ def _figure(figure: Figure, drawn: go.Figure) -> str:
     wide = " wide" if len(list(drawn.select_xaxes())) > 1 else ""  # Panels scroll where they would get too narrow.
     answers = f" Answers to {html.escape(figure.paper)}." if figure.paper else ""
     return (
-        f'<figure id="figure-{figure.name}">\n<h2>{heading}</h2>\n<p class="runs">{runs}</p>\n'
+        f'<figure id="figure-{figure.name}">\n<h{level}>{heading}</h{level}>\n<p class="runs">{runs}</p>\n'
         f'<div class="scroll" tabindex="0" role="group" aria-label="{heading}">'
         f'<div class="plot{wide}"></div></div>\n'
         f"<figcaption>{html.escape(figure.caption)}{answers}</figcaption>\n"

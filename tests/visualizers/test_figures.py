@@ -1,0 +1,420 @@
+"""Every figure shows the numbers that the statistics give, says why it cannot be drawn, and reads in both themes."""
+
+import base64
+import io
+import json
+from dataclasses import replace
+from functools import cache
+from statistics import correlation, fmean, stdev
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from PIL import Image
+from support.handmade import ALL
+from support.jacobi import Raster, decode, ordinary
+
+from traces.measures import MEASURES
+from traces.replay import state_after
+from traces.schema import Canvas, Fate, Trace
+from traces.stats import (
+    agreement_by_age,
+    agreement_by_position,
+    latency_breakdown,
+    mean_difference,
+    measured,
+    race,
+    token_difference,
+)
+from visualizers import FIGURES, FigureError, supported, themed
+from visualizers.base import grouped, labels
+from visualizers.figures.canvas import halfway
+from visualizers.figures.collisions import COLLISIONS, kept_by_distance, shares
+from visualizers.figures.drafts import FEWEST_AT_AN_AGE, telling
+from visualizers.figures.timeline import FATE_ORDER, churn
+from visualizers.palette import DARK, LIGHT, contrast
+from visualizers.picture import cells, compose, grid
+from visualizers.style import NEUTRAL, fate_color, series
+
+RASTER = Raster(rows=6, columns=6, codes=16)
+
+
+@cache
+def run(coupling: str = "maximal", window: int = 12, alpha: float = 1.0, seed: int = 0) -> Trace:
+    return decode(coupling=coupling, window=window, alpha=alpha, seed=seed, raster=RASTER)
+
+
+@cache
+def plain_run(seed: int = 0) -> Trace:
+    return ordinary(seed=seed, raster=RASTER)
+
+
+def example(name: str) -> list[Trace]:
+    """Traces that the figure can be drawn from."""
+    return {
+        "comparison": [plain_run(), run("none"), run()],
+        "difference": [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
+        "strength": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
+        "window": [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
+    }.get(name, [run()])
+
+
+def named(figure: go.Figure, name: str) -> list[go.Scatter]:
+    return [mark for mark in figure.data if mark.name is not None and mark.name.startswith(name)]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
+    figure = FIGURES[name]
+    drawn = figure.draw(example(name))
+    assert figure.name == name
+    assert len(figure.caption) > 100
+    assert drawn.layout.title.text
+    assert drawn.layout.title.subtitle.text
+    assert all(axis.title.text for axis in list(drawn.select_xaxes()) if not axis.matches or axis.title.text)
+    assert any(axis.title.text for axis in drawn.select_yaxes()) or name in ("latency", "comparison")
+    assert json.loads(drawn.to_json())["layout"]["height"] > 100
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_a_pure_function_of_its_traces(name: str) -> None:
+    assert FIGURES[name].draw(example(name)).to_json() == FIGURES[name].draw(example(name)).to_json()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_theme_changes_the_template_alone(name: str) -> None:
+    light = FIGURES[name].draw(example(name)).to_plotly_json()
+    dark = themed(FIGURES[name].draw(example(name)), "dark").to_plotly_json()
+    assert light["layout"].pop("template")["layout"]["paper_bgcolor"] == LIGHT.background
+    assert dark["layout"].pop("template")["layout"]["paper_bgcolor"] == DARK.background
+    assert str(light) == str(dark)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_several_marks_of_a_panel_differ_in_more_than_colour(name: str) -> None:
+    """Whoever sees no colour still tells curves by dash, points by symbol, bars by pattern."""
+    looks: dict[tuple[object, ...], set[str]] = {}
+    for mark in FIGURES[name].draw(example(name)).data:
+        if mark.showlegend is False or mark.type == "heatmap" or mark.name is None:
+            continue
+        if mark.type == "bar":
+            look = ("bar", str(mark.marker.pattern.shape))
+        else:
+            look = (mark.mode, mark.line.dash, str(mark.marker.symbol))
+        if name != "churn":  # Cells of the timeline differ in lightness; refusals carry a cross.
+            looks.setdefault(look, set()).add(mark.name)
+    assert all(len(names) == 1 for names in looks.values()), looks
+
+
+@pytest.mark.parametrize("maker", ALL.values(), ids=ALL)
+@pytest.mark.parametrize("name", FIGURES)
+def test_any_method_is_drawn_or_refused_with_a_reason(name: str, maker) -> None:
+    figure, trace = FIGURES[name], maker()
+    reason = figure.supports([trace])
+    if reason is None:
+        assert isinstance(figure.draw([trace]), go.Figure)
+    else:
+        with pytest.raises(FigureError, match="figure " + name):
+            figure.draw([trace])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_trace_is_refused(name: str) -> None:
+    assert FIGURES[name].supports([])
+
+
+def test_refusals_say_what_is_missing() -> None:
+    ar = plain_run()
+    assert FIGURES["acceptance"].supports([ar]) == "needs accept probabilities, which this trace does not have"
+    assert FIGURES["beta"].supports([ar, ar]) == "needs the measures `age` and `tv`, which these 2 traces do not have"
+    assert FIGURES["churn"].supports([run()] * 4) == "draws up to 3 traces side by side, 4 given"
+    assert FIGURES["race"].supports([run()] * 13) == "draws up to 12 runs, 13 given"
+    assert FIGURES["difference"].supports([run(), run(seed=1)]) == "needs at least 3 runs"
+    assert FIGURES["comparison"].supports([run()]) == "needs at least 2 runs"
+    strength = FIGURES["strength"].supports([run(), run(seed=1)])
+    assert strength == "needs complete runs that differ in the setting `alpha` (coupling strength)"
+
+
+def test_supported_figures_of_one_run() -> None:
+    names = [figure.name for figure in supported([run()])]
+    assert names == [
+        "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming"
+    ]  # fmt: skip
+
+
+def test_a_step_beyond_the_run_is_refused() -> None:
+    last = len(run().steps)
+    with pytest.raises(FigureError, match=f"step {last + 1}: choose a step from 0 to {last}"):
+        FIGURES["canvas"].draw([run()], step=last + 1)
+    with pytest.raises(FigureError, match="step -1"):
+        FIGURES["acceptance"].draw([run()], step=-1)
+
+
+class TestLabels:
+    def test_runs_are_named_by_what_differs(self) -> None:
+        assert labels([plain_run(), run("none"), run()]) == (
+            "ordinary",
+            "jacobi (coupling none)",
+            "jacobi (coupling maximal)",
+        )
+        assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
+        assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
+
+    def test_text_from_a_trace_is_shown_as_it_is(self) -> None:
+        odd = replace(run(), method='<a href="javascript:x">m</a> & co')
+        assert labels([odd]) == ('&lt;a href="javascript:x"&gt;m&lt;/a&gt; &amp; co',)
+        for name in ("race", "canvas", "latency", "churn"):
+            text = FIGURES[name].draw([odd, run()]).to_json()
+            assert "<a href" not in text
+            assert "\\u003ca href" not in text
+
+    def test_groups_hold_runs_that_differ_in_seed_alone(self) -> None:
+        groups = grouped([run(seed=0), run("none"), run(seed=1)])
+        assert {name: len(runs) for name, runs in groups.items()} == {
+            "jacobi (coupling maximal)": 2,
+            "jacobi (coupling none)": 1,
+        }
+        assert list(grouped([run(alpha=0.5), run(alpha=1.0)], apart="alpha")) == ["jacobi"]
+
+
+class TestCanvas:
+    def test_positions_lie_where_the_order_says(self) -> None:
+        assert cells(Canvas(kind="image", shape=(2, 2), order=(3, 0, 2, 1))) == [(1, 1), (0, 0), (1, 0), (0, 1)]
+        video = Canvas(kind="video", shape=(2, 1, 2))
+        assert grid(video) == (1, 4)
+        assert cells(video) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+        text = Canvas(kind="text", shape=(40,))
+        assert grid(text) == (2, 32)
+        assert cells(text)[33] == (1, 1)
+
+    def test_final_tokens_are_solid_drafts_faded_and_open_positions_faint(self) -> None:
+        trace = run()
+        state = state_after(trace, halfway(trace))
+        tiles = trace.legend.tiles
+        assert tiles is not None
+        picture = np.asarray(compose(tiles, trace.canvas, state))
+        atlas = np.asarray(Image.open(io.BytesIO(base64.b64decode(tiles.png.partition(",")[2]))).convert("RGB"))
+        size = picture.shape[0] // RASTER.rows
+        assert size % tiles.size == 0
+        assert {True, False} == set(state.final)
+        for position, (row, column) in enumerate(cells(trace.canvas)):
+            pixel = picture[row * size + size // 2, column * size + size // 2]
+            token = state.tokens[position]
+            if token is None:
+                assert pixel[3] < 60
+                continue
+            assert tuple(pixel[:3]) == tuple(atlas[0, token * tiles.size])
+            assert pixel[3] == 255 if state.final[position] else 60 < pixel[3] < 200
+
+    def test_marks_are_the_fates_of_the_last_step(self) -> None:
+        trace, at = run(), halfway(run())
+        drawn = FIGURES["canvas"].draw([trace])
+        assert drawn.layout.title.text == f"The canvas after forward pass {at} of {len(trace.steps)}"
+        fates = trace.steps[at - 1].fate
+        for fate in set(fates):
+            (mark,) = [mark for mark in named(drawn, f"{fate.value}:") if mark.showlegend is not False]
+            assert len(mark.x) == fates.count(fate)
+
+    def test_the_first_moment_is_empty(self) -> None:
+        assert not FIGURES["canvas"].draw([run()], step=0).data
+
+    def test_a_broken_picture_is_named(self) -> None:
+        legend = run().legend
+        assert legend.tiles is not None
+        broken = replace(legend, tiles=replace(legend.tiles, png="data:image/png;base64,AAAA"))
+        with pytest.raises(ValueError, match=r"legend\.tiles\.png: not a PNG picture"):
+            FIGURES["canvas"].draw([replace(run(), legend=broken)])
+
+
+class TestAcceptance:
+    def test_cells_hold_the_probability_of_the_last_verdict(self) -> None:
+        trace = run()
+        drawn = FIGURES["acceptance"].draw([trace])
+        heat = drawn.data[0].z
+        seen = 0
+        for step in trace.steps:
+            for position, fate, bar in zip(step.position, step.fate, step.accept_prob or (), strict=True):
+                if fate in (Fate.ACCEPTED, Fate.RESAMPLED):
+                    assert heat[position // 6][position % 6] == bar
+                    seen += 1
+        assert seen == sum(value is not None for row in heat for value in row)
+        refused = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
+        assert len(named(drawn, "the draft was refused")[0].x) == refused
+
+    def test_one_step_shows_the_tests_of_that_step(self) -> None:
+        trace = run()
+        step = trace.steps[1]
+        heat = FIGURES["acceptance"].draw([trace], step=2).data[0].z
+        values = sorted(value for row in heat for value in row if value is not None)
+        assert values == sorted(bar for bar in step.accept_prob or () if bar is not None)
+
+
+class TestChurn:
+    def test_codes_are_the_fates(self) -> None:
+        trace = run()
+        codes = churn(trace)
+        assert codes.shape == (len(trace.steps), 36)
+        for row, step in enumerate(trace.steps):
+            assert {p: FATE_ORDER[c - 1] for p, c in enumerate(codes[row]) if c} == dict(
+                zip(step.position, step.fate, strict=True)
+            )
+        assert np.array_equal(FIGURES["churn"].draw([trace]).data[0].z, codes)
+
+    def test_the_legend_names_what_occurs_and_refusals_are_crossed(self) -> None:
+        trace = run()
+        drawn = FIGURES["churn"].draw([trace])
+        occurring = {fate for step in trace.steps for fate in step.fate}
+        assert {mark.name.partition(":")[0] for mark in drawn.data if mark.name} == {f.value for f in occurring}
+        crosses = drawn.data[1]
+        refusals = [
+            (position, row)
+            for row, step in enumerate(trace.steps, start=1)
+            for position, fate in zip(step.position, step.fate, strict=True)
+            if fate is Fate.RESAMPLED
+        ]
+        assert list(zip(crosses.x, crosses.y, strict=True)) == refusals
+
+
+class TestDrafts:
+    def test_the_mean_by_age_is_the_statistic_with_a_band_of_one_deviation(self) -> None:
+        trace = run("none")
+        drawn = FIGURES["beta"].draw([trace])
+        ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
+        assert len(ages) > 1
+        (curve,) = named(drawn, "jacobi")
+        assert list(curve.x) == [row.age for row in ages]
+        assert list(curve.y) == [row.mean for row in ages]
+        band = next(mark for mark in drawn.data if mark.fill == "toself")
+        assert list(band.y[: len(ages)]) == [min(1, row.mean + row.variance**0.5) for row in ages]
+        assert list(band.y[len(ages) :]) == [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
+
+    def test_single_positions_are_those_that_waited_long(self) -> None:
+        trajectories = agreement_by_position(run("none").steps)
+        chosen = telling(trajectories)
+        assert len(chosen) == 6
+        shortest = min(map(len, chosen.values()))
+        assert sum(len(trajectory) > shortest for trajectory in trajectories.values()) <= len(trajectories) // 3
+        drawn = FIGURES["beta"].draw([run("none")])
+        assert [int(mark.name.split()[1]) for mark in named(drawn, "position")] == list(chosen)
+
+    def test_drift_is_the_mean_difference_over_runs(self) -> None:
+        runs = [run("none", seed=seed) for seed in range(3)]
+        (curve,) = FIGURES["hamming"].draw(runs).data
+        assert list(curve.x) == [1, 2, 3]
+        for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
+            found = [mean_difference(token_difference(trace.steps, distance)) for trace in runs]
+            values = [100 * mean.share for mean in found if mean]
+            assert value == pytest.approx(fmean(values))
+            assert spread == pytest.approx(stdev(values))
+
+
+class TestCollisions:
+    def test_clouds_are_the_recorded_pairs_within_the_bounds(self) -> None:
+        trace = run()
+        drawn = FIGURES["collision"].draw([trace])
+        for name in COLLISIONS:
+            (cloud,) = named(drawn, MEASURES[name].label)
+            assert list(zip(cloud.x, cloud.y, strict=True)) == list(measured(trace.steps, "tv", name))
+        (gumbel,) = named(drawn, MEASURES["collision_gumbel"].label)
+        assert all((1 - x) / (1 + x) - 1e-9 <= y <= 1 - x + 1e-9 for x, y in zip(gumbel.x, gumbel.y, strict=True))
+        upper, lower = named(drawn, "1 –")[0], named(drawn, "(1 –")[0]
+        assert upper.y[10] == pytest.approx(0.8)
+        assert lower.y[10] == pytest.approx(0.8 / 1.2)
+
+    def test_stars_count_the_drafts_that_stayed(self) -> None:
+        steps = [step for seed in range(8) for step in run(seed=seed).steps]
+        bins = kept_by_distance(steps)
+        pending = [
+            fate
+            for step in steps
+            for fate, tv, guess in zip(step.fate, step.numbers["tv"], step.numbers["initial"], strict=True)
+            if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED)
+        ]
+        assert sum(here.drafts for here in bins) == pytest.approx(len(pending), abs=10 * 9)
+        assert sum(here.drafts * here.share for here in bins) <= pending.count(Fate.KEPT)
+        assert all(abs(here.share - (1 - here.tv)) < 0.25 for here in bins if here.drafts > 40)
+
+    def test_shares_add_up_to_a_hundred(self) -> None:
+        assert shares([0.0, 0.26, 1.0, 0.99], bins=4) == (25.0, 25.0, 0.0, 50.0)
+        for bars in FIGURES["collision-histogram"].draw([run()]).data:
+            assert sum(bars.y) == pytest.approx(100)
+
+
+class TestCost:
+    def test_the_race_is_the_statistic(self) -> None:
+        trace = run()
+        found = race(trace.steps)
+        by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
+        assert tuple(by_forwards.x) == found.forwards
+        assert tuple(by_forwards.y) == tuple(by_time.y) == found.tokens
+        assert tuple(by_time.x) == found.milliseconds
+
+    def test_a_run_without_times_races_by_forward_passes_alone(self) -> None:
+        trace = ALL["psd"]()
+        untimed = replace(
+            trace,
+            steps=tuple(
+                replace(step, call=replace(step.call, milliseconds=type(step.call.milliseconds)()))
+                for step in trace.steps
+            ),
+        )
+        assert len(list(FIGURES["race"].draw([untimed]).select_xaxes())) == 1
+        assert FIGURES["latency"].supports([untimed])
+
+    def test_latency_is_the_mean_per_forward_pass(self) -> None:
+        trace = run()
+        drawn = FIGURES["latency"].draw([trace])
+        stages = latency_breakdown(trace.steps)
+        assert [bar.x[0] for bar in drawn.data] == [stage.mean_milliseconds for stage in stages]
+        assert " + ".join(f"{stage.mean_milliseconds:.2f}" for stage in stages) in drawn.data[0].y[0]
+
+    def test_comparison_says_totals_and_gains(self) -> None:
+        first, second = plain_run(), run()
+        forwards, time, _, accepted = FIGURES["comparison"].draw([first, second]).data
+        assert list(forwards.x) == [36, second.summary.forwards]
+        assert forwards.text[1] == f"{second.summary.forwards} ({36 / second.summary.forwards:.2f}×)"
+        assert time.x[0] == pytest.approx(1000 * first.summary.seconds)
+        assert accepted.text[0] == "no drafts"
+        assert second.summary.acceptance is not None
+        assert accepted.x[1] == pytest.approx(100 * second.summary.acceptance)
+
+
+class TestSweeps:
+    def test_difference_has_a_point_a_run_and_the_correlation(self) -> None:
+        runs = example("difference")
+        clouds = FIGURES["difference"].draw(runs).data
+        assert [len(cloud.x) for cloud in clouds] == [4, 4]
+        mean = mean_difference(token_difference(runs[0].steps))
+        assert mean is not None
+        assert clouds[0].x[0] == pytest.approx(100 * mean.share)
+        assert clouds[0].y[0] == runs[0].summary.forwards
+        assert f"correlation {correlation(clouds[0].x, clouds[0].y):.2f}" in clouds[0].name
+
+    def test_unfinished_runs_do_not_count(self) -> None:
+        stopped = replace(run(seed=9), summary=replace(run(seed=9).summary, complete=False))
+        clouds = FIGURES["difference"].draw([*example("difference"), stopped]).data
+        assert sum(len(cloud.x) for cloud in clouds) == 8
+
+    def test_strength_is_the_mean_over_seeds(self) -> None:
+        by_drift, by_strength = FIGURES["strength"].draw(example("strength")).data
+        assert list(by_strength.x) == [0, 0.5, 1]
+        halves = [run(alpha=0.5, seed=seed).summary.forwards for seed in range(2)]
+        assert by_strength.y[1] == fmean(halves)
+        assert by_strength.error_y.array[1] == stdev(halves)
+        assert tuple(by_drift.y) == tuple(by_strength.y)
+        assert by_drift.x[0] > by_drift.x[-1]
+
+    def test_window_has_a_curve_and_the_level_of_ordinary_decoding(self) -> None:
+        curve, level = FIGURES["window"].draw(example("window")).data
+        assert list(curve.x) == [4, 8]
+        assert curve.y[0] == fmean(run(window=4, seed=seed).summary.forwards for seed in range(2))
+        assert tuple(level.y) == (36, 36)
+
+
+@pytest.mark.parametrize("surface", [LIGHT, DARK], ids=["light", "dark"])
+def test_marks_read_on_either_background(surface) -> None:
+    """WCAG 2.2, 1.4.11: marks stand out from the background by 3 to 1; purple and grey by a little less."""
+    for index in range(5):
+        assert contrast(series(index).color, surface.background) > 2.7, series(index)
+    assert contrast(NEUTRAL, surface.background) > 3
+    assert fate_color(Fate.KEPT).startswith("rgba")
