@@ -1,26 +1,24 @@
 """One server for all tests of the page, with two recorded runs of the closed-form raster."""
 
+import os
 import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import gradio as gr
 import pytest
 from support.raster import decoded
 
-from demo.app import build
 from demo.recordings import Recording, recordings
-from demo.server import start
-from demo.sessions import Visitors
 from traces import write
 
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    address: str
-    blocks: gr.Blocks
-    visitors: Visitors
+ROOT = Path(__file__).parents[2]
+MOST_SECONDS_TO_START = 60.0
+"""Generous: a busy machine takes four times as long as an idle one."""
 
 
 @pytest.fixture(scope="session")
@@ -38,12 +36,38 @@ def recorded(library: Path) -> tuple[Recording, ...]:
 
 
 @pytest.fixture(scope="session")
-def server(library: Path, recorded: tuple[Recording, ...]) -> Iterator[Server]:
-    visitors = Visitors()
-    blocks = build(visitors, recorded)
+def server(library: Path) -> Iterator[str]:
+    """The address of the running app."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    address = start(blocks, [visitors.root, library], server_name="127.0.0.1", server_port=port, quiet=True)
-    yield Server(address.rstrip("/"), blocks, visitors)
-    blocks.close()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+    }
+    address = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, "-m", "support.served", str(library)], env=environment, cwd=ROOT)
+    try:
+        wait_until_ready(address, process)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def wait_until_ready(address: str, process: subprocess.Popen[bytes]) -> None:
+    late = time.monotonic() + MOST_SECONDS_TO_START
+    while time.monotonic() < late:
+        assert process.poll() is None, "the app ended before it was ready"
+        try:
+            with urllib.request.urlopen(f"{address}/healthz") as answer:
+                assert answer.status == 200
+                return
+        except urllib.error.HTTPError as error:
+            error.close()
+        except urllib.error.URLError:
+            pass
+        time.sleep(0.2)
+    pytest.fail(f"the app was not ready after {MOST_SECONDS_TO_START:.0f} s")

@@ -1,0 +1,183 @@
+"""The page in a real browser."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from support.browser import chromium
+from support.raster import decoded
+
+from traces import dumps, read
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+TABS = ("Run", "Figures", "Gallery", "Trace", "Methods")
+AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+COUNT_PUSHES = """() => {
+  const player = draftscopePlayers.viewer;
+  const { push } = player;
+  globalThis.sequences = [];
+  player.push = (lane, sequence, step) => {
+    sequences.push([lane, sequence]);
+    push(lane, sequence, step);
+  };
+}"""
+SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The opened app; fails the test on a request to elsewhere or an error of the page's scripts."""
+    options: dict[str, Any] = getattr(request, "param", {})
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("request", lambda sent: wrong.append(sent.url) if leaves(sent.url, server) else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.goto(server)
+    opened.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+def leaves(url: str, address: str) -> bool:
+    return not url.startswith((address, "data:", "blob:"))
+
+
+def steps(page: Page) -> list[list[int]]:
+    return [[lane["steps"], lane["finals"]] for lane in page.evaluate(SNAPSHOT)["lanes"]]
+
+
+def choose_raster(page: Page) -> None:
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name="Toy raster").click()
+    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
+
+
+def run(page: Page) -> None:
+    page.locator("#run").click()
+    expect(page.locator("#stop")).to_be_visible()
+
+
+def settled(page: Page) -> None:
+    expect(page.locator("#stop")).to_be_hidden(timeout=60_000)
+    expect(page.locator("#run")).to_be_enabled()
+
+
+def test_the_first_paint_is_a_recorded_run_at_its_last_step(page: Page) -> None:
+    (ordinary, ordinary_finals), (coupled, coupled_finals) = steps(page)
+    assert ordinary == ordinary_finals == coupled_finals == 256
+    assert coupled < ordinary
+    expect(page.locator("#viewer")).to_contain_text("Speculative Coupled Decoding")
+
+
+def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
+    choose_raster(page)
+    page.evaluate(COUNT_PUSHES)
+    run(page)
+    settled(page)
+    expect(page.locator("#outcome")).to_contain_text("Forward passes (NFE)")
+    (ordinary, _), (coupled, finals) = steps(page)
+    assert (ordinary, finals) == (256, 256)
+    delivered = page.evaluate("sequences")
+    assert sorted(delivered) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
+
+    page.locator("#viewer input[type=range]").focus()
+    page.keyboard.press("Home")
+    assert steps(page) == [[0, 0], [0, 0]]
+    page.keyboard.press("ArrowRight")
+    assert [lane for lane, _ in steps(page)] == [1, 1]
+
+    page.get_by_role("tab", name="Trace").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download trace").click()
+    saved = tmp_path / "saved.json.gz"
+    download.value.save_as(saved)
+    trace = read(saved)
+    assert (trace.method, trace.summary.forwards) == ("scd", coupled)
+    page.locator("#upload input[type=file]").set_input_files(saved)
+    expect(page.locator("#upload-problem")).to_contain_text(f"scd on toy-raster, {coupled} forward passes")
+    expect(page.get_by_text("It comes from the file you opened")).to_be_visible()
+
+
+def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
+    choose_raster(page)
+    run(page)
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 2 && {SNAPSHOT}.lanes[0].steps < 200")
+    page.locator("#stop").click()
+    settled(page)
+    expect(page.locator("#problem")).to_contain_text("Stopped.")
+    first = steps(page)
+    assert 0 < first[0][0] < 256
+    page.wait_for_timeout(300)
+    assert steps(page) == first
+
+
+def test_a_bad_prompt_is_answered_and_loses_nothing(page: Page) -> None:
+    before = steps(page)
+    prompt = page.get_by_label("Prompt", exact=True)
+    prompt.fill("<img src=x onerror=alert(1)> boot")
+    page.locator("#run").click()
+    expect(page.locator("#problem [role=alert]")).to_be_visible(timeout=20_000)
+    expect(page.locator("#run")).to_be_enabled(timeout=20_000)
+    expect(prompt).to_have_value("<img src=x onerror=alert(1)> boot")
+    assert steps(page) == before
+    assert page.locator("#problem img").count() == 0
+
+
+def test_a_broken_upload_is_named_and_changes_nothing(page: Page, tmp_path: Path) -> None:
+    document = json.loads(dumps(decoded("scd", window=16)))
+    document["steps"][0]["accept_prob"][0] = 1.5
+    broken = tmp_path / "broken.json.gz"
+    broken.write_bytes(gzip.compress(json.dumps(document).encode()))
+    page.get_by_role("tab", name="Trace").click()
+    expect(page.get_by_text("It comes from a recorded run")).to_be_visible()
+    page.locator("#upload input[type=file]").set_input_files(broken)
+    expect(page.locator("#upload-problem [role=alert]")).to_contain_text("steps[0].accept_prob[0]")
+    expect(page.get_by_text("It comes from a recorded run")).to_be_visible()
+
+
+def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
+    page.get_by_role("tab", name="Gallery").click()
+    page.locator("#gallery button").first.click()
+    page.wait_for_function("draftscopePlayers['gallery-viewer'].snapshot().lanes.length === 2")
+    page.get_by_role("tab", name="Figures").click()
+    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
+    page.get_by_label("The race to the last token").check()
+    expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
+
+
+@pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)
+def test_every_page_is_accessible_and_fits_a_phone(page: Page) -> None:
+    axe = Axe()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        for tab in TABS:
+            page.get_by_role("tab", name=tab, exact=True).click()
+            if tab == "Figures":
+                expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
+            page.wait_for_timeout(300)
+            found = axe.run(page, options=AXE_OPTIONS).response["violations"]
+            nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
+            assert nodes == [], f"{tab} at {width}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{tab} at {width}"
+
+
+def test_the_form_is_reached_by_keyboard(page: Page) -> None:
+    page.get_by_label("Prompt", exact=True).focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "run"
+    assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))

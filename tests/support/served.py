@@ -1,0 +1,16 @@
+"""Serves the app with the recordings of a folder: `python -m support.served FOLDER`. A process of its own, as in earnest."""
+
+import sys
+from pathlib import Path
+
+from demo.app import build
+from demo.recordings import recordings
+from demo.server import start
+from demo.sessions import Visitors
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    visitors = Visitors()
+    blocks = build(visitors, recordings(folder))
+    start(blocks, [visitors.root, folder])
+    blocks.block_thread()
