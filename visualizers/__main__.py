@@ -1,6 +1,7 @@
 """Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 a trace that cannot be read, 2 wrong usage, 3 no browser to print a figure with.
     """
+    # The library that talks to the browser logs every message it does not understand, with a traceback.
+    logging.getLogger("choreographer").setLevel(logging.CRITICAL)
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:

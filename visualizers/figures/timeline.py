@@ -14,6 +14,8 @@ from visualizers.style import fate_color, levels
 FATE_ORDER: Final = tuple(FATES)
 UNTOUCHED: Final = 0
 """Code of a cell that the step did not speak of; the fates follow from 1."""
+CROSS_ROOM: Final = 860
+"""Pixels that the crosses of a row share, so that they fit into their cells."""
 REFUSED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 
 
@@ -38,6 +40,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     occurring: set[int] = set()
     for panel, trace in enumerate(drawn, start=1):
         codes = churn(trace)
+        size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * len(drawn))))
         occurring |= set(np.unique(codes).tolist()) - {UNTOUCHED}
         figure.add_heatmap(
             z=codes,
@@ -56,7 +59,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             y=row + 1,
             mode="markers",
             showlegend=False,
-            marker={"symbol": "x-thin", "size": 4, "line": {"color": BLACK, "width": 1}},
+            marker={"symbol": "x-thin", "size": size, "line": {"color": BLACK, "width": size / 4}},
             hovertemplate="position %{x}, forward pass %{y}: refused<extra></extra>",
             row=1,
             col=panel,
