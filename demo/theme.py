@@ -44,11 +44,13 @@ CSS: Final = """
 .reading table { font-variant-numeric: tabular-nums; font-size: 14px; }
 .reading th, .reading td { border-color: var(--border-color-primary) !important; padding: 6px 12px; }
 .reading th { white-space: nowrap; }
-.reading .katex-display { overflow-x: auto; overflow-y: hidden; padding: 4px 0; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   .gradio-container .fillable { padding-left: 14px !important; padding-right: 14px !important; }
   .gradio-container .tab-container button { padding: 0 9px !important; }
+  .reading table { font-size: 12px; }
+  .reading th, .reading td { padding: 4px 5px; white-space: normal !important; overflow-wrap: normal; }
+  .reading td .katex { font-size: 1em; }
   .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
 @media (prefers-reduced-motion: reduce) { .gradio-container * { transition: none !important; animation: none !important; } }
