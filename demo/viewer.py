@@ -26,11 +26,6 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 let race = null;
-const fetchTrace = async (url) => {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  return new Response(response.body.pipeThrough(new DecompressionStream('gzip'))).json();
-};
 const act = {
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
   begin: (message) => {
@@ -39,14 +34,7 @@ const act = {
     message.heads.forEach((head, lane) => player.begin(lane, head));
   },
   push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => player.push(lane, sequence, step)),
-  finish: async (message) => {
-    try {
-      const traces = await Promise.all(message.urls.map(fetchTrace));
-      if (race === message.race) traces.forEach((trace, lane) => player.finish(lane, trace));
-    } catch (error) {
-      if (race === message.race) player.loadUrl(message.urls);
-    }
-  },
+  finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
 };
 const take = () => {
   const message = props.value;

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import gradio as gr
 import plotly.graph_objects as go
@@ -17,8 +17,8 @@ from engines.models.base import ModelError
 from engines.models.catalog import load_model
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
+from visualizers.export import FORMATS, BrowserMissing, write_image
 
-_FORMATS: Final = ("PDF", "SVG", "PNG")
 _LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
 _LEAD_EXPERIMENTS = (
@@ -35,11 +35,11 @@ class Panel:
         self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
         self.words = gr.Markdown(elem_classes="lead")
         with gr.Row(visible=False) as self.row:
-            buttons = [(kind, gr.Button(f"Download {kind}", size="sm")) for kind in _FORMATS]
+            buttons = [(kind, gr.Button(f"Download {kind.upper()}", size="sm")) for kind in FORMATS]
         self.problem = notice_box(elem_classes="panel-problem")
         self.file = gr.File(label="Figure", visible=False, interactive=False)
         for kind, button in buttons:
-            button.click(self._exporter(kind.lower()), None, {self.file, self.problem}, **QUIET)
+            button.click(self._exporter(kind), None, {self.file, self.problem}, **QUIET)
 
     @property
     def parts(self) -> set[Any]:
@@ -81,9 +81,9 @@ class Panel:
                 return {self.problem: notice("error", "The figure is no longer here; draw it again.")}
             target = self.site.visitor(request).file(f"{self.name}.{kind}")
             try:
-                plotly.io.read_json(path).write_image(target, scale=2)
-            except (RuntimeError, ValueError, OSError) as error:
-                return {self.problem: notice("error", _no_export(error))}
+                write_image(plotly.io.read_json(path), target)
+            except (BrowserMissing, OSError) as error:
+                return {self.problem: notice("error", str(error))}
             return {self.file: gr.update(value=str(target), visible=True), self.problem: {}}
 
         return export
@@ -227,10 +227,3 @@ class FiguresPage:
 
 def _most_seeds(experiment: Experiment) -> int:
     return EXPERIMENT_RUNS // len(experiment.arms)
-
-
-def _no_export(error: Exception) -> str:
-    return (
-        f"The figure could not be written: {str(error).splitlines()[0] if str(error) else type(error).__name__}. Files need "
-        "Chrome or Chromium where the app runs; the camera above the figure saves a PNG without."
-    )

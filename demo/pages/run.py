@@ -63,7 +63,11 @@ class RunPage:
         self.examples = gr.Examples([[text] for text in EXAMPLES], self.prompt, label="Try", api_visibility="private")
         with gr.Row(elem_classes="aligned"):
             self.method = gr.Dropdown(
-                [(m.title, m.name) for m in METHODS.values()], value=DEFAULT.name, label="Method", scale=3, min_width=240
+                [(m.title, m.name) for m in METHODS.values()],
+                value=DEFAULT.name,
+                label="Method",
+                scale=3,
+                min_width=240,
             )
             self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
             self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)

@@ -196,7 +196,7 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
         return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
     trace = several_rows()
-    frames = (Frame(step=0, image=flat((1, 200, 3))), Frame(step=1, image=flat((4, 5, 200))))
+    frames = (Frame(step=1, image=flat((1, 200, 3))), Frame(step=2, image=flat((4, 5, 200))))
     legend = Legend(frames=frames)
     show(page, replace(trace, canvas=Canvas(kind="image", shape=(1, 2)), legend=legend, output=Output(tokens=(9, 8))))
     canvas = page.locator(".ds-picture canvas")

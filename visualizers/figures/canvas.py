@@ -48,7 +48,7 @@ def _background(trace: Trace, state: State) -> str | None:
     """Return the picture behind the marks: tiles, else the last recorded frame, else the result when it is reached."""
     if trace.legend.tiles is not None:
         return data_url(compose(trace.legend.tiles, trace.canvas, state))
-    frames = [frame.image for frame in trace.legend.frames if frame.step < state.step]
+    frames = [frame.image for frame in trace.legend.frames if frame.step <= state.step]
     if frames:
         return frames[-1]
     return trace.output.image if state.step == len(trace.steps) else None

@@ -82,6 +82,12 @@ class PictureView extends GridView {
     this.shown.fill(-1);
   }
 
+  /** Take the picture that a running decoder drew after `step` forward passes. */
+  add(step, address, ready) {
+    this.frames.push({ step, image: this.open(address, ready) });
+    this.frames.sort((a, b) => a.step - b.step);
+  }
+
   /** A picture of the trace as an image, the same one when it is asked for again, so that nothing flickers. */
   open(address, ready) {
     const source = safePicture(address);
@@ -116,7 +122,7 @@ class PictureView extends GridView {
   wholePicture({ state, replay }) {
     if (replay.complete && state.steps === replay.length && loaded(this.picture)) return this.picture;
     if (this.tiles) return null;
-    const frame = this.frames.findLast(({ step }) => step < state.steps);
+    const frame = this.frames.findLast(({ step }) => step <= state.steps);
     return loaded(frame?.image) ? frame.image : null;
   }
 

@@ -122,6 +122,7 @@ class Player {
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
+    if (step.frame) lane.picture.add(sequence + 1, step.frame, this.schedule);
     const { widest, hasBar, hasAgreement, fatesSeen } = lane.replay;
     const shape = [widest, hasBar, hasAgreement, fatesSeen.size].join();
     if (shape !== lane.shape) {
@@ -553,7 +554,8 @@ async function fetchTrace(url) {
  *   load(traces, {play})            show finished traces, two side by side; more can be chosen from
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
- *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm
+ *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
+ *                                   `step.frame` may hold the picture so far as a data: URL
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
  *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
  *   toggle(), clear(), destroy()    play or pause, forget all traces, leave the page
