@@ -1,0 +1,1 @@
+"""Methods, the models they run on, and what drives them. Knows no user interface."""

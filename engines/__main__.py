@@ -39,7 +39,8 @@ def list_everything(options: argparse.Namespace) -> int:
             "summary": method.summary,
             "family": method.family,
             "settings": {
-                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help} for s in settings(method.config)
+                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help}
+                for s in settings(method.config)
             },
         }
         for name, method in METHODS.items()
@@ -108,7 +109,9 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m engines", description="Run a decoding method and record its trace.")
+    parser = argparse.ArgumentParser(
+        prog="python -m engines", description="Run a decoding method and record its trace."
+    )
     actions = parser.add_subparsers(required=True, metavar="{list,run}")
     listing: Any = actions.add_parser("list", help="methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true")

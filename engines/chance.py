@@ -1,8 +1,8 @@
 """The one door to randomness.
 
 Every draw names what it is for: a purpose, an iteration, positions. A seeded draw is a hash of that name and nothing
-else, so a run can be repeated, batched, or moved to another device without changing a coin; and a test can put an enumerator in
-place of the seed and walk every branch of a decoder with its exact probability.
+else, so a run can be repeated, batched, or moved to another device without changing a coin; and a test can put an
+enumerator in place of the seed and walk every branch of a decoder with its exact probability.
 """
 
 import zlib

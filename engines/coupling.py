@@ -1,7 +1,8 @@
 """Couplings: ways to draw y ~ p next to an x ~ q so that the two agree often.
 
-`couple` is the maximal coupling. It is at once the verification of speculative decoding (modified rejection sampling, MRS:
-Leviathan et al. 2023, Chen et al. 2023) and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3): the same draw, made once.
+`couple` is the maximal coupling. It is at once the verification of speculative decoding (modified rejection sampling,
+MRS: Leviathan et al. 2023, Chen et al. 2023) and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3): the same
+draw, made once.
 """
 
 from dataclasses import dataclass
@@ -64,8 +65,8 @@ def total_variation(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[T
 def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
     """P(x = y) when both draws share Gumbel noise: sum_i 1 / sum_j max(p_j / p_i, q_j / q_i), exactly.
 
-    At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so the cost is
-    V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
+    At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so
+    the cost is V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
     """
     ratio = torch.where(q > 0, p / q.clamp(min=1e-300), torch.where(p > 0, torch.inf, 0.0))
     order = ratio.argsort(-1)

@@ -1,9 +1,9 @@
 """The form of a method: a generator that asks for forward passes.
 
-A decoder holds no model. It yields a `Forward`, is sent the laws that the forward pass gave, yields a `Decision` on them, is
-sent the few integers of it that it needs on the host, and so on until its canvas is full; it returns the tokens. Every
-Forward is answered by exactly one Decision: that pair becomes one step of the trace. Batching, devices, timing, recording,
-pausing and stopping are the driver's business.
+A decoder holds no model. It yields a `Forward`, is sent the laws that the forward pass gave, yields a `Decision` on
+them, is sent the few integers of it that it needs on the host, and so on until its canvas is full; it returns the
+tokens. Every Forward is answered by exactly one Decision: that pair becomes one step of the trace. Batching, devices,
+timing, recording, pausing and stopping are the driver's business.
 """
 
 from collections.abc import Generator, Mapping

@@ -1,13 +1,15 @@
 """Runs decoders on a model: one sequence, or many in lockstep, live.
 
-The driver merges what the decoders ask for into one forward pass per round, post-processes the logits, reads one tensor back to the
-host, times the stages and records the steps. Sequences advance by their own gains; no lane waits for another's refusals.
+The driver merges what the decoders ask for into one forward pass per round, post-processes the logits, reads one
+tensor back to the host, times the stages and records the steps. Sequences advance by their own gains; no lane waits
+for another's refusals.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -86,7 +88,7 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record
         for i, lane in enumerate(decisions):
             answers[lane] = tuple(int(value) for value in host[i])
         if record:
-            stages = [1000 * (b - a) for a, b in zip(clock, clock[1:], strict=False)]
+            stages = [1000 * (b - a) for a, b in pairwise(clock)]
             for i, lane in enumerate(decisions):
                 call = _call(requests[lane], session.rows, len(requests), stages)
                 lanes[lane].steps.append(unpack(packed[lane][0], host[len(decisions) + i], call))

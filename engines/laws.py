@@ -1,7 +1,7 @@
 """From logits to the law a method samples from.
 
-The law is *defined* after guidance, temperature and truncation, and the same chain serves ordinary decoding, drafting and
-verification: that is what the word lossless refers to (SCD, section 5).
+The law is *defined* after guidance, temperature and truncation, and the same chain serves ordinary decoding, drafting
+and verification: that is what the word lossless refers to (SCD, section 5).
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tens
 
 def truncate_mass(law: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
     """Nucleus: the fewest likeliest ids that together reach `mass`, renormalised; ties go to the lowest id."""
-    ordered, index = law.sort(-1, descending=True, stable=True)
+    ordered, index = law.sort(dim=-1, descending=True, stable=True)
     before = ordered.cumsum(-1) - ordered  # probability ahead of each id
     kept = torch.zeros_like(law).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
     return kept / kept.sum(-1, keepdim=True)

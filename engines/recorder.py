@@ -43,7 +43,9 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> tuple[tuple[str, 
     if decision.accept_prob is not None and decision.coin is not None:
         columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
     columns |= dict(decision.numbers) | dict(derived)
-    table = torch.full((len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device)
+    table = torch.full(
+        (len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device
+    )
     for row, column in zip(table, columns.values(), strict=True):
         row[: len(column)] = column
     return tuple(columns), table
@@ -60,7 +62,8 @@ def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step
         del columns[name]
     draft = columns.pop("draft", None)
     judged: dict[str, Numbers | None] = {
-        name: _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
+        name: _numbers(columns.pop(name), real) if name in columns else None
+        for name in ("p", "q", "accept_prob", "coin")
     }
     accepted = sum(f is Fate.ACCEPTED for f in fate)
     return Step(

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from engines.chance import Chance, Draw
 from engines.decoding import Task
@@ -33,36 +34,45 @@ def empty_window(task: Task) -> Window:
     return Window(none, torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device), none)
 
 
-def fill(
-    window: Window, width: int, task: Task, done: Int[Tensor, " n"], initial: Initial, chance: Chance, iteration: int
-) -> Window:
-    """Append initial guesses until the window holds `width` drafts or reaches the end of the canvas.
+@dataclass(frozen=True, slots=True)
+class Guesser:
+    """Fills windows with initial guesses.
 
-    Guesses are judged as point masses, whatever they came from: MRS then accepts a guess x with probability p(x) and draws from
-    the rest of p otherwise, which is exact for every guess that does not look to its right. Only "uniform" judges a random guess
-    against the uniform law it was drawn from, which is as exact and accepts more often.
+    Guesses are judged as point masses, whatever they came from: MRS then accepts a guess x with probability p(x) and
+    draws from the rest of p otherwise, which is exact for every guess that does not look to its right. Only "uniform"
+    judges a random guess against the uniform law it was drawn from, which is as exact and accepts more often.
     """
-    fresh = min(width, task.length - len(done)) - len(window)
-    if fresh <= 0:
-        return window
-    first = len(done) + len(window)
-    position = torch.arange(first, first + fresh, device=task.device)
-    known = torch.cat([done, window.x])[-1:]
-    # A first column has no left neighbour in its row; the first position has none at all.
-    anywhere = position % task.row_length == 0 if initial == "repeat-left" else torch.zeros_like(position, dtype=torch.bool)
-    if initial in ("random", "uniform") or not len(known):
-        anywhere = torch.ones_like(anywhere)
-    uniform = torch.full((fresh, task.vocabulary), 1 / task.vocabulary, dtype=torch.float64, device=task.device)
-    guess = chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
-    if len(known):
-        likely = window.q[-1:].argmax(-1) if initial == "left-argmax" and len(window) else known
-        guess = torch.where(anywhere, guess, likely)
-    law = uniform if initial == "uniform" else torch.nn.functional.one_hot(guess, task.vocabulary).to(torch.float64)
-    return Window(
-        torch.cat([window.x, guess]),
-        torch.cat([window.q, law]),
-        torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=task.device)]),
-    )
+
+    task: Task
+    width: int
+    """Drafts in a full window."""
+    initial: Initial
+    chance: Chance
+
+    def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
+        """Append guesses until the window is full or reaches the end of the canvas."""
+        fresh = min(self.width, self.task.length - len(done)) - len(window)
+        if fresh <= 0:
+            return window
+        device, vocabulary = self.task.device, self.task.vocabulary
+        first = len(done) + len(window)
+        position = torch.arange(first, first + fresh, device=device)
+        known = torch.cat([done, window.x])[-1:]
+        # A first column has no left neighbour in its row; the first position has none at all.
+        anywhere = (position % self.task.row_length == 0) & (self.initial == "repeat-left")
+        if self.initial in ("random", "uniform") or not len(known):
+            anywhere = torch.ones_like(anywhere)
+        uniform = torch.full((fresh, vocabulary), 1 / vocabulary, dtype=torch.float64, device=device)
+        guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
+        if len(known):
+            likely = window.q[-1:].argmax(-1) if self.initial == "left-argmax" and len(window) else known
+            guess = torch.where(anywhere, guess, likely)
+        law = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
+        return Window(
+            torch.cat([window.x, guess]),
+            torch.cat([window.q, law]),
+            torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
+        )
 
 
 def first_refusal(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:

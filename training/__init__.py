@@ -1,0 +1,1 @@
+"""How every embedded model was made, one command each. Imported by nobody."""

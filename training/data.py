@@ -3,8 +3,8 @@
     python -m training.data
 
 The sources are Debian packages (see NOTICE): they are fetched with apt-get, unpacked into the cache folder and never
-committed. The picture is a composite and says so. 48x48 pixels; the garment is enlarged to 42 px, mirrored half the time
-and placed near the centre; its shade is the Fashion-MNIST grey level, its colour one of six tints.
+committed. The picture is a composite and says so. 48x48 pixels; the garment is enlarged to 42 px, mirrored half the
+time and placed near the centre; its shade is the Fashion-MNIST grey level, its colour one of six tints.
 """
 
 import argparse
@@ -76,8 +76,9 @@ def fetch_sources() -> Path:
 
 def load_garments(root: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Fashion-MNIST: images [N, 28, 28] and labels [N]; split is "train" or "t10k"."""
-    images = np.frombuffer(gzip.open(root / MNIST / f"{split}-images-idx3-ubyte.gz").read(), np.uint8, offset=16)
-    labels = np.frombuffer(gzip.open(root / MNIST / f"{split}-labels-idx1-ubyte.gz").read(), np.uint8, offset=8)
+    pixels = gzip.decompress((root / MNIST / f"{split}-images-idx3-ubyte.gz").read_bytes())
+    kinds = gzip.decompress((root / MNIST / f"{split}-labels-idx1-ubyte.gz").read_bytes())
+    images, labels = np.frombuffer(pixels, np.uint8, offset=16), np.frombuffer(kinds, np.uint8, offset=8)
     return images.reshape(-1, 28, 28), labels.astype(np.int64)
 
 
@@ -86,7 +87,9 @@ def load_photos(root: Path) -> list[NDArray[np.uint8]]:
     photos = []
     for name in BACKGROUNDS:
         photo = Image.open(root / PHOTOS[name]).convert("RGB")
-        photos.append(np.asarray(photo.resize((round(420 * photo.width / photo.height), 420), Image.Resampling.LANCZOS)))
+        photos.append(
+            np.asarray(photo.resize((round(420 * photo.width / photo.height), 420), Image.Resampling.LANCZOS))
+        )
     return photos
 
 
@@ -101,7 +104,9 @@ def silhouette(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.where(inside, 255, 0).astype(np.uint8)
 
 
-def compose(grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
+def compose(
+    grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator
+) -> NDArray[np.uint8]:
     """One composite [48, 48, 3]."""
     side = int(rng.integers(110, 190))
     y, x = rng.integers(0, photo.shape[0] - side), rng.integers(0, photo.shape[1] - side)
@@ -109,7 +114,10 @@ def compose(grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: n
     scene = np.asarray(crop, np.float32)
     size = (GARMENT_SIZE, GARMENT_SIZE)
     shade = np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BICUBIC), np.float32) / 255
-    alpha = np.asarray(Image.fromarray(silhouette(grey)).resize(size, Image.Resampling.BICUBIC), np.float32)[..., None] / 255
+    alpha = (
+        np.asarray(Image.fromarray(silhouette(grey)).resize(size, Image.Resampling.BICUBIC), np.float32)[..., None]
+        / 255
+    )
     if rng.random() < 0.5:
         shade, alpha = shade[:, ::-1], alpha[:, ::-1]
     colour = np.array(list(RGB.values())[tint], np.float32) * (0.3 + 0.7 * shade[..., None])

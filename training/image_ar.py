@@ -2,12 +2,16 @@
 
     python -m training.image_ar [--preset cpu|gpu] [--minutes M]
 
-Muon for the matrices inside the blocks, AdamW for the rest. All three conditions are dropped together in 10 % of the rows,
-which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open.
+Muon for the matrices inside the blocks, AdamW for the rest. All three conditions are dropped together in 10 % of the
+rows, which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open.
 """
 
+import hashlib
+
+import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.studio.networks import CODES, CONDITIONS, Tokenizer, Transformer, condition_ids
@@ -23,8 +27,6 @@ PRESETS = {
 
 def load_tokenizer() -> Tokenizer:
     """The exported tokenizer."""
-    from safetensors.torch import load_file
-
     model = Tokenizer()
     model.load_state_dict(load_file(MODELS / "image-tokenizer.safetensors"))
     return model.to(device()).eval()
@@ -32,11 +34,16 @@ def load_tokenizer() -> Tokenizer:
 
 @torch.no_grad()
 def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
-    """Codes [N, 144] and labels [N, 3] of a split."""
+    """Codes [N, 144] and labels [N, 3] of a split; the codes are kept beside the images, by tokenizer."""
     studio = data.load(split, count)
-    tokenizer = load_tokenizer()
-    codes = [tokenizer.encode(as_images(rows)).flatten(1).cpu() for rows in torch.from_numpy(studio.images).split(500)]
-    return torch.cat(codes), torch.from_numpy(studio.labels)
+    weights = hashlib.sha256((MODELS / "image-tokenizer.safetensors").read_bytes()).hexdigest()[:12]
+    path = data.cache_dir() / f"codes-{split}-{count}-{weights}.npy"
+    if not path.exists():
+        tokenizer = load_tokenizer()
+        images = torch.from_numpy(studio.images)
+        codes = torch.cat([tokenizer.encode(as_images(rows)).flatten(1).cpu() for rows in images.split(500)])
+        np.save(path, codes.numpy().astype(np.int16))
+    return torch.from_numpy(np.load(path).astype(np.int64)), torch.from_numpy(studio.labels)
 
 
 def inputs(codes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,13 +2,12 @@
 
     python -m training.image_classifier [--preset cpu|gpu] [--minutes M]
 
-A small convolutional network reads garment, tint and background off composites that have passed through the tokenizer or
-not, half and half, so that it judges pictures and not compression.
+A small convolutional network reads garment, tint and background off composites that have passed through the tokenizer
+or not, half and half, so that it judges pictures and not compression.
 """
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from engines.models.studio.networks import Classifier, Tokenizer
 from training import data
@@ -49,7 +48,9 @@ def measure(model: Classifier, tokenizer: Tokenizer, studio: data.Studio) -> dic
             image = as_images(chunk)
             logits = model(image if kind == "images" else tokenizer.decode(tokenizer.encode(image)))
             right += torch.stack([(x.argmax(-1).cpu() == y).sum() for x, y in zip(logits, label.T, strict=True)])
-        result |= {f"{head}_accuracy_{kind}": round(float(r) / len(images), 4) for head, r in zip(HEADS, right, strict=True)}
+        result |= {
+            f"{head}_accuracy_{kind}": round(float(r) / len(images), 4) for head, r in zip(HEADS, right, strict=True)
+        }
     return result
 
 

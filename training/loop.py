@@ -1,4 +1,4 @@
-"""What every training script shares: presets, a cosine schedule, checkpoints to resume from, a loss log and the export."""
+"""What every training script shares: presets, a schedule, checkpoints to resume from, a loss log, the export."""
 
 import argparse
 import hashlib
@@ -58,7 +58,9 @@ class Run:
     logs the loss and saves a checkpoint every two minutes and at the end.
     """
 
-    def __init__(self, name: str, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], preset: Preset) -> None:
+    def __init__(
+        self, name: str, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], preset: Preset
+    ) -> None:
         self.name, self.model, self.optimizers, self.preset = name, model, optimizers, preset
         self.path = cache_dir() / f"{name}.pt"
         self.step, self.seconds = 0, 0.0
@@ -149,7 +151,10 @@ def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     """Write half-precision weights and their MANIFEST entry, loss curve included."""
     MODELS.mkdir(parents=True, exist_ok=True)
     path = MODELS / f"{run.name}.safetensors"
-    weights = {k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous() for k, v in run.model.state_dict().items()}
+    weights = {
+        k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous()
+        for k, v in run.model.state_dict().items()
+    }
     save_file(weights, path)
     manifest_path = MODELS / "MANIFEST.json"
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}

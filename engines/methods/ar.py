@@ -17,13 +17,14 @@ class Config(Sampling):
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Draw every token from its own law."""
-    tokens = torch.empty(task.length, dtype=torch.long, device=task.device)
+    done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
-    none = torch.empty(0, dtype=torch.long, device=task.device)
-    for n in range(task.length):
-        p = ask_laws((yield Forward(tokens[:n], done=n, cached=max(n - 1, 0))))  # [1, V]
+    nothing = torch.empty(0, dtype=torch.long, device=task.device)
+    while len(done) < task.length:
+        n = len(done)
+        p = ask_laws((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
         position = torch.full((1,), n, device=task.device)
         token = chance.categorical(p, Draw("sample", n, position))
-        tokens[n : n + 1] = token
-        ask_numbers((yield Decision(position, token, fate, readback=none)))
-    return tokens
+        ask_numbers((yield Decision(position, token, fate, readback=nothing)))
+        done = torch.cat([done, token])
+    return done

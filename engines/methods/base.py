@@ -24,7 +24,7 @@ class Method:
     summary: str
     paper: str
     deviation: Callable[[Any], str]
-    """Empty where the output law under these settings is exactly ordinary decoding's; else what is different, in words."""
+    """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
 
 
 def lossless(_: Any) -> str:

@@ -1,8 +1,9 @@
 """GSD: grouped speculative decoding (So et al., 2025), the lossy baseline of the SCD paper (Table 1, C).
 
-Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X stays with
-probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next to X by p that are about as
-likely and look alike. A refused draft is still replaced by its own residual draw, so the output law is not the model's.
+Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X
+stays with probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next
+to X by p that are about as likely and look alike. A refused draft is still replaced by its own residual draw, so the
+output law is not the model's.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from engines.config import Knob
 from engines.coupling import residual
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
 from engines.laws import Sampling
-from engines.windows import Initial, Window, empty_window, fill, first_refusal
+from engines.windows import Guesser, Initial, Window, empty_window, first_refusal
 from traces.schema import Fate
 
 
@@ -31,7 +32,8 @@ class Config(Sampling):
         int, Knob("Group reach G", "Ranks above and below the draft that may join its group. 0 is plain SJD.", 0, 50, 1)
     ] = 3
     likeness: Annotated[
-        float, Knob("Probability reach", "Members differ from the draft by less than this in probability.", 0.0, 1.0, 0.05)
+        float,
+        Knob("Probability reach", "Members differ from the draft by less than this in probability.", 0.0, 1.0, 0.05),
     ] = 0.15
     distance: Annotated[
         float,
@@ -44,7 +46,10 @@ class Config(Sampling):
         ),
     ] = 0.5
     initial: Annotated[
-        Initial, Knob("Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour.")
+        Initial,
+        Knob(
+            "Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour."
+        ),
     ] = "random"
 
 
@@ -59,9 +64,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
+    guesser = Guesser(task, config.window - 1, config.initial, chance)
     iteration = 0
     while len(done) < task.length:
-        window = fill(window, config.window - 1, task, done, config.initial, chance, iteration)
+        window = guesser.fill(window, done, iteration)
         n, W = len(done), len(window)
         law = ask_laws((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
         x, q, p = window.x, window.q, law[:W]
@@ -104,9 +110,9 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 def grouped_ratio(x: Tensor, q: Tensor, p: Tensor, config: Config, embedding: Tensor | None) -> Tensor:
     """sum_C p / sum_C q for every draft [W]; the plain ratio where the ranking ends within reach."""
-    W, V = p.shape
-    order = p.argsort(-1, stable=True)
-    rank = order.argsort(-1).gather(1, x[:, None])  # [W, 1]
+    V = p.shape[-1]
+    order = p.argsort(dim=-1, stable=True)
+    rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]
     reach = rank + torch.arange(-config.group, config.group + 1, device=p.device)  # [W, 2G + 1]
     whole = ((reach >= 0) & (reach < V)).all(-1, keepdim=True)
     ids = order.gather(1, reach.clamp(0, V - 1))

@@ -1,16 +1,16 @@
 """SCD: speculative Jacobi decoding with coupled drafts (So et al., arXiv 2510.24211).
 
-Symbols follow the paper. At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one forward pass gives the
-new laws p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1} that equals X_j^t as often as any coupling
-allows. Left of the first refusal the drafts are final; the refused one is replaced by its residual draw; what lies to the right is
-redrafted for the next iteration (Alg. 2):
+Symbols follow the paper. At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one forward
+pass gives the new laws p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1} that
+equals X_j^t as often as any coupling allows. Left of the first refusal the drafts are final; the refused one is
+replaced by its residual draw; what lies to the right is redrafted for the next iteration (Alg. 2):
 
     coupling "none"     an independent draw from p               speculative Jacobi decoding, SJD (arXiv 2410.01699)
     coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-Drafts enter the next iteration with the law they were drawn from, which is the new p in all three cases. The output law is exactly
-that of ordinary decoding; why, and where papers and releases differ, is in docs/methods/scd.md.
+Drafts enter the next iteration with the law they were drawn from, which is the new p in all three cases. The output
+law is exactly that of ordinary decoding; why, and where papers and releases differ, is in docs/methods/scd.md.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from engines.config import Knob
 from engines.coupling import residual, toss
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
 from engines.laws import Sampling
-from engines.windows import Initial, Window, empty_window, fill, first_refusal
+from engines.windows import Guesser, Initial, Window, empty_window, first_refusal
 from traces.schema import Fate
 
 
@@ -37,27 +37,38 @@ class Config(Sampling):
         Knob("Coupling", "How a new draft is tied to the old one. none is plain speculative Jacobi decoding (SJD)."),
     ] = "maximal"
     window: Annotated[
-        int, Knob("Window L", "Tokens fed per forward pass: the last final one and L - 1 drafts. 1 is ordinary decoding.", 1, 256, 1)
+        int,
+        Knob(
+            "Window L",
+            "Tokens fed per forward pass: the last final one and L - 1 drafts. 1 is ordinary decoding.",
+            1,
+            256,
+            1,
+        ),
     ] = 32
     alpha: Annotated[
         float,
         Knob(
             "Coupling strength",
-            "Each redraft is coupled with this probability and independent otherwise. Maximal: the paper's linear mixture (Eq. 4). "
-            "Gumbel: two iterations agree through the noise only if both were coupled, so strength enters squared.",
+            "Share alpha of redrafts that are coupled; the rest are independent. Maximal: the paper's linear mixture "
+            "(Eq. 4). Gumbel: two iterations agree through the noise only if both were coupled, so alpha enters squared.",
             0.0,
             1.0,
             0.05,
         ),
     ] = 1.0
     initial: Annotated[
-        Initial, Knob("Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour.")
+        Initial,
+        Knob(
+            "Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour."
+        ),
     ] = "random"
     stale: Annotated[
         bool,
         Knob(
             "Keep the old law (biased)",
-            "Reproduces the image code released with the paper: a draft that survives keeps the law it was first drawn from. Not lossless.",
+            "Reproduces the image code released with the paper: a draft that survives keeps the law it was first drawn "
+            "from. Not lossless.",
         ),
     ] = False
 
@@ -66,8 +77,8 @@ def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
     if config.stale and config.coupling == "maximal" and config.window > 3:
         return (
-            "Biased: drafts that survive keep their old law, as in the released image code. Measured on random tables: total "
-            "variation 0.06 from the model's law; on smooth images it sharpens."
+            "Biased: drafts that survive keep their old law, as in the released image code. The output law is not the "
+            "model's; docs/methods/scd.md has the measured deviation."
         )
     return ""
 
@@ -76,9 +87,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts that are judged and redrawn in one pass per iteration."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
+    guesser = Guesser(task, config.window - 1, config.initial, chance)
     iteration = 0
     while len(done) < task.length:
-        window = fill(window, config.window - 1, task, done, config.initial, chance, iteration)
+        window = guesser.fill(window, done, iteration)
         n, W = len(done), len(window)
         law = ask_laws((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
         x, q, p = window.x, window.q, law[:W]
@@ -86,17 +98,21 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         inside = int(n + W < task.length)  # whether the position behind the drafts exists
 
         # Verify (Alg. 2, line 10): r is the first refusal.
-        redraws_by_verdict = config.coupling == "maximal"
-        verdict = toss(x, q, p, chance, Draw("verify", iteration, position[:W]), until_refusal=not redraws_by_verdict)
+        maximal = config.coupling == "maximal"
+        verdict = toss(x, q, p, chance, Draw("verify", iteration, position[:W]), until_refusal=not maximal)
         r = first_refusal(verdict.kept)
         slot = torch.arange(W, device=task.device)
-        right = slot > r
-        refused = ~verdict.kept & (slot <= r) if not redraws_by_verdict else ~verdict.kept
+        tied = _tie(slot > r, position[:W], config, chance, iteration)
+        refused = ~verdict.kept & (tied | (slot <= r)) if maximal else slot == r
         replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=refused)
         y = torch.where(verdict.kept, x, replacement)
 
-        # Redraft what lies to the right (Alg. 2, lines 4-5).
-        y = torch.where(right, _redraft(y, p, position[:W], config, chance, iteration, right), y)
+        # Redraft what lies to the right (Alg. 2, lines 4-5); under maximal coupling the MRS output is the draft.
+        if config.coupling == "gumbel":
+            y = torch.where(tied, chance.gumbel_argmax(p, position[:W], where=tied), y)
+        if config.coupling == "none" or config.alpha < 1:
+            free = (slot > r) & ~tied
+            y = torch.where(free, chance.categorical(p, Draw("redraft", iteration, position[:W]), where=free), y)
         everything = r == W
         bonus = chance.categorical(law[W:], Draw("sample", iteration, position[W:]), where=everything.expand(1))
         after = torch.cat([y, bonus])
@@ -116,28 +132,20 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         )
         (gained,) = ask_numbers(answer)
         done = torch.cat([done, after[:gained]])
-        q_next = torch.where(verdict.kept[:, None], q, p) if config.stale and redraws_by_verdict else p
+        q_next = torch.where(verdict.kept[:, None], q, p) if config.stale and maximal else p
         window = Window(y[gained:], q_next[gained:], window.age[gained:] + 1)
         iteration += 1
     return done
 
 
-def _redraft(
-    coupled: Tensor, p: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int, right: Tensor
-) -> Tensor:
-    """New drafts X^{t+1} ~ p for the positions `right`; `coupled` holds the MRS output."""
-    strength = 0.0 if config.coupling == "none" else config.alpha
-    if config.coupling == "gumbel" and strength > 0:
-        coupled = chance.gumbel_argmax(p, position, where=right)
-    if strength == 1.0:
-        return coupled
-    fresh_slots = right
-    if strength > 0:
-        bar = torch.full(position.shape, strength, dtype=torch.float64, device=p.device)
-        tied, _ = chance.keep(bar, Draw("alpha", iteration, position))
-        fresh_slots = right & ~tied
-    fresh = chance.categorical(p, Draw("redraft", iteration, position), where=fresh_slots)
-    return torch.where(fresh_slots, fresh, coupled)
+def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor:
+    """Which positions `right` of the first refusal are redrafted by the coupling: all, none, or a share alpha."""
+    if config.coupling == "none":
+        return torch.zeros_like(right)
+    if config.alpha == 1:
+        return right
+    bar = torch.where(right, config.alpha, 0.0).to(torch.float64)
+    return chance.keep(bar, Draw("alpha", iteration, position))[0]
 
 
 def _fates(window: Window, y: Tensor, r: Tensor, inside: int) -> Tensor:

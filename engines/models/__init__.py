@@ -1,0 +1,1 @@
+"""Models: what the driver asks of them, and every one there is."""

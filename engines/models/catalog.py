@@ -21,7 +21,12 @@ MODELS: Final[dict[str, ModelInfo]] = {
             'Say "a {tint} {garment} on {background}".',
         ),
         ModelInfo(
-            "toy-raster", "Toy raster, 16x16 grey levels", "discrete-ar", "nothing: closed-form laws", "", "Takes no prompt."
+            "toy-raster",
+            "Toy raster, 16x16 grey levels",
+            "discrete-ar",
+            "nothing: closed-form laws",
+            "",
+            "Takes no prompt.",
         ),
     )
 }

@@ -1,8 +1,8 @@
 """Decode many sequences in lockstep on one causal transformer, each at its own length.
 
-Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds and the mask
-lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding a refused draft lies behind
-every later query until the token that replaces it overwrites the slot.
+Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
+and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
+a refused draft lies behind every later query until the token that replaces it overwrites the slot.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ class CausalSession:
         hidden_from = torch.arange(self._slots.end, device=ids.device)
         mask = torch.zeros(len(ids), 1, ids.shape[1], self._slots.end, device=ids.device)
         mask.masked_fill_(hidden_from > positions[:, None, :, None], torch.finfo(mask.dtype).min)
-        out = self._network(ids, positions, self._cache, mask)  # [lanes * rows, T, V]
+        out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)  # [lanes * rows, T, V]
         for lane, request in requests.items():
             self._fed[lane] = self._prefix + len(request.tokens)
         return self._slice(out, starts, asked)

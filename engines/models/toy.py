@@ -1,8 +1,8 @@
 """A raster of smooth grey levels with a law in closed form: no weights, but the shape of an image model.
 
-Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to
-exp(-(v - m)^2 / (2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its laws depend
-smoothly on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in seconds.
+Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
+(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its laws depend smoothly
+on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in seconds.
 """
 
 import base64

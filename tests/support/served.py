@@ -1,4 +1,4 @@
-"""Serves the app with the recordings of a folder: `python -m support.served FOLDER`. A process of its own, as in earnest."""
+"""Serves the app with the recordings of a folder, in a process of its own: `python -m support.served FOLDER`."""
 
 import sys
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""The studio models: small, trained by this project, shipped with it."""

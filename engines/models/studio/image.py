@@ -46,7 +46,7 @@ class StudioImage:
         return CausalSession(self._transformer, prefixes, self.task.length, len(self._transformer.backbone.layers))
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
-        """A picture after every step, drafts included; open positions are filled with the mean code and marked by the viewer."""
+        """A picture after every step, drafts included; open positions hold the mean code and are marked by the viewer."""
         steps = sorted(canvases)
         frames: list[Frame] = []
         for i in range(0, len(steps), 64):
@@ -95,7 +95,9 @@ def load_weights(network: nn.Module, name: str) -> str:
         ModelError: when the file is missing or is not the one in the manifest.
     """
     path = FOLDER / f"{name}.safetensors"
-    remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{name.replace('-', '_')}"
+    remedy = (
+        f"Restore assets/models from the repository, or retrain it with: python -m training.{name.replace('-', '_')}"
+    )
     if not path.exists():
         raise ModelError(f"{ID}: {path.name} is missing. {remedy}")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,6 +1,7 @@
 """The two networks of the studio image model: a VQ tokenizer and a causal transformer over its codes."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import torch
@@ -86,7 +87,8 @@ class Transformer(nn.Module):
     """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
 
     The input is three condition ids (garment, tint, background; the last id of each table means "not said") and then
-    the codes in raster order. Output slot i is the law of the code that follows input slot i, so slots 0 and 1 are unused.
+    the codes in raster order. Output slot i is the law of the code that follows input slot i, so slots 0 and 1 are
+    unused.
     """
 
     prefix: Final = len(CONDITIONS)
@@ -156,8 +158,10 @@ class Classifier(nn.Module):
         channels = [3, width, 2 * width, 4 * width]
         self.trunk = nn.Sequential(
             *(
-                nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU())
-                for a, b in zip(channels, channels[1:], strict=False)
+                nn.Sequential(
+                    nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU()
+                )
+                for a, b in pairwise(channels)
             )
         )
         self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)

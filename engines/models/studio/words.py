@@ -43,7 +43,7 @@ BACKGROUNDS: Final[dict[str, tuple[str, ...]]] = {
     "dusk": ("dusk", "sunset", "evening sky", "twilight"),
 }
 
-_FILLER: Final = frozenset("a an the on of in over against with some on top at front and pair".split())
+_FILLER: Final = frozenset(("a", "an", "the", "on", "of", "in", "over", "against", "with", "some", "at", "and", "pair"))
 _SLOTS: Final = (("garment", GARMENTS), ("tint", TINTS), ("background", BACKGROUNDS))
 
 

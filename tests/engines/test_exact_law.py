@@ -1,0 +1,137 @@
+"""Every lossless claim, proved: the output law by enumeration of all branches equals ordinary decoding's."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from support.enumeration import Enumerator, exact_law, largest_error
+from support.tables import Table
+from torch import Tensor
+
+from engines.chance import Chance, Draw
+from engines.config import make_config
+from engines.decoding import Decoder
+from engines.methods import METHODS, scd
+from engines.windows import Guesser, Window
+
+# Defects that let a draft keep too old a law show only from three drafts in flight on: a position must survive
+# two rounds to the right of a refusal, and the first round, out of a point mass, cancels exactly. Keep window >= 4.
+THREE_DRAFTS = 4
+FOUR_DRAFTS = 5
+EXACT = 1e-12
+WRONG = 1e-4
+LIVE = {"ar": ("done",), "scd": ("done", "window"), "gsd": ("done", "window")}
+
+
+def decoder(method: str, table: Table, **values: object) -> Callable[[Chance], Decoder]:
+    chosen = METHODS[method]
+    config = make_config(chosen.config, values)
+    return lambda chance: chosen.decode(table.task, config, chance)
+
+
+def error(method: str, table: Table, coin_key: Callable[[Draw, int], object] | None = None, **values: object) -> float:
+    return largest_error(exact_law(decoder(method, table, **values), table, LIVE[method], coin_key), table.joint())
+
+
+@pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (4, 3), (3, 4)])
+def test_ordinary_decoding_draws_the_joint(length: int, vocabulary: int) -> None:
+    assert error("ar", Table(length, vocabulary, seed=0)) < EXACT
+
+
+@pytest.mark.parametrize("initial", ["random", "uniform", "repeat-left", "left-argmax"])
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+def test_scd_is_lossless(coupling: str, initial: str) -> None:
+    assert error("scd", Table(4, 2, seed=1), coupling=coupling, initial=initial, window=THREE_DRAFTS) < EXACT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+@pytest.mark.parametrize(("length", "vocabulary", "window"), [(4, 3, THREE_DRAFTS), (5, 2, FOUR_DRAFTS)])
+def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary: int, window: int) -> None:
+    table = Table(length, vocabulary, seed=2)
+    assert error("scd", table, coupling=coupling, initial="left-argmax", window=window) < EXACT
+
+
+@pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
+def test_mixtures_are_lossless(coupling: str) -> None:
+    values = {"coupling": coupling, "alpha": 0.5, "initial": "left-argmax", "window": THREE_DRAFTS}
+    assert error("scd", Table(4, 2, seed=3), **values) < EXACT
+
+
+def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
+    table = Table(4, 2, seed=4)
+    shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
+    plain = exact_law(decoder("scd", table, coupling="none", **shared), table, LIVE["scd"])
+    mixed = exact_law(decoder("scd", table, coupling="maximal", alpha=0, **shared), table, LIVE["scd"])
+    assert largest_error(plain, mixed) < EXACT
+
+
+def test_a_group_of_one_is_lossless() -> None:
+    assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial="left-argmax") < EXACT
+
+
+def test_groups_change_the_law() -> None:
+    lossy = error("gsd", Table(4, 3, seed=5), group=1, likeness=0.5, window=3, initial="left-argmax")
+    assert lossy > 1e-3
+
+
+# ---------------------------------------------------------------- defects that must be caught
+
+
+def defect(**values: object) -> float:
+    return error("scd", Table(4, 2, seed=6), **{"window": THREE_DRAFTS, "initial": "uniform", **values})
+
+
+def test_the_stale_law_of_the_release_is_biased() -> None:
+    assert defect(coupling="maximal", stale=True) > WRONG
+    assert "Biased" in METHODS["scd"].deviation(make_config(scd.Config, {"stale": True}))
+
+
+def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A residual draw y has p(y) > q(y), so a second verdict always keeps it; a kept draft must pass twice.
+    proper = Enumerator.keep
+
+    def twice(self: Enumerator, prob: Tensor, draw: Draw, *, until_refusal: bool = False) -> tuple[Tensor, Tensor]:
+        return proper(self, prob**2 if draw.purpose == "verify" else prob, draw, until_refusal=until_refusal)
+
+    monkeypatch.setattr(Enumerator, "keep", twice)
+    assert defect(coupling="maximal") > WRONG
+
+
+def test_replacing_refusals_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    assert defect(coupling="none") > WRONG
+
+
+@pytest.mark.parametrize(
+    "key", [lambda draw, _: draw.iteration, lambda _, position: position], ids=["window", "position"]
+)
+def test_sharing_a_coin_is_caught(key: Callable[[Draw, int], object]) -> None:
+    assert defect(coupling="maximal", coin_key=key) > WRONG
+
+
+def test_reusing_gumbel_noise_for_the_residual_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    proper = Enumerator.categorical
+
+    def shared(self: Enumerator, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+        if draw.purpose == "residual":
+            return self.gumbel_argmax(weights, draw.position, where)
+        return proper(self, weights, draw, where)
+
+    monkeypatch.setattr(Enumerator, "categorical", shared)
+    table = Table(4, 3, seed=6)
+    assert error("scd", table, coupling="gumbel", window=THREE_DRAFTS, initial="left-argmax") > WRONG
+
+
+def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    proper = Guesser.fill
+
+    def drop(self: Guesser, window: Window, done: Tensor, iteration: int) -> Window:
+        unwanted = (window.x == 0) & (window.age > 0)
+        ones = torch.ones_like(window.x)
+        law = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
+        kept = Window(torch.where(unwanted, ones, window.x), torch.where(unwanted[:, None], law, window.q), window.age)
+        return proper(self, kept, done, iteration)
+
+    monkeypatch.setattr(Guesser, "fill", drop)
+    assert defect(coupling="maximal") > WRONG

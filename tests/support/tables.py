@@ -1,0 +1,61 @@
+"""Models small enough to know by heart: one random law for every prefix."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from engines.decoding import Forward, Task
+from traces.schema import Canvas, Legend, Model, Output
+
+
+class Table:
+    """A DiscreteAR model whose laws are drawn once per prefix; `free` makes them independent of the prefix."""
+
+    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.task = Task(length, vocabulary, row_length, torch.device("cpu"))
+        self.card = Model(id="table")
+        self.canvas = Canvas(kind="text", shape=(length,))
+        self._laws: dict[tuple[int, ...], Tensor] = {}
+        for n in range(length + 1):
+            shared = self._random(generator)
+            for prefix in itertools.product(range(vocabulary), repeat=n):
+                self._laws[prefix] = shared if free else self._random(generator)
+
+    def _random(self, generator: torch.Generator) -> Tensor:
+        law = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(2) + 0.02
+        return law / law.sum()
+
+    def law(self, request: Forward) -> Tensor:
+        tokens = tuple(request.tokens.tolist())
+        return torch.stack([self._laws[tokens[:i]] for i in range(request.done, len(tokens) + 1)])
+
+    def joint(self) -> dict[tuple[int, ...], float]:
+        """The law of ordinary decoding, multiplied out."""
+        law = {}
+        for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length):
+            factors = [float(self._laws[tokens[:i]][tokens[i]]) for i in range(len(tokens))]
+            law[tokens] = torch.tensor(factors, dtype=torch.float64).prod().item()
+        return law
+
+    def start(self, prompts: Sequence[str], guided: bool) -> "TableSession":
+        return TableSession(self)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+        return Legend(vocabulary={i: "abcd"[i] for i in range(self.task.vocabulary)})
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        return Output(tokens=tuple(tokens), text="".join("-" if t is None else "abcd"[t] for t in tokens))
+
+
+class TableSession:
+    rows = 1
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
+        logs = [self._table.law(request).log() for request in requests.values()]
+        return torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)[:, None]
