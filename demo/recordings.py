@@ -1,4 +1,4 @@
-"""The recorded traces that ship with the app, each beside the ordinary decoding it is compared with where there is one."""
+"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _BASELINE: Final = "ar"
 class Recording:
     """A recorded run, with its baseline before it where there is one."""
 
-    title: str
+    method: str
     note: str
     paths: tuple[Path, ...]
     traces: tuple[Trace, ...]
@@ -62,7 +62,7 @@ def _recording(entries: Sequence[tuple[Path, Trace]]) -> Recording:
     if len(entries) > 1:
         told[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(
-        title=trace.method.upper() if len(trace.method) <= 4 else trace.method,
+        method=trace.method,
         note=", ".join(told),
         paths=tuple(path for path, _ in entries),
         traces=tuple(trace for _, trace in entries),

@@ -19,8 +19,8 @@ from engines.models.catalog import default_model, load_model
 def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
-    Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz answers
-    200 once the page can be opened.
+    Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz
+    answers 200 once the page can be opened.
     """
     blocks.queue(max_size=WAITING)
     service, address, _ = blocks.launch(

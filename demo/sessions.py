@@ -1,8 +1,8 @@
 """What a visitor has at hand: a folder of their own, the traces they look at, and a way to stop a run.
 
-The folder's name follows from the visitor's session by a secret hash. So a visitor cannot choose it, another cannot guess it, and no
-table of visitors has to be kept. A request to stop is an empty file in it: a decoder that runs in any thread sees it before its next
-forward pass.
+The folder's name follows from the visitor's session by a secret hash. So a visitor cannot choose it, another cannot
+guess it, and no table of visitors has to be kept. A request to stop is an empty file in it: a decoder that runs in any
+thread sees it before its next forward pass.
 """
 
 import hashlib

@@ -20,8 +20,10 @@ _BLUE: Final = colors.Color(
     c950="#002740",
 )
 
+# Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """
 .gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+.gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
 #masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
 #masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
@@ -43,17 +45,19 @@ CSS: Final = """
 .reading .prose > * { min-width: 0; }
 .reading table { font-variant-numeric: tabular-nums; font-size: 14px; }
 .reading th, .reading td { border-color: var(--border-color-primary) !important; padding: 6px 12px; }
+.reading th, .reading td { overflow-wrap: normal !important; word-break: normal !important; }
 .reading th { white-space: nowrap; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
-  .gradio-container .fillable { padding-left: 14px !important; padding-right: 14px !important; }
-  .gradio-container .tab-container button { padding: 0 9px !important; }
+  .tab-container button { padding: 0 9px !important; }
   .reading table { font-size: 12px; }
-  .reading th, .reading td { padding: 4px 5px; white-space: normal !important; overflow-wrap: normal; }
+  .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
   .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
-@media (prefers-reduced-motion: reduce) { .gradio-container * { transition: none !important; animation: none !important; } }
+@media (prefers-reduced-motion: reduce) {
+  .gradio-container * { transition: none !important; animation: none !important; }
+}
 """
 
 

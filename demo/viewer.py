@@ -1,8 +1,8 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder that is not done,
-numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser needs
-the server no more. `load` shows finished traces straight away.
+A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
+that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
+traces. From then on the browser needs the server no more. `load` shows finished traces straight away.
 """
 
 import json
@@ -49,7 +49,12 @@ take();
 
 
 def trace_viewer(
-    name: str, value: Message | None = None, *, methods: Mapping[str, str] | None = None, address: bool = True
+    name: str,
+    value: Message | None = None,
+    *,
+    methods: Mapping[str, str] | None = None,
+    address: bool = True,
+    visible: bool = True,
 ) -> gr.HTML:
     """A component that shows one trace or two side by side. Its value is the last message.
 
@@ -58,6 +63,7 @@ def trace_viewer(
         value: The first message, usually from `recorded`.
         methods: Name -> title, for the headings.
         address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
+        visible: Whether it shows from the start.
     """
     data = json.dumps({**player.data(), "methods": dict(methods or {})})
     known = {"DATA": json.dumps(data), "HASH": json.dumps(address), "NAME": json.dumps(name)}
@@ -70,6 +76,7 @@ def trace_viewer(
         js_on_load=player.script() + bridge,
         apply_default_css=False,
         elem_id=name,
+        visible=visible,
     )
 
 

@@ -40,7 +40,8 @@ _CARDS_CSS = """
   margin: 0; padding: 0; list-style: none; }
 .cards li { margin: 0; }
 .cards button {
-  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px; text-align: left; font: inherit;
+  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px;
+  text-align: left; font: inherit;
   color: var(--body-text-color); background: var(--background-fill-primary);
   border: 1px solid var(--border-color-primary); border-radius: 12px; cursor: pointer; }
 .cards button:hover { border-color: var(--color-accent); }

@@ -1,4 +1,7 @@
-"""What programs may call: `/run` decodes and returns the trace, `/validate` checks a trace file. docs/api.md describes both."""
+"""What programs may call, as docs/api.md describes it.
+
+`/run` decodes and returns the trace, `/validate` checks a trace file.
+"""
 
 import json
 from typing import Any

@@ -28,7 +28,7 @@ class GalleryPage:
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")
-        self.viewer = trace_viewer("gallery-viewer", methods=titles(), address=False)
+        self.viewer = trace_viewer("gallery-viewer", methods=titles(), address=False, visible=False)
         self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
 
     def open(self, event: gr.EventData) -> Update:
@@ -38,11 +38,11 @@ class GalleryPage:
             raise gr.Error(f"recording: there is no number {index!r}; choose one of the {len(self.entries)} shown.")
         entry = self.entries[index]
         return {
-            self.viewer: recorded(entry.paths),
+            self.viewer: gr.update(value=recorded(entry.paths), visible=True),
             self.facts: facts(outcome(entry.traces)),
             self.site.shown: Shown(entry.paths, "a recorded run"),
         }
 
 
 def _card(entry: Recording) -> Card:
-    return Card(entry.title, entry.note, entry.traces[-1].output.image or "")
+    return Card(titles().get(entry.method, entry.method), entry.note, entry.traces[-1].output.image or "")

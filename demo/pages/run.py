@@ -71,7 +71,7 @@ class RunPage:
             )
             self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
             self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
-            self.dice = gr.Button("New seed", scale=0, min_width=96, elem_id="dice")
+            self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
         with gr.Accordion("What can be said", open=False):
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Accordion("Settings", open=False):
@@ -79,7 +79,7 @@ class RunPage:
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings()
-        self.facts = facts_row(elem_id="outcome")
+        self.facts = facts_row(outcome(recording.traces) if recording else (), elem_id="outcome")
         self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
         self.viewer = trace_viewer("viewer", recorded(recording.paths) if recording else None, methods=titles())
 
