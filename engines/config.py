@@ -87,7 +87,8 @@ def settings(config: type[Any]) -> tuple[Setting, ...]:
         kind, knob = get_args(hints[field.name])
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         name: Any = "choice" if choices else kind.__name__
-        found.append(Setting(field.name, name, field.default, choices, knob))
+        default: Any = field.default
+        found.append(Setting(field.name, name, default, choices, knob))
     return tuple(found)
 
 

@@ -61,10 +61,9 @@ def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step
     for name in ("fate", "position", "token"):
         del columns[name]
     draft = columns.pop("draft", None)
-    judged: dict[str, Numbers | None] = {
-        name: _numbers(columns.pop(name), real) if name in columns else None
-        for name in ("p", "q", "accept_prob", "coin")
-    }
+    p, q, accept_prob, coin = (
+        _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
+    )
     accepted = sum(f is Fate.ACCEPTED for f in fate)
     return Step(
         call=call,
@@ -72,7 +71,10 @@ def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step
         token=token,
         fate=fate,
         draft=None if draft is None else tuple(None if draft[i] != draft[i] else int(draft[i]) for i in real),
-        **judged,
+        p=p,
+        q=q,
+        accept_prob=accept_prob,
+        coin=coin,
         numbers={name: _numbers(column, real) for name, column in columns.items()},
         signals={} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)},
     )

@@ -51,7 +51,7 @@ class Config(Sampling):
         Knob(
             "Coupling strength",
             "Share alpha of redrafts that are coupled; the rest are independent. Maximal: the paper's linear mixture "
-            "(Eq. 4). Gumbel: two iterations agree through the noise only if both were coupled, so alpha enters squared.",
+            "(Eq. 4). Gumbel: two iterations agree through the noise only if both are coupled: alpha enters squared.",
             0.0,
             1.0,
             0.05,

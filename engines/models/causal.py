@@ -19,6 +19,9 @@ from engines.decoding import Forward
 class SlotLayer(DynamicLayer):  # type: ignore[misc]
     """Keys and values [rows, heads, slots, dim] of one layer; `slots` is shared by all layers of a cache."""
 
+    keys: Tensor | None
+    values: Tensor
+
     def __init__(self, slots: "Slots") -> None:
         super().__init__()
         self._slots = slots
@@ -26,11 +29,10 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Write this pass's keys and values and return those that may be seen."""
         at = self._slots
-        if not self.is_initialized:
-            _, heads, _, dim = key_states.shape
+        if self.keys is None:
+            heads, dim = key_states.shape[1], key_states.shape[3]
             self.keys = key_states.new_zeros(at.rows, heads, at.count, dim)
             self.values = torch.zeros_like(self.keys)
-            self.is_initialized = True
         if at.contiguous is not None:
             self.keys[:, :, at.contiguous] = key_states
             self.values[:, :, at.contiguous] = value_states

@@ -46,7 +46,7 @@ class StudioImage:
         return CausalSession(self._transformer, prefixes, self.task.length, len(self._transformer.backbone.layers))
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
-        """A picture after every step, drafts included; open positions hold the mean code and are marked by the viewer."""
+        """A picture after every step, drafts included; open positions hold the mean code, and viewers mark them."""
         steps = sorted(canvases)
         frames: list[Frame] = []
         for i in range(0, len(steps), 64):
