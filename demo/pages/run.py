@@ -74,7 +74,7 @@ class RunPage:
             self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
         with gr.Accordion("What can be said", open=False):
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
-        with gr.Accordion("Settings", open=False):
+        with gr.Accordion("Settings", open=False, elem_classes="settings"):
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
@@ -85,18 +85,17 @@ class RunPage:
 
     def _build_settings(self) -> None:
         self.own: dict[str, controls.Controls] = {}
-        self.groups: dict[str, gr.Group] = {}
+        self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
             own = controls.own_settings(method.config)
-            with gr.Group(visible=method is DEFAULT and bool(own)) as group:
-                gr.Markdown(f"**{method.title}**", container=True)
+            with gr.Column(visible=method is DEFAULT and bool(own)) as group:
+                gr.Markdown(f"**{method.title}**")
                 with gr.Row():
                     self.own[method.name] = controls.build(own)
             self.groups[method.name] = group
-        with gr.Group():
-            gr.Markdown("**Sampling**, the same for both", container=True)
-            with gr.Row():
-                self.sampling = controls.build(controls.sampling_settings())
+        gr.Markdown("**Sampling**, the same for both")
+        with gr.Row():
+            self.sampling = controls.build(controls.sampling_settings())
 
     def _connect(self) -> None:
         form = {self.prompt, self.method, self.model, self.seed, self.beside, *self.sampling.of.values()}

@@ -29,12 +29,12 @@ class TracePage:
             label="Open a trace (.json or .json.gz)",
             file_types=[".json", ".gz"],
             type="binary",
-            height=120,
+            height=150,
             elem_id="upload",
         )
         self.problem = notice_box(elem_id="upload-problem")
         with gr.Column(visible=False) as self.body:
-            self.which = gr.Radio([], label="Run", type="index", visible=False)
+            self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.facts = facts_row(elem_id="trace-outcome")
             with gr.Row():
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
