@@ -90,7 +90,7 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record
         if record:
             stages = [1000 * (b - a) for a, b in pairwise(clock)]
             for i, lane in enumerate(decisions):
-                call = _call(requests[lane], session.rows, len(requests), stages)
+                call = _call(requests[lane], session, len(requests), stages)
                 lanes[lane].steps.append(unpack(packed[lane][0], host[len(decisions) + i], call))
         yield list(decisions)
 
@@ -126,13 +126,14 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
     return host
 
 
-def _call(request: Forward, rows: int, batch: int, stages: Sequence[float]) -> Call:
+def _call(request: Forward, session: Session, batch: int, stages: Sequence[float]) -> Call:
+    fed = len(request.tokens) - request.cached + (session.prefix if request.done == 0 else 0)
     prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
     return Call(
         role=request.role,
         mode=request.mode,
-        rows=rows,
-        query_tokens=rows * max(len(request.tokens) - request.cached, 1),
+        rows=session.rows,
+        query_tokens=session.rows * max(fed, 1),
         batch=batch,
         milliseconds=Milliseconds(prepare=prepare, forward=forward, logits=logits, decide=decide),
     )

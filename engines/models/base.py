@@ -23,6 +23,8 @@ class Session(Protocol):
 
     rows: int
     """Rows per sequence: 2 with classifier-free guidance."""
+    prefix: int
+    """Prompt tokens a row is fed before its first canvas token."""
 
     def logits(self, requests: Mapping[int, Forward]) -> Float[Tensor, "B R T V"]:
         """One forward pass for the lanes that ask.

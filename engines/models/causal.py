@@ -67,10 +67,10 @@ class CausalSession:
     def __init__(
         self, network: Callable[..., Tensor], prefixes: Int[Tensor, "B R P"], length: int, layers: int
     ) -> None:
-        lanes, self.rows, self._prefix = prefixes.shape
-        self._network, self._prefixes = network, prefixes
+        lanes, self.rows, self.prefix = prefixes.shape
+        self._network, self.prefixes = network, prefixes
         # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
-        self._slots = Slots(lanes * self.rows, self._prefix + length + 1)
+        self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
         self._cache = Cache(layers=[SlotLayer(self._slots) for _ in range(layers)])
         self._fed = [0] * lanes
 
@@ -78,7 +78,7 @@ class CausalSession:
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `engines.models.base.Session.logits`."""
         lanes, asked = list(requests), list(requests.values())
-        starts = [min(self._fed[lane], self._prefix + r.cached) for lane, r in requests.items()]
+        starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in requests.items()]
         inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
         ids, positions = self._pad(inputs, starts)
         self._aim(lanes, starts, positions)
@@ -87,15 +87,15 @@ class CausalSession:
         mask.masked_fill_(hidden_from > positions[:, None, :, None], torch.finfo(mask.dtype).min)
         out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)  # [lanes * rows, T, V]
         for lane, request in requests.items():
-            self._fed[lane] = self._prefix + len(request.tokens)
+            self._fed[lane] = self.prefix + len(request.tokens)
         return self._slice(out, starts, asked)
 
     def _inputs(self, lane: int, request: Forward, start: int) -> Tensor:
         """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
         canvas = request.tokens.expand(self.rows, -1)
-        if start >= self._prefix:
-            return canvas[:, start - self._prefix :]
-        return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
+        if start >= self.prefix:
+            return canvas[:, start - self.prefix :]
+        return torch.cat([self.prefixes[lane, :, start:], canvas], 1)
 
     def _pad(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [lanes * rows, T]; padding sits in the spare slot."""
@@ -121,7 +121,7 @@ class CausalSession:
         """The rows that were asked for, left-aligned: [lanes, rows, T', V]."""
         out = out.reshape(len(asked), self.rows, *out.shape[1:])
         widths = [len(r.tokens) - r.done + 1 for r in asked]
-        firsts = [self._prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
+        firsts = [self.prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
         if len(set(firsts)) == 1:
             return out[:, :, firsts[0] : firsts[0] + max(widths)]
         offset = torch.tensor(firsts, device=out.device)[:, None] + torch.arange(max(widths), device=out.device)

@@ -59,6 +59,7 @@ class ToySession:
     """Computes laws from the tokens each time; there is nothing to cache."""
 
     rows = 1
+    prefix = 0
 
     def __init__(self, levels: Tensor) -> None:
         self._levels = levels

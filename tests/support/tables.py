@@ -52,6 +52,7 @@ class Table:
 
 class TableSession:
     rows = 1
+    prefix = 0
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -1,0 +1,66 @@
+"""Couplings have the marginals and the cost the theory gives them."""
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from engines.chance import Draw, SeededChance
+from engines.coupling import collision_gumbel, collision_independent, entropy_bits, residual, toss, total_variation
+
+DRAWS = 100_000
+
+
+def laws(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    law = torch.rand(rows, vocabulary, generator=generator, dtype=torch.float64) ** 3
+    return law / law.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
+def test_marginals_and_cost(coupling: str, seed: int) -> None:
+    q, p = laws(2 * seed).expand(DRAWS, -1), laws(2 * seed + 1).expand(DRAWS, -1)
+    position, chance = torch.arange(DRAWS), SeededChance(seed)
+    if coupling == "maximal":
+        x = chance.categorical(q, Draw("draft", 0, position))
+        verdict = toss(x, q, p, chance, Draw("verify", 1, position))
+        y = torch.where(verdict.kept, x, chance.categorical(residual(q, p), Draw("residual", 1, position)))
+        cost = 1 - total_variation(q[:1], p[:1])
+    else:
+        x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
+        cost = collision_gumbel(q[:1], p[:1])
+    for draw, law in ((x, q[0]), (y, p[0])):
+        assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * law).pvalue > 1e-4
+    assert stats.binomtest(int((x == y).sum()), DRAWS, float(cost)).pvalue > 1e-4
+
+
+def test_gumbel_cost_against_its_definition_and_bounds() -> None:
+    q, p = laws(0, 5, 20_000), laws(1, 5, 20_000)
+    ratio = torch.maximum(p[:, None] / p[:, :, None], q[:, None] / q[:, :, None])  # [.., i, j]
+    cost = collision_gumbel(q, p)
+    torch.testing.assert_close(cost, (1 / ratio.sum(-1)).sum(-1), rtol=1e-10, atol=1e-12)
+    tv = total_variation(q, p)
+    assert (cost <= 1 - tv + 1e-12).all()
+    assert (cost >= (1 - tv) / (1 + tv) - 1e-12).all()
+    assert (collision_independent(q, p) <= cost + 1e-12).all()
+
+
+def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:
+    p = torch.tensor([[0.5, 0.5, 0.0, 0.0]], dtype=torch.float64)
+    q = torch.tensor([[0.5, 0.0, 0.5, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(collision_gumbel(q, p), torch.tensor([1 / 3], dtype=torch.float64))
+    torch.testing.assert_close(collision_gumbel(p, p), torch.ones(1, dtype=torch.float64))
+
+
+def test_equal_laws_always_agree_and_leave_a_residual_to_draw_from() -> None:
+    p = laws(3).expand(1000, -1)
+    x = SeededChance(0).categorical(p, Draw("draft", 0, torch.arange(1000)))
+    assert toss(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
+    assert torch.equal(residual(p, p), p)
+
+
+def test_entropy_is_in_bits() -> None:
+    uniform = torch.full((1, 8), 1 / 8, dtype=torch.float64)
+    torch.testing.assert_close(entropy_bits(uniform), torch.tensor([3.0], dtype=torch.float64))
+    assert entropy_bits(torch.tensor([[1.0, 0.0]], dtype=torch.float64)) == 0

@@ -1,0 +1,214 @@
+"""One sequence, a batch, a stopped run: the same tokens, and traces that hold."""
+
+from typing import Any
+
+import pytest
+import torch
+from support.tables import Table
+from torch import Tensor
+
+from engines.config import make_config
+from engines.driver import Job, Run, run_batch, sample_tokens
+from engines.methods import METHODS
+from engines.models import toy
+from engines.models.base import DiscreteAR
+from engines.models.causal import CausalSession
+from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
+from traces import dumps, loads
+from traces.schema import Canvas, Fate, Legend, Model, Output, Trace
+
+TOY = toy.load()
+
+
+def job(method: str, model: DiscreteAR = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
+    return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, values), seed)
+
+
+def finish(a_job: Job) -> Trace:
+    run = Run(a_job)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+COUPLINGS = [
+    {"coupling": c, "initial": i} for c, i in (("none", "random"), ("maximal", "uniform"), ("gumbel", "repeat-left"))
+]
+
+
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+def test_a_window_of_one_is_ordinary_decoding_bit_for_bit(coupling: str) -> None:
+    assert finish(job("scd", coupling=coupling, window=1)).output.tokens == finish(job("ar")).output.tokens
+
+
+@pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
+def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
+    trace = finish(job("scd", window=9, **values))
+    done = 0
+    for step in trace.steps:
+        final = [p for p, fate in zip(step.position, step.fate, strict=True) if fate.final]
+        assert final == list(range(done, done + len(final)))  # a prefix, contiguous, from where the last one ended
+        assert 1 <= len(final) <= 9
+        assert step.position == tuple(range(done, done + len(step.position)))
+        assert step.q is not None
+        assert all(q is None or q > 0 for q in step.q)  # every draft could have been drawn
+        drafts = sum(draft is not None for draft in step.draft or ())
+        assert step.call.query_tokens == drafts + (done > 0)  # the last final token leads the drafts
+        done += len(final)
+    assert done == 256
+    assert 256 / 9 <= len(trace.steps) <= 256
+
+
+@pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
+def test_a_survivors_law_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
+    """Catches a stale q at once: q of a draft equals the p its position had an iteration before."""
+    run = METHODS["scd"].decode(TOY.task, make_config(METHODS["scd"].config, {"window": 9, **values}), _chance())
+    session = TOY.start([""], guided=False)
+    answer: Any = None
+    before: dict[int, Tensor] = {}
+    checked = 0
+    while True:
+        try:
+            request = run.send(answer)
+        except StopIteration:
+            break
+        decision: Any = run.send(session.logits({0: request})[0, 0].softmax(-1))
+        for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
+            if decision.numbers["age"][i] > 0:
+                assert torch.equal(decision.q[i], before[position])
+                checked += 1
+        before = {p: decision.p[i] for i, p in enumerate(decision.position[: len(decision.draft)].tolist())}
+        answer = tuple(decision.readback.tolist())
+    assert checked > 200
+
+
+def _chance() -> Any:
+    from engines.chance import SeededChance
+
+    return SeededChance(0)
+
+
+@pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
+def test_a_batch_of_ragged_sequences_equals_single_runs(values: dict[str, object]) -> None:
+    jobs = [job("scd", seed=seed, window=12, **values) for seed in range(3)]
+    together = run_batch(jobs)
+    for trace, alone in zip(together, map(finish, jobs), strict=True):
+        assert trace.output.tokens == alone.output.tokens
+        assert len(trace.steps) == len(alone.steps)
+    assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
+
+
+def test_recording_changes_no_token() -> None:
+    jobs = [job("scd", window=12, seed=seed) for seed in range(2)]
+    assert sample_tokens(jobs) == [list(trace.output.tokens) for trace in run_batch(jobs)]
+
+
+def test_independent_positions_accept_every_seasoned_draft() -> None:
+    trace = finish(job("scd", Table(6, 3, 0, free=True), window=5, coupling="maximal"))
+    for step in trace.steps:
+        for fate, age in zip(step.fate, step.numbers["age"], strict=True):
+            assert not (fate is Fate.RESAMPLED and age)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_traces_survive_a_file(method: str) -> None:
+    trace = finish(job(method))
+    assert loads(dumps(trace)) == trace
+    assert trace.summary.complete
+    assert trace.summary.forwards == len(trace.steps)
+
+
+def test_a_stopped_run_leaves_a_sound_trace() -> None:
+    run = Run(job("scd"))
+    steps = iter(run)
+    for _ in range(5):
+        next(steps)
+    steps.close()  # type: ignore[attr-defined]
+    trace = run.trace()
+    assert not trace.summary.complete
+    assert len(trace.steps) == 5
+    assert loads(dumps(trace)) == trace
+    assert trace.output.tokens.count(None) == 256 - trace.summary.tokens
+
+
+def test_a_lossy_setting_says_so_in_the_trace() -> None:
+    assert "Lossy" in finish(job("gsd")).note
+    assert "Biased" in finish(job("scd", stale=True)).note
+    assert finish(job("scd")).note == ""
+
+
+def test_jobs_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="one model and one config"):
+        run_batch([job("scd"), job("scd", window=8)])
+
+
+# ---------------------------------------------------------------- the cached transformer
+
+
+class TinyImage:
+    """The studio architecture at toy size with random weights."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.network = Transformer(TransformerSize(width=32, layers=2, heads=2, feed_forward=48)).eval()
+        with torch.no_grad():
+            for parameter in self.network.parameters():
+                parameter.mul_(3)  # laws worth disagreeing about
+        from engines.decoding import Task
+
+        self.task = Task(GRID**2, 512, GRID, torch.device("cpu"))
+        self.card, self.canvas = Model(id="tiny"), Canvas(kind="image", shape=(GRID, GRID))
+
+    def start(self, prompts: Any, guided: bool) -> CausalSession:
+        values = torch.tensor([[[len(p) % 10, 1, 2], [-1, -1, -1]][: 1 + guided] for p in prompts])
+        prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
+        return CausalSession(self.network, prefixes, self.task.length, 2)
+
+    def legend(self, canvases: Any) -> Legend:
+        return Legend()
+
+    def output(self, tokens: Any) -> Output:
+        return Output(tokens=tuple(tokens))
+
+
+class Uncached:
+    """The same laws, computed afresh from the whole prefix each time."""
+
+    def __init__(self, model: TinyImage, guided: bool) -> None:
+        self.rows, self._model = 1 + guided, model
+
+    def logits(self, requests: Any) -> Tensor:
+        (request,) = requests.values()
+        prefixes = self._model.start(["abc"], self.rows == 2)._prefixes[0]
+        ids = torch.cat([prefixes, request.tokens.expand(self.rows, -1)], 1)
+        with torch.inference_mode():
+            out = self._model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))
+        return out[None, :, 2 + request.done :]
+
+
+@pytest.mark.parametrize("guidance", [1.0, 2.5])
+def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
+    model = TinyImage()
+    fast, slow = model.start(["abc"], guidance != 1), Uncached(model, guidance != 1)
+    config = make_config(METHODS["scd"].config, {"window": 12, "guidance": guidance})
+    decoder = METHODS["scd"].decode(model.task, config, _chance())
+    answer: Any = None
+    worst = 0.0
+    while True:
+        try:
+            request: Any = decoder.send(answer)
+        except StopIteration:
+            break
+        cached = fast.logits({0: request})
+        worst = max(worst, float((cached - slow.logits({0: request})).abs().max()))
+        decision: Any = decoder.send(cached[0, 0].double().softmax(-1))
+        answer = tuple(decision.readback.tolist())
+    assert worst < 1e-4
+
+
+def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
+    model: Any = TinyImage()
+    jobs = [job("scd", model, seed, "a" * (3 + seed), window=10, guidance=2.0) for seed in range(3)]
+    for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
+        assert trace.output.tokens == alone.output.tokens
+        assert trace.steps[0].call.rows == 2

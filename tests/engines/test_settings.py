@@ -1,0 +1,92 @@
+"""Laws after post-processing, settings and prompts: right when right, clear when wrong."""
+
+import pytest
+import torch
+
+from engines.config import ConfigError, as_values, make_config, settings
+from engines.laws import Sampling, to_laws, truncate_mass
+from engines.methods import METHODS, scd
+from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
+
+LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=torch.float64)  # [rows, T, V]
+
+
+def test_guidance_mixes_the_rows() -> None:
+    guided = to_laws(LOGITS, Sampling(guidance=3.0))
+    expected = (3 * (LOGITS[0] - LOGITS[1]) + LOGITS[1]).softmax(-1)
+    torch.testing.assert_close(guided, expected)
+    torch.testing.assert_close(to_laws(LOGITS[:1], Sampling()), LOGITS[0].softmax(-1))
+
+
+def test_top_k_keeps_ties_and_temperature_divides() -> None:
+    law = to_laws(LOGITS[:1], Sampling(top_k=2, temperature=0.5))
+    assert (law > 0).tolist() == [[True, True, True, False]]
+    torch.testing.assert_close(law[0, 0] / law[0, 1], torch.tensor(2.0, dtype=torch.float64).exp())
+
+
+def test_top_p_keeps_the_fewest_and_breaks_ties_downwards() -> None:
+    law = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
+    kept = truncate_mass(law, 0.4)
+    torch.testing.assert_close(kept, torch.tensor([[0, 1.0, 0, 0], [1.0, 0, 0, 0]], dtype=torch.float64))
+    torch.testing.assert_close(truncate_mass(law, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
+
+
+def test_settings_are_read_from_text() -> None:
+    config = make_config(scd.Config, {"window": "16", "alpha": "0.5", "coupling": "gumbel", "stale": "true"})
+    assert (config.window, config.alpha, config.coupling, config.stale) == (16, 0.5, "gumbel", True)
+    assert make_config(scd.Config, as_values(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"window": "0"}, "window: '0' is not allowed; use a whole number from 1 to 256"),
+        ({"window": 2.5}, "window: 2.5"),
+        ({"alpha": "nan"}, "alpha: 'nan'"),
+        ({"coupling": "tight"}, "coupling: 'tight' is not allowed; use one of maximal, gumbel, none"),
+        ({"stale": "perhaps"}, "stale: 'perhaps' is not allowed; use true or false"),
+        ({"windw": "3"}, "windw: no such setting; there are"),
+        ({"window": True}, "window: True"),
+    ],
+)
+def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_config(scd.Config, values)
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_setting_has_help_and_an_allowed_default(method: str) -> None:
+    for setting in settings(METHODS[method].config):
+        assert setting.knob.help.endswith("."), setting.name
+        assert setting.parse(setting.default) == setting.default
+
+
+def test_prompts_are_read_with_synonyms() -> None:
+    assert str(parse_prompt("A crimson boot on the lawn!")) == "a red ankle boot on grass"
+    assert parse_prompt("white high heel") == Prompt(garment=5, tint=5)
+    assert str(parse_prompt("a purple top on fallen leaves")) == "a purple t-shirt on autumn leaves"
+    for g, garment in enumerate(GARMENTS):
+        for t, tint in enumerate(TINTS):
+            for b, background in enumerate(BACKGROUNDS):
+                prompt = Prompt(g, t, b)
+                assert parse_prompt(f"a {tint} {garment} on {background}") == prompt
+                assert parse_prompt(str(prompt)) == prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a red car on grass", "'car' cannot be drawn"),
+        ("", "it is empty"),
+        ("on the", "it is empty"),
+        ("a red and blue boot", "it names two tints, 'red' and 'blue'; keep one"),
+        ("<img src=x onerror=alert(1)>", "cannot be drawn"),
+    ],
+)
+def test_prompts_that_cannot_be_drawn_say_what_can(text: str, problem: str) -> None:
+    with pytest.raises(PromptError) as caught:
+        parse_prompt(text)
+    assert problem in str(caught.value)
+    if "keep one" not in problem:
+        assert "background: grass" in str(caught.value)
