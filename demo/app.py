@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import gradio as gr
 
+from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
@@ -21,7 +22,8 @@ _IS_DARK = "() => document.body.classList.contains('dark')"
 
 def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs."""
-    with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True) as blocks:
+    copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
+    with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         gr.Markdown(_MASTHEAD, elem_id="masthead")
         recording = opening(recordings)
         at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()

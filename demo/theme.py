@@ -38,7 +38,9 @@ CSS: Final = """
 #run, #stop { min-height: 46px; }
 .aligned { align-items: end; }
 .aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }
-.settings .row > .form { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr)); }
+.settings .row > .form {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
+  background: var(--block-background-fill); }
 .vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
 .vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
 .vertical label.selected { background: var(--background-fill-secondary); }
@@ -54,7 +56,9 @@ CSS: Final = """
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
-  .settings .row > .form { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr)); }
+  .settings .row > .form {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
+  background: var(--block-background-fill); }
 .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
 @media (prefers-reduced-motion: reduce) {

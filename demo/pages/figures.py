@@ -35,7 +35,7 @@ class Panel:
         self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
         self.words = gr.Markdown(elem_classes="lead")
         with gr.Row(visible=False) as self.row:
-            buttons = [(kind, gr.Button(f"Download {kind.upper()}", size="sm")) for kind in FORMATS]
+            buttons = [(kind, gr.Button(f"Export {kind.upper()}", size="sm")) for kind in FORMATS]
         self.problem = notice_box(elem_classes="panel-problem")
         self.file = gr.File(label="Figure", visible=False, interactive=False)
         for kind, button in buttons:
@@ -131,7 +131,9 @@ class FiguresPage:
             self.start = gr.Button(
                 "Run experiment", variant="primary", scale=0, min_width=160, elem_id="run-experiment"
             )
-            self.stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160)
+            self.stop = gr.Button(
+                "Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-experiment"
+            )
         self.question = gr.Markdown(EXPERIMENTS[first].question)
         self.progress = notice_box(elem_id="experiment-progress")
         self.many = Panel(self.site, "experiment")

@@ -153,11 +153,26 @@ def test_a_broken_upload_is_named_and_changes_nothing(page: Page, tmp_path: Path
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
     page.get_by_role("tab", name="Gallery").click()
     page.locator("#gallery button").first.click()
-    page.wait_for_function("draftscopePlayers['gallery-viewer'].snapshot().lanes.length === 2")
+    page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
     page.get_by_role("tab", name="Figures").click()
     expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
     page.get_by_label("The race to the last token").check()
     expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
+    page.get_by_role("button", name="Export PDF").first.click()
+    with page.expect_download(timeout=60_000) as download:
+        page.locator("a[download='figure.pdf']").click(timeout=60_000)
+    assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
+
+
+def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
+    choose_raster(page)
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Experiments").click()
+    page.locator("#run-experiment").click()
+    expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible(timeout=60_000)
+    page.locator("#stop-experiment").click()
+    expect(page.locator("#run-experiment")).to_be_enabled(timeout=20_000)
+    expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)
