@@ -68,7 +68,7 @@ class CausalSession:
         self, network: Callable[..., Tensor], prefixes: Int[Tensor, "B R P"], length: int, layers: int
     ) -> None:
         lanes, self.rows, self.prefix = prefixes.shape
-        self._network, self.prefixes = network, prefixes
+        self._network, self._prefixes = network, prefixes
         # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
         self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
         self._cache = Cache(layers=[SlotLayer(self._slots) for _ in range(layers)])
@@ -95,7 +95,7 @@ class CausalSession:
         canvas = request.tokens.expand(self.rows, -1)
         if start >= self.prefix:
             return canvas[:, start - self.prefix :]
-        return torch.cat([self.prefixes[lane, :, start:], canvas], 1)
+        return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
 
     def _pad(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [lanes * rows, T]; padding sits in the spare slot."""
