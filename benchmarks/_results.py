@@ -1,0 +1,127 @@
+"""What every benchmark shares: its options, its claims with their targets, and the JSON it writes.
+
+A result file holds `title`, `command`, `created`, `environment`, `claims` (what README's table shows) and `rows` (every
+figure that was measured, flat, naming its `method`; the app shows them beside the method).
+"""
+
+import argparse
+import json
+import shlex
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from engines.environment import environment
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One measured figure beside its target."""
+
+    name: str
+    measured: float | None
+    """None where it could not be measured here; `reason` then says why."""
+    unit: str = ""
+    bound: Literal["at most", "at least", ""] = ""
+    target: float | None = None
+    """None for a figure that is reported without a target."""
+    reason: str = ""
+    """Where the figure comes from: spread, number of runs, what dominates it."""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without a figure or a target."""
+        if self.measured is None or self.target is None:
+            return None
+        return self.measured <= self.target if self.bound == "at most" else self.measured >= self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and quartiles of repeated measurements."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    def __str__(self) -> str:
+        """The spread in words."""
+        return f"quartiles {self.low:.3g} to {self.high:.3g} of {self.count} measurements"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Median and quartiles."""
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0], 1)
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(median, low, high, len(values))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean; 0 for a single value."""
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """The command line of a benchmark, with --json."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--json", type=Path, help="write the result to this file")
+    return made
+
+
+def positive(text: str) -> int:
+    """An argument that counts something."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; use a whole number from 1")
+    return number
+
+
+def command(name: str, arguments: Sequence[str]) -> str:
+    """The command that repeats a benchmark, without where its result goes."""
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and not argument.startswith("--json"):
+            kept.append(argument)
+        skip = argument == "--json"
+    return " ".join(["python -m", f"benchmarks.{name}", *map(shlex.quote, kept)])
+
+
+def result(
+    title: str, asked: str, claims: Sequence[Claim], rows: Sequence[Row], device: torch.device | None = None
+) -> dict[str, Any]:
+    """The content of a result file; `asked` is the command."""
+    return {
+        "title": title,
+        "command": asked,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": asdict(environment(device or torch.device("cpu"), torch.float32)),
+        "claims": [asdict(claim) | {"met": claim.met} for claim in claims],
+        "rows": [dict(row) for row in rows],
+    }
+
+
+def finish(content: Mapping[str, Any], path: Path | None) -> None:
+    """Print the rows and claims of a result, and write it where asked."""
+    for row in content["rows"]:
+        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()))
+    for claim in content["claims"]:
+        verdict = {True: "met", False: "MISSED", None: "-"}[claim["met"]]
+        target = "" if claim["target"] is None else f" (target {claim['bound']} {claim['target']:g})"
+        measured = "not measured" if claim["measured"] is None else f"{claim['measured']:.4g} {claim['unit']}".strip()
+        print(f"{verdict}: {claim['name']}: {measured}{target}. {claim['reason']}")
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

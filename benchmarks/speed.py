@@ -1,0 +1,240 @@
+"""Forward passes and wall-clock time against ordinary decoding, side by side on the same machine.
+
+    python -m benchmarks.speed [--json FILE] [--images N] [--repeats R] [--guidance S ...] [--device D]
+
+Every accelerated run is timed next to an ordinary one of the same prompt, so that whatever else the machine does falls
+on both; ratios are formed within such a pair. The order within pairs alternates. Nothing is recorded while a pair is
+timed. Further parts measure what the engine adds to the network, what recording adds, and what lockstep gains.
+"""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks._results import Claim, Row, Spread, command, finish, parser, positive, result, spread, standard_error
+from benchmarks._runs import NAMES, Decoded, decode, job, prompts
+from engines.models.base import DiscreteAR
+from engines.models.catalog import MODELS, load_model
+from traces.stats import cost, latency_breakdown
+
+COUPLINGS: Final = ("none", "maximal", "gumbel")
+WINDOWS: Final = (8, 16, 32, 64)
+MAIN_WINDOW: Final = 32
+MOST_OF_SJD: Final = 0.75
+MOST_OF_VANILLA: Final = 0.35
+MOST_OVERHEAD_PERCENT: Final = 15.0
+MOST_TRACING_PERCENT: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every part of the benchmark shares."""
+
+    model: DiscreteAR
+    prompts: list[str]
+    repeats: int
+    windows: tuple[int, ...]
+    lockstep: int
+
+    def pairs(self) -> list[tuple[int, str, bool]]:
+        """Sample, prompt and whether the baseline goes first, for every repetition."""
+        every = [(sample, prompt) for _ in range(self.repeats) for sample, prompt in enumerate(self.prompts)]
+        return [(sample, prompt, i % 2 == 0) for i, (sample, prompt) in enumerate(every)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--images", type=positive, default=8)
+    options.add_argument("--repeats", type=positive, default=2)
+    options.add_argument("--guidance", type=float, nargs="+", default=[1.0, 3.0], help="1 is off")
+    options.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
+    options.add_argument("--lockstep", type=positive, default=16, help="sequences of the throughput part")
+    options.add_argument("--model", choices=MODELS, default="studio-image")
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(given)
+    if MAIN_WINDOW not in chosen.windows:
+        options.error(f"argument --windows: {chosen.windows} leaves out {MAIN_WINDOW}, which the targets speak of")
+    model = load_model(chosen.model, chosen.device)
+    asked = prompts(chosen.model, chosen.images)
+    plan = Plan(model, asked, chosen.repeats, tuple(chosen.windows), chosen.lockstep)
+    warm_up(plan)
+    rows: list[Row] = []
+    for guidance in chosen.guidance:
+        rows += table(plan, guidance)
+    claims = [*against_targets(rows, chosen.guidance[0])]
+    for part in (overhead, tracing, throughput):
+        more_claims, more_rows = part(plan)
+        claims += more_claims
+        rows += more_rows
+    title = f"{MODELS[chosen.model].title}: speed"
+    finish(result(title, command("speed", given), claims, rows, model.task.device), chosen.json)
+
+
+def warm_up(plan: Plan) -> None:
+    """Load kernels and grow memory pools before anything is timed."""
+    for decoder in ("ar", "maximal"):
+        decode([job(decoder, plan.model, plan.prompts[0], 0)])
+
+
+def table(plan: Plan, guidance: float) -> list[Row]:
+    """Every decoder at one guidance, each paired with ordinary decoding. Pairs of all decoders are interleaved."""
+    cells = [(coupling, window) for window in plan.windows for coupling in COUPLINGS] + [("gsd", MAIN_WINDOW)]
+    measured: dict[tuple[str, int], list[tuple[Decoded, Decoded]]] = {cell: [] for cell in cells}
+    for sample, prompt, first in plan.pairs():
+        ordinary = job("ar", plan.model, prompt, sample, guidance=guidance)
+        for cell in cells:
+            other = job(cell[0], plan.model, prompt, sample, window=cell[1], guidance=guidance)
+            pair = [decode([one]) for one in ((ordinary, other) if first else (other, ordinary))]
+            measured[cell].append((pair[0], pair[1]) if first else (pair[1], pair[0]))
+    baselines = [baseline for pairs in measured.values() for baseline, _ in pairs]
+    rows: list[Row] = [_baseline_row(baselines, guidance)]
+    return rows + [_row(decoder, window, guidance, pairs) for (decoder, window), pairs in measured.items()]
+
+
+def _baseline_row(runs: Sequence[Decoded], guidance: float) -> Row:
+    seconds = spread([run.seconds for run in runs])
+    return {
+        "method": "ar",
+        "decoder": NAMES["ar"],
+        "guidance": guidance,
+        "nfe": statistics.fmean(run.forwards for run in runs),
+        "seconds_median": seconds.median,
+    }
+
+
+def _row(decoder: str, window: int, guidance: float, pairs: Sequence[tuple[Decoded, Decoded]]) -> Row:
+    forwards = [float(run.forwards) for _, run in pairs]
+    faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
+    fewer = statistics.fmean(baseline.forwards for baseline, _ in pairs) / statistics.fmean(forwards)
+    return {
+        "method": decoder if decoder == "gsd" else "scd",
+        "decoder": NAMES[decoder],
+        "window": window,
+        "guidance": guidance,
+        "nfe": statistics.fmean(forwards),
+        "nfe_standard_error": standard_error(forwards),
+        "fewer_passes": fewer,
+        "seconds_median": spread([run.seconds for _, run in pairs]).median,
+        "faster_median": faster.median,
+        "faster_low_quartile": faster.low,
+        "faster_high_quartile": faster.high,
+    }
+
+
+def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
+    """MC-SJD at the main window against SJD and ordinary decoding: passes, and what became of them in time."""
+    here = {row["decoder"]: row for row in rows if row["guidance"] == guidance and row.get("window") in (None, 32)}
+    plain, coupled, vanilla = (here[NAMES[name]] for name in ("none", "maximal", "ar"))
+    counted = f"{coupled['nfe']:.1f} ± {coupled['nfe_standard_error']:.1f} (standard error)"
+    quartiles = f"quartiles {coupled['faster_low_quartile']:.2f} to {coupled['faster_high_quartile']:.2f}"
+    window = f"L = {MAIN_WINDOW}"
+    return [
+        Claim(
+            name=f"MC-SJD, {window}: forward passes over SJD's",
+            measured=coupled["nfe"] / plain["nfe"],
+            bound="at most",
+            target=MOST_OF_SJD,
+            reason=f"{counted} against {plain['nfe']:.1f} ± {plain['nfe_standard_error']:.1f}",
+        ),
+        Claim(
+            name=f"MC-SJD, {window}: forward passes over ordinary decoding's",
+            measured=coupled["nfe"] / vanilla["nfe"],
+            bound="at most",
+            target=MOST_OF_VANILLA,
+            reason=f"{counted} against {vanilla['nfe']:.1f}",
+        ),
+        Claim(
+            name=f"MC-SJD, {window}: times faster than ordinary decoding, wall clock",
+            measured=coupled["faster_median"],
+            unit="x",
+            reason=f"{coupled['fewer_passes']:.2f} times fewer passes of up to {MAIN_WINDOW} tokens each; {quartiles}",
+        ),
+    ]
+
+
+def overhead(plan: Plan) -> tuple[list[Claim], list[Row]]:
+    """The share of a step outside the network at the main window, by the recorded stages and by the wall clock."""
+    recorded, walls, stages = [], [], []
+    for sample, prompt, _ in plan.pairs():
+        asked = job("maximal", plan.model, prompt, sample, window=MAIN_WINDOW)
+        steps = decode([asked], record=True).steps[0]
+        total = cost(steps).milliseconds
+        recorded.append(100 * (1 - total.forward / total.total))
+        stages.append({stage.name: stage.mean_milliseconds for stage in latency_breakdown(steps)})
+        plain = decode([asked])
+        walls.append(100 * (1 - plain.forward_seconds / plain.seconds))
+    parts = {name: statistics.median(run[name] for run in stages) for name in stages[0]}
+    written = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in parts.items())
+    by_stages, by_wall = spread(recorded), spread(walls)
+    claims = [
+        Claim(
+            name=f"Share of a step outside the forward pass, L = {MAIN_WINDOW}, {how}",
+            measured=found.median,
+            unit="%",
+            bound="at most",
+            target=MOST_OVERHEAD_PERCENT,
+            reason=f"{reason}; {found}",
+        )
+        for how, found, reason in (
+            ("by recorded stages", by_stages, f"milliseconds a step: {written}"),
+            ("by wall clock", by_wall, "opening the session and resuming the decoder included"),
+        )
+    ]
+    row = {"method": "scd", "decoder": NAMES["maximal"], "window": MAIN_WINDOW, "guidance": 1.0}
+    return claims, [row | {f"{name}_milliseconds": value for name, value in parts.items()}]
+
+
+def tracing(plan: Plan) -> tuple[list[Claim], list[Row]]:
+    """Wall-clock time with recording over without it. The tokens have to be the same."""
+    slower = []
+    for sample, prompt, first in plan.pairs():
+        asked = job("maximal", plan.model, prompt, sample, window=MAIN_WINDOW)
+        runs = {record: decode([asked], record=record) for record in ((True, False) if first else (False, True))}
+        if runs[True].tokens != runs[False].tokens:
+            raise RuntimeError(f"recording changed the tokens of sample {sample}; this is a defect of the driver")
+        slower.append(100 * (runs[True].seconds / runs[False].seconds - 1))
+    found: Spread = spread(slower)
+    claim = Claim(
+        name=f"Time that recording a trace adds, L = {MAIN_WINDOW}",
+        measured=found.median,
+        unit="%",
+        bound="at most",
+        target=MOST_TRACING_PERCENT,
+        reason=f"same tokens every time; {found}",
+    )
+    return [claim], []
+
+
+def throughput(plan: Plan) -> tuple[list[Claim], list[Row]]:
+    """Pictures a second, decoded in lockstep against one at a time."""
+    asked = prompts(plan.model.card.id, plan.lockstep)
+    claims, rows = [], []
+    for decoder in ("ar", "maximal"):
+        settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
+        jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(asked)]
+        ratios, together, alone = [], 0.0, 0.0
+        for _ in range(plan.repeats):
+            batch, singles = decode(jobs), [decode([one]) for one in jobs]
+            together, alone = batch.seconds, sum(run.seconds for run in singles)
+            ratios.append(alone / together)
+        found = spread(ratios)
+        reason = f"{len(jobs) / together:.2f} against {len(jobs) / alone:.2f} pictures a second; {found}"
+        claims.append(
+            Claim(
+                name=f"{NAMES[decoder]}: throughput of {len(jobs)} in lockstep over one at a time",
+                measured=found.median,
+                unit="x",
+                reason=reason,
+            )
+        )
+        row = {"method": "ar" if decoder == "ar" else "scd", "decoder": NAMES[decoder], **settings, "guidance": 1.0}
+        rows.append(row | {"pictures_per_second": len(jobs) / alone, "in_lockstep": len(jobs) / together})
+    return claims, rows
+
+
+if __name__ == "__main__":
+    main()

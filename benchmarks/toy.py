@@ -1,0 +1,111 @@
+"""SJD, MC-SJD and GS-SJD on the closed-form raster: the picture of the SCD paper without any weights.
+
+    python -m benchmarks.toy [--json FILE] [--images 48]
+
+The figures must come out within 5 % of REFERENCE, which another implementation of the same three methods gave on the
+same raster: coupling then does here what it should.
+"""
+
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from benchmarks._results import Claim, command, finish, parser, positive, result, standard_error
+from benchmarks._runs import NAMES, job
+from engines.driver import run_batch
+from engines.models.catalog import load_model
+from traces.schema import Step, Trace
+from traces.stats import mean_difference, measured, token_difference
+
+MODEL: Final = "toy-raster"
+COUPLINGS: Final = ("none", "maximal", "gumbel")
+REFERENCE: Final = {
+    16: {"none": 87.7, "maximal": 63.4, "gumbel": 63.2},
+    32: {"none": 82.0, "maximal": 45.0, "gumbel": 45.5},
+    64: {"none": 85.0, "maximal": 36.0, "gumbel": 36.6},
+}
+"""Drafts -> coupling -> forward passes, measured before with an independent implementation, 48 images."""
+BAND_PERCENT: Final = 5.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Decode, compare and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--images", type=positive, default=48)
+    options.add_argument("--drafts", type=int, nargs="+", choices=REFERENCE, default=list(REFERENCE))
+    chosen = options.parse_args(given)
+    rows = [vanilla(chosen.images)]
+    for drafts in chosen.drafts:
+        rows += [coupled(coupling, drafts, chosen.images) for coupling in COUPLINGS]
+    claims = [against_reference(rows)]
+    finish(result("Toy raster, 16x16", command("toy", given), claims, rows), chosen.json)
+
+
+def decoded(decoder: str, images: int, **settings: object) -> list[Trace]:
+    """Traces of `images` rasters, decoded in lockstep."""
+    model = load_model(MODEL)
+    return run_batch([job(decoder, model, "", sample, **settings) for sample in range(images)])
+
+
+def vanilla(images: int) -> dict[str, Any]:
+    """Ordinary decoding takes one pass a token, which is counted and not assumed."""
+    forwards = [float(trace.summary.forwards) for trace in decoded("ar", images)]
+    return {"method": "ar", "decoder": NAMES["ar"], "images": images, "nfe": statistics.fmean(forwards)}
+
+
+def coupled(coupling: str, drafts: int, images: int) -> dict[str, Any]:
+    """One cell of the table; a window is the last final token and the drafts."""
+    traces = decoded(coupling, images, window=drafts + 1, initial="random")
+    forwards = [float(trace.summary.forwards) for trace in traces]
+    expected = REFERENCE[drafts][coupling]
+    mean = statistics.fmean(forwards)
+    return {
+        "method": "scd",
+        "decoder": NAMES[coupling],
+        "drafts": drafts,
+        "images": images,
+        "nfe": mean,
+        "nfe_standard_error": standard_error(forwards),
+        "nfe_reference": expected,
+        "off_percent": 100 * abs(mean / expected - 1),
+        "token_difference": averaged(traces, lambda steps: difference(steps, 1)),
+        "mean_total_variation": averaged(traces, total_variation),
+        **{f"hamming_{n}": averaged(traces, lambda steps, n=n: difference(steps, n)) for n in (2, 3)},
+    }
+
+
+def averaged(traces: Sequence[Trace], figure: Callable[[Sequence[Step]], float | None]) -> float:
+    """Mean over the traces that have the figure."""
+    return statistics.fmean(value for trace in traces if (value := figure(trace.steps)) is not None)
+
+
+def difference(steps: Sequence[Step], distance: int) -> float | None:
+    """Share of drafts that changed between windows `distance` iterations apart."""
+    mean = mean_difference(token_difference(steps, distance))
+    return None if mean is None else mean.share
+
+
+def total_variation(steps: Sequence[Step]) -> float | None:
+    """Mean TV of successive laws, initial guesses left out."""
+    (values,) = zip(*measured(steps, "tv"), strict=True)
+    return statistics.fmean(values)
+
+
+def against_reference(rows: Sequence[dict[str, Any]]) -> Claim:
+    """The cell that lies farthest from the reference."""
+    worst = max((row for row in rows if "off_percent" in row), key=lambda row: row["off_percent"])
+    return Claim(
+        name="Toy raster: forward passes off the reference measured before, worst of all couplings and windows",
+        measured=worst["off_percent"],
+        unit="%",
+        bound="at most",
+        target=BAND_PERCENT,
+        reason=f"{worst['decoder']}, {worst['drafts']} drafts: {worst['nfe']:.1f} ± {worst['nfe_standard_error']:.1f} "
+        f"(standard error) against {worst['nfe_reference']}",
+    )
+
+
+if __name__ == "__main__":
+    main()
