@@ -1,0 +1,241 @@
+"""The app as a visitor meets it: how soon it answers, what it holds in memory, whether the player keeps up.
+
+    python -m benchmarks.app [--json FILE] [--runs 10] [--model ID] [--no-browser]
+
+Starts app.py in a process of its own, decodes through its API, then opens it in Chromium: every forward pass of a live
+run has to arrive, and a made-up run of 600 passes over 2,400 tokens has to be scrubbed without stutter.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from gradio_client import Client
+
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
+from engines.models.catalog import MODELS
+
+ROOT: Final = Path(__file__).parents[1]
+MOST_SECONDS_TO_START: Final = 180.0
+LEAST_FRAMES_A_SECOND: Final = 50.0
+LONG_RUN: Final = {"rows": 50, "columns": 48, "window": 64, "accepted": 3.0, "seed": 1}
+"""A made-up run of a little over 600 forward passes and 2,400 tokens, 64 of them drafted."""
+SWEEPS: Final = 5
+
+# Three passes on with every frame, as when the slider is dragged; the milliseconds between frames.
+_SWEEP: Final = """() => new Promise(done => {
+  const frames = [];
+  let last = 0, count = 0;
+  const next = time => {
+    if (last) frames.push(time - last);
+    last = time;
+    if (count >= 200) return done(frames);
+    player.set(3 * count++);
+    requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
+})"""
+_LISTEN: Final = """() => {
+  const player = draftscopePlayers.viewer;
+  const { push, finishUrl } = player;
+  Object.assign(globalThis, { delivered: [], finished: 0 });
+  player.push = (lane, sequence, step) => {
+    delivered.push([lane, sequence]);
+    push(lane, sequence, step);
+  };
+  player.finishUrl = async (lane, url) => {
+    await finishUrl(lane, url);
+    finished += 1;
+  };
+}"""
+_LENGTHS: Final = "draftscopePlayers.viewer.snapshot().lanes.map(lane => lane.steps)"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--runs", type=positive, default=10)
+    options.add_argument("--model", choices=MODELS, default="studio-image")
+    options.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
+    chosen = options.parse_args(given)
+    with served() as (address, seconds, process):
+        idle = resident_megabytes(process)
+        rows = decoded(address, chosen.model, chosen.runs)
+        claims = [
+            Claim(name="Seconds from starting the app until /healthz answers", measured=seconds, unit="s"),
+            memory(idle, resident_megabytes(process), chosen.runs),
+        ]
+        if chosen.no_browser or not chromium_path():
+            missing = "left out by --no-browser" if chosen.no_browser else "there is no Chromium here"
+            claims += [unmeasured(name, missing) for name in (_DELIVERED, _FRAMES)]
+        else:
+            claims += in_browser(address, chosen.model)
+    finish(result("The app", command("app", given), claims, rows), chosen.json)
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
+    """The running app: its address, the seconds until it was ready, its process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port)}
+    address, start = f"http://127.0.0.1:{port}", time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "app.py"], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL
+    )
+    try:
+        while not answers(f"{address}/healthz"):
+            if process.poll() is not None:
+                raise RuntimeError(f"the app ended with code {process.returncode} before it was ready")
+            if time.monotonic() - start > MOST_SECONDS_TO_START:
+                raise RuntimeError(f"the app was not ready after {MOST_SECONDS_TO_START:.0f} s")
+            time.sleep(0.02)
+        yield address, time.monotonic() - start, process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def answers(url: str) -> bool:
+    """Whether a GET gives 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError as error:
+        error.close()
+    except OSError:
+        pass
+    return False
+
+
+def decoded(address: str, model: str, runs: int) -> list[Row]:
+    """Decode through the API, one run after another."""
+    client = Client(address, verbose=False)
+    seconds, forwards = [], []
+    for seed in range(runs):
+        start = time.monotonic()
+        trace: dict[str, Any] = client.predict(method="scd", seed=seed, model=model, api_name="/run")
+        seconds.append(time.monotonic() - start)
+        forwards.append(len(trace["steps"]))
+    took = spread(seconds)
+    return [
+        {
+            "method": "scd",
+            "through": "/run",
+            "model": model,
+            "runs": runs,
+            "nfe": sum(forwards) / runs,
+            "seconds_median": took.median,
+            "seconds_low_quartile": took.low,
+            "seconds_high_quartile": took.high,
+        }
+    ]
+
+
+def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:
+    """Memory that a process holds, where /proc says so."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(kilobytes) * 1024 / 1e6
+
+
+def memory(idle: float | None, after: float | None, runs: int) -> Claim:
+    """What the app holds after some runs."""
+    reason = "this system has no /proc" if idle is None else f"{idle:.0f} MB when it first answered"
+    return Claim(name=f"Memory the app holds after {runs} runs", measured=after, unit="MB", reason=reason)
+
+
+def chromium_path() -> str | None:
+    """Where Chromium or Chrome is, if anywhere."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+
+def unmeasured(name: str, reason: str) -> Claim:
+    """A claim that could not be put to the test."""
+    return Claim(name=name, measured=None, reason=reason)
+
+
+def in_browser(address: str, model: str) -> list[Claim]:
+    """What needs a browser."""
+    try:
+        from tests.support.browser import chromium
+    except ImportError as error:
+        return [unmeasured(name, f"{error.name} is not installed; see requirements-dev.txt") for name in _BROWSER]
+    with chromium() as browser:
+        return [live(browser.new_page(), address, model), scrubbing(browser.new_page())]
+
+
+_DELIVERED: Final = "Forward passes of a live run that reach the browser, once each and in order"
+_FRAMES: Final = "Frames a second while scrubbing 600 passes over 2,400 tokens"
+_BROWSER: Final = (_DELIVERED, _FRAMES)
+
+
+def live(page: Any, address: str, model: str) -> Claim:
+    """Watch a run arrive. The runs are long enough for lost messages to show: ordinary decoding goes beside SCD."""
+    page.goto(address)
+    page.wait_for_function("globalThis.draftscopePlayers?.viewer")
+    if model != "studio-image":
+        page.get_by_label("Model").click()
+        page.get_by_role("option", name=MODELS[model].title).click()
+        page.wait_for_timeout(1000)
+    page.evaluate(_LISTEN)
+    page.locator("#run").click()
+    page.locator("#stop").wait_for(state="visible")
+    page.locator("#stop").wait_for(state="hidden", timeout=300_000)
+    problem = page.locator("#problem").inner_text()
+    if problem:
+        raise RuntimeError(f"the run did not succeed: {problem}")
+    page.wait_for_function("finished === 2")  # from here on the page shows the whole traces
+    lengths = page.evaluate(_LENGTHS)
+    delivered = page.evaluate("delivered")
+    expected = [(lane, sequence) for lane, length in enumerate(lengths) for sequence in range(length)]
+    arrived = sorted(map(tuple, delivered), key=lambda pair: pair[0])  # a stable sort keeps the order within a lane
+    right = sum(a == b for a, b in zip(arrived, expected, strict=False))
+    return Claim(
+        name=_DELIVERED,
+        measured=100 * right / max(len(expected), len(delivered)),
+        unit="%",
+        bound="at least",
+        target=100.0,
+        reason=f"{len(delivered)} messages for {' + '.join(map(str, lengths))} passes of two decoders",
+    )
+
+
+def scrubbing(page: Any) -> Claim:
+    """Drag through a long made-up run; frames that stay empty for other reasons count against it, too."""
+    from tests.support.synthetic import Size, jacobi
+    from visualizers.page import standalone
+
+    trace = jacobi(Size(**LONG_RUN))
+    page.set_content(standalone([trace], "A long run"))
+    page.wait_for_function("globalThis.player")
+    page.locator(".ds-picture canvas").hover()
+    sweeps = [spread(page.evaluate(_SWEEP)) for _ in range(SWEEPS)]
+    rate = spread([1000 / sweep.median for sweep in sweeps])
+    return Claim(
+        name=_FRAMES,
+        measured=rate.median,
+        unit="frames/s",
+        bound="at least",
+        target=LEAST_FRAMES_A_SECOND,
+        reason=f"median of {SWEEPS} sweeps over {len(trace.steps)} passes, 60 at most; best {rate.high:.0f}, worst "
+        f"{rate.low:.0f} (quartiles)",
+    )
+
+
+if __name__ == "__main__":
+    main()

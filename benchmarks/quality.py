@@ -1,0 +1,188 @@
+"""Whether accelerated pictures are as good: prompt agreement and likelihood under the model, against ordinary decoding.
+
+    python -m benchmarks.quality [--json FILE] [--images N] [--sheet FILE.png] [--device D]
+
+A classifier that was trained apart from the model reads garment, tint and background off every picture. The second
+figure is the mean number of bits per token that the model itself gives to what was decoded: for a lossless method it is
+the same as for ordinary decoding, and a method that sharpens the law shows in it first. All decoders get the same
+prompts; differences from ordinary decoding are given in standard errors of the difference.
+"""
+
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
+from benchmarks._runs import NAMES, decode, job, prompts
+from engines.decoding import Forward
+from engines.driver import Job
+from engines.laws import to_laws
+from engines.models.studio.image import ID, StudioImage, load, load_classifier
+from engines.models.studio.words import parse_prompt
+
+SLOTS: Final = ("garment", "tint", "background")
+LOSSLESS: Final = ("none", "maximal", "gumbel")
+MOST_STANDARD_ERRORS: Final = 3.0
+SHEET_ROWS: Final = 6
+_SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One decoded picture and its marks."""
+
+    prompt: str
+    pixels: Tensor
+    """[3, 48, 48] in [-1, 1]."""
+    right: tuple[bool, ...]
+    """For each of SLOTS, whether the classifier reads what the prompt says."""
+    bits_per_token: float
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Decode, judge and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--images", type=positive, default=192, help="pictures of every decoder")
+    options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
+    options.add_argument("--window", type=positive, default=32)
+    options.add_argument("--guidance", type=float, default=1.0)
+    options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(given)
+    model = load(chosen.device)
+    samples: dict[str, list[Sample]] = {}
+    for decoder in NAMES:
+        settings = {"guidance": chosen.guidance} | ({} if decoder == "ar" else {"window": chosen.window})
+        asked = prompts(ID, chosen.images)
+        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(asked)]
+        samples[decoder] = [
+            one for i in range(0, len(jobs), chosen.batch) for one in judged(jobs[i : i + chosen.batch])
+        ]
+    rows = [row(decoder, samples[decoder], samples["ar"]) for decoder in NAMES]
+    if chosen.sheet:
+        chosen.sheet.parent.mkdir(parents=True, exist_ok=True)
+        sheet(samples).save(chosen.sheet, optimize=True)
+    title = "Studio image model, 48x48: prompt agreement and likelihood"
+    finish(result(title, command("quality", given), claims(rows), rows, model.task.device), chosen.json)
+
+
+def judged(jobs: Sequence[Job]) -> list[Sample]:
+    """Decode jobs in lockstep and mark every picture."""
+    model = jobs[0].model
+    assert isinstance(model, StudioImage)
+    codes = torch.tensor(decode(jobs).tokens)
+    pixels = model.pixels(codes).float().cpu()
+    with torch.inference_mode():
+        read = torch.stack([logits.argmax(-1) for logits in load_classifier()(pixels)], 1)  # [B, 3]
+    said = [parse_prompt(one.prompt) for one in jobs]
+    wanted = torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in said])
+    return [
+        Sample(one.prompt, picture, tuple(right.tolist()), bits)
+        for one, picture, right, bits in zip(jobs, pixels, read == wanted, bits_per_token(jobs, codes), strict=True)
+    ]
+
+
+def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
+    """- log2 of the probability of each decoded sequence [B, N] under the law it was decoded from, over its length."""
+    first = jobs[0]
+    session = first.model.start([one.prompt for one in jobs], guided=first.config.guidance != 1.0)
+    tokens = codes.to(first.model.task.device)
+    logits = session.logits({lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)})
+    law = to_laws(logits, first.config)[:, : tokens.shape[1]]
+    bits = -law.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
+    return [float(value) for value in bits]
+
+
+def row(decoder: str, samples: Sequence[Sample], baseline: Sequence[Sample]) -> Row:
+    """The marks of one decoder with standard errors."""
+    marks = {slot: [float(sample.right[i]) for sample in samples] for i, slot in enumerate(SLOTS)}
+    bits = [sample.bits_per_token for sample in samples]
+    whole = [float(all(sample.right)) for sample in samples]
+    figures: dict[str, object] = {
+        "method": decoder if decoder in ("ar", "gsd") else "scd",
+        "decoder": NAMES[decoder],
+        "pictures": len(samples),
+    }
+    for slot, values in {**marks, "all_three": whole}.items():
+        figures |= {f"{slot}_percent": 100 * statistics.fmean(values), f"{slot}_error": 100 * standard_error(values)}
+    figures |= {"bits_per_token": statistics.fmean(bits), "bits_per_token_error": standard_error(bits)}
+    if decoder != "ar":
+        theirs = [float(all(sample.right)) for sample in baseline]
+        figures["all_three_off_errors"] = off(whole, theirs)
+        figures["bits_off_errors"] = off(bits, [sample.bits_per_token for sample in baseline])
+    return figures
+
+
+def off(values: Sequence[float], baseline: Sequence[float]) -> float:
+    """Mean difference in standard errors, prompt by prompt: prompts differ more than decoders do."""
+    differences = [a - b for a, b in zip(values, baseline, strict=True)]
+    error = standard_error(differences)
+    if not any(differences):
+        return 0.0
+    if error == 0:
+        raise ValueError(f"images: {len(values)} are too few to estimate an error from; use more.")
+    return statistics.fmean(differences) / error
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """Lossless decoders have to agree with ordinary decoding within the noise; GSD is reported."""
+    by_name = {str(row["decoder"]): row for row in rows}
+    vanilla = by_name[NAMES["ar"]]
+    made = [
+        Claim(
+            name="Ordinary decoding: pictures whose garment, tint and background are all as asked",
+            measured=vanilla["all_three_percent"],
+            unit="%",
+            reason=", ".join(f"{slot} {vanilla[f'{slot}_percent']:.0f} %" for slot in SLOTS)
+            + f"; standard error {vanilla['all_three_error']:.1f} %, {vanilla['pictures']} pictures",
+        )
+    ]
+    for figure, title, value in (
+        ("all_three", "prompt agreement", "all_three_percent"),
+        ("bits", "bits per token", "bits_per_token"),
+    ):
+        worst = max((by_name[NAMES[name]] for name in LOSSLESS), key=lambda row: abs(row[f"{figure}_off_errors"]))
+        lossy = by_name[NAMES["gsd"]]
+        made.append(
+            Claim(
+                name=f"SJD, MC-SJD and GS-SJD: {title} off ordinary decoding's, the worst of three",
+                measured=abs(worst[f"{figure}_off_errors"]),
+                unit="standard errors",
+                bound="at most",
+                target=MOST_STANDARD_ERRORS,
+                reason=f"{worst['decoder']} {worst[value]:.3g} against {vanilla[value]:.3g}; the lossy GSD has "
+                f"{lossy[value]:.3g}, {abs(lossy[f'{figure}_off_errors']):.1f} standard errors off",
+            )
+        )
+    return made
+
+
+def sheet(samples: Mapping[str, Sequence[Sample]]) -> Image.Image:
+    """The first pictures of every decoder: a row a prompt, a column a decoder."""
+    count = min(SHEET_ROWS, *map(len, samples.values()))
+    side = _SCALE * next(iter(samples.values()))[0].pixels.shape[-1]
+    size = (_LEFT + len(samples) * (side + _GAP), _HEAD + count * (side + _GAP))
+    page = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(page)
+    for column, (decoder, own) in enumerate(samples.items()):
+        left = _LEFT + column * (side + _GAP)
+        draw.text((left, 3), NAMES[decoder], fill="black")
+        for number, sample in enumerate(own[:count]):
+            top = _HEAD + number * (side + _GAP)
+            bytes_ = ((sample.pixels + 1) * 127.5).round().clamp(0, 255).byte().permute(1, 2, 0).numpy()
+            page.paste(Image.fromarray(bytes_).resize((side, side), Image.Resampling.NEAREST), (left, top))
+            if column == 0:
+                draw.text((4, top + side // 2 - 6), sample.prompt.replace(" on ", "\non "), fill="black")
+    return page
+
+
+if __name__ == "__main__":
+    main()
