@@ -2,13 +2,18 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 from support.raster import MODEL, decoded, job
 
 from demo.decoding import Race, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
+from engines.driver import Job
+from engines.methods import METHODS
 from engines.models.catalog import load_model
-from traces import dumps
+from engines.models.studio.image import StudioImage
+from engines.models.studio.networks import Tokenizer, Transformer
+from traces import Model, dumps
 from visualizers import FIGURES
 
 
@@ -75,3 +80,15 @@ def test_an_experiment_stops_within_a_pass() -> None:
 
     assert [*conduct(EXPERIMENTS["difference"], load_model(MODEL), "", 2, {}, stopped)] == []
     assert len(asked) == 3
+
+
+def test_a_model_without_tiles_sends_the_picture_after_every_pass() -> None:
+    torch.manual_seed(0)
+    model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), Model(id="untrained"))
+    race = Race([Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())])
+    turns = race.turns()
+    pictures = [next(turns)[0].frame for _ in range(3)]
+    turns.close()
+    assert len(set(pictures)) == 3
+    assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)
+    assert pictures == [frame.image for frame in race.traces()[0].legend.frames]

@@ -414,6 +414,20 @@ def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
     assert lane["tokens"] == list(trace.output.tokens)
 
 
+def test_a_running_decoder_may_send_the_picture_so_far(page: Page) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2), (1, 200, 3)).save(buffer, "PNG")
+    picture = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    trace = several_rows()
+    canvas = Canvas(kind="image", shape=(1, 2))
+    whole = plain(replace(trace, canvas=canvas, legend=Legend(), output=Output(tokens=(9, 8))))
+    harness(page)
+    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
+    page.evaluate("step => player.push(0, 0, step)", {**whole["steps"][0], "frame": picture})
+    settle(page)
+    assert (1, 200, 3) in cell_colors(page.locator(".ds-picture canvas"), 0, Size(1, 2))
+
+
 def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
     whole = plain(jacobi())
     harness(page)
