@@ -1,9 +1,10 @@
 """Serving the app."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 
 import gradio as gr
 
@@ -11,9 +12,12 @@ from demo.limits import UPLOAD_BYTES, WAITING
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
+from engines.driver import Job, Run
 from engines.methods import METHODS
 from engines.models.base import ModelError
-from engines.models.catalog import default_model, load_model
+from engines.models.catalog import MODELS, default_model, load_model
+
+_WARM_UP_PASSES: Final = 4
 
 
 def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
@@ -51,8 +55,15 @@ def serve(blocks: gr.Blocks, visitors: Visitors) -> None:
 
 
 def _warm_up() -> None:
-    """Load the default model before the first visitor asks for it. Where it cannot be had, that visitor is told why."""
-    try:
-        load_model(default_model(METHODS["scd"].family))
-    except ModelError:
-        return
+    """Load the default model and take its first, slow passes before a visitor's run is timed.
+
+    Where the model cannot be had, the visitor who asks for it is told why.
+    """
+    for method in (METHODS["ar"], METHODS["scd"]):
+        name = default_model(method.family)
+        try:
+            job = Job(method, load_model(name), MODELS[name].default_prompt, method.config())
+        except ModelError:
+            return
+        for _ in islice(Run(job), _WARM_UP_PASSES):
+            pass

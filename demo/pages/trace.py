@@ -110,9 +110,10 @@ class TracePage:
         return {self.entries: entries_of(steps[at - 1])}
 
     def _one(self, shown: Shown, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
+        """Everything about one trace; the web page shows its companion beside it."""
         trace = traces[index]
         page = self.site.visitor(request).file(f"{trace.method}-seed-{trace.seed}.html")
-        page.write_text(standalone([trace], title(trace)), encoding="utf-8")
+        page.write_text(standalone(traces, title(trace)), encoding="utf-8")
         count = len(trace.steps)
         return {
             self.facts: facts(outcome([trace])),
