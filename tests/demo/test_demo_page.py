@@ -116,8 +116,8 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     choose_raster(page)
     run(page)
-    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 2 && {SNAPSHOT}.lanes[0].steps < 200")
-    page.locator("#stop").click()
+    # In one go: on a busy machine the run could end between seeing the third step and pressing the button.
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 2 && (document.getElementById('stop').click(), true)")
     settled(page)
     expect(page.locator("#problem")).to_contain_text("Stopped.")
     first = steps(page)
