@@ -1,7 +1,7 @@
 # make app      serve Draftscope on http://127.0.0.1:7860
 # make test     every check CI runs: ruff, mypy, import contracts, pytest
 # make format   rewrite the code the way `make test` wants it
-# make bench    measure speed and quality anew and write README's table
+# make bench    measure speed and quality anew and write README's table; wants a quiet machine
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
 #
@@ -51,7 +51,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(APP)
+bench: $(DEV)
 	@mkdir -p benchmarks/results
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json benchmarks/results/$$name.json; done
 	$(BIN)/python -m benchmarks.report

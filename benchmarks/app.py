@@ -196,7 +196,7 @@ def live(page: Any, address: str, model: str) -> Claim:
     page.locator("#run").click()
     page.locator("#stop").wait_for(state="visible")
     page.locator("#stop").wait_for(state="hidden", timeout=300_000)
-    problem = page.locator("#problem").inner_text()
+    problem = page.locator("#problem").inner_text().strip()
     if problem:
         raise RuntimeError(f"the run did not succeed: {problem}")
     page.wait_for_function("finished === 2")  # from here on the page shows the whole traces

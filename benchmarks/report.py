@@ -1,10 +1,10 @@
-"""Write what the benchmarks measured into README.md.
+"""Write what was measured into README.md and docs/training.md.
 
-    python -m benchmarks.report [--results FOLDER] [--readme FILE]
+    python -m benchmarks.report [--root FOLDER]
 
-Reads every result in benchmarks/results and puts one line a claim between the markers `<!-- benchmarks -->` and
-`<!-- /benchmarks -->`: the figure, its target, whether it is met and where it comes from. Every figure is read from a
-result; none is written here.
+README's table has one line for every claim in benchmarks/results: the figure, its target, whether it is met and where
+it comes from. The table of docs/training.md has one for every model in assets/models/MANIFEST.json. Both stand between
+markers, and no figure is written here.
 """
 
 import argparse
@@ -15,42 +15,64 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
-OPEN, CLOSE = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 _HEAD: Final = "| claim | measured | target | | where it comes from | command |\n|---|---|---|---|---|---|"
 _VERDICTS: Final = {True: "met", False: "**missed**", None: ""}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fill the table; 1 when there is nothing to fill it with."""
+    """Fill both tables; 1 when that cannot be done."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
-    options.add_argument("--readme", type=Path, default=ROOT / "README.md")
-    chosen = options.parse_args(arguments)
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(chosen.results.glob("*.json"))]
-    if not results:
-        print(f"results: there is no *.json in {chosen.results}; run a benchmark with --json first.", file=sys.stderr)
-        return 1
-    text = chosen.readme.read_text(encoding="utf-8")
+    options.add_argument("--root", type=Path, default=ROOT, help="the checkout to write into")
+    root: Path = options.parse_args(arguments).root
+    manifest = json.loads((root / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
+    paths = sorted((root / "benchmarks" / "results").glob("*.json"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     try:
-        filled = fill(text, table(results))
+        rewrite(root / "docs" / "training.md", "models", models_table(manifest))
+        if not results:
+            raise ValueError("benchmarks/results: there is no *.json in it; run a benchmark with --json first")
+        rewrite(root / "README.md", "benchmarks", table(results))
     except ValueError as error:
-        print(f"readme: {chosen.readme}: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return 1
-    chosen.readme.write_text(filled, encoding="utf-8")
     return 0
 
 
-def fill(text: str, content: str) -> str:
-    """`text` with `content` between the markers.
+def rewrite(path: Path, marker: str, content: str) -> None:
+    """Put `content` between the markers of a file.
 
     Raises:
         ValueError: when the markers are not there once each, in this order.
     """
-    before, opened, rest = text.partition(OPEN)
-    _, closed, after = rest.partition(CLOSE)
-    if not (opened and closed) or OPEN in rest or CLOSE in after:
-        raise ValueError(f"it needs the markers {OPEN} and {CLOSE} once each, in this order; put them back")
-    return f"{before}{OPEN}\n{content}\n{CLOSE}{after}"
+    try:
+        path.write_text(fill(path.read_text(encoding="utf-8"), marker, content), encoding="utf-8")
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+
+
+def fill(text: str, marker: str, content: str) -> str:
+    """`text` with `content` between `<!-- marker -->` and `<!-- /marker -->`.
+
+    Raises:
+        ValueError: when the markers are not there once each, in this order.
+    """
+    opening, closing = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    before, opened, rest = text.partition(opening)
+    _, closed, after = rest.partition(closing)
+    if not (opened and closed) or opening in rest or closing in after:
+        raise ValueError(f"it needs {opening} and {closing} once each, in this order; put them back")
+    return f"{before}{opening}\n{content}\n{closing}{after}"
+
+
+def models_table(manifest: Mapping[str, Any]) -> str:
+    """What the manifest says of every model."""
+    lines = ["| model | parameters | command | trained | measured |", "|---|---|---|---|---|"]
+    for name, entry in manifest.items():
+        run = entry["trained"]
+        trained = f"{run['steps']:,} steps of {run['batch']} in {run['minutes']:g} minutes, {run['device']}"
+        metrics = "; ".join(f"{metric.replace('_', ' ')} {value:g}" for metric, value in entry["metrics"].items())
+        lines.append(f"| {name} | {entry['parameters']:,} | `{entry['command']}` | {trained} | {metrics} |")
+    return "\n".join(lines)
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:

@@ -36,7 +36,8 @@ class Plan:
     prompts: list[str]
     repeats: int
     windows: tuple[int, ...]
-    lockstep: int
+    together: list[str]
+    """Prompts of the throughput part."""
 
     def pairs(self) -> list[tuple[int, str, bool]]:
         """Sample, prompt and whether the baseline goes first, for every repetition."""
@@ -59,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if MAIN_WINDOW not in chosen.windows:
         options.error(f"argument --windows: {chosen.windows} leaves out {MAIN_WINDOW}, which the targets speak of")
     model = load_model(chosen.model, chosen.device)
-    asked = prompts(chosen.model, chosen.images)
-    plan = Plan(model, asked, chosen.repeats, tuple(chosen.windows), chosen.lockstep)
+    asked, together = prompts(chosen.model, chosen.images), prompts(chosen.model, chosen.lockstep)
+    plan = Plan(model, asked, chosen.repeats, tuple(chosen.windows), together)
     warm_up(plan)
     rows: list[Row] = []
     for guidance in chosen.guidance:
@@ -211,11 +212,10 @@ def tracing(plan: Plan) -> tuple[list[Claim], list[Row]]:
 
 def throughput(plan: Plan) -> tuple[list[Claim], list[Row]]:
     """Pictures a second, decoded in lockstep against one at a time."""
-    asked = prompts(plan.model.card.id, plan.lockstep)
     claims, rows = [], []
     for decoder in ("ar", "maximal"):
         settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
-        jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(asked)]
+        jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(plan.together)]
         ratios, together, alone = [], 0.0, 0.0
         for _ in range(plan.repeats):
             batch, singles = decode(jobs), [decode([one]) for one in jobs]

@@ -1,0 +1,177 @@
+"""The benchmarks: figures are counted right, claims are judged right, and tables say what the files say."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.tables import Table
+
+from benchmarks import _results, quality, report, speed, toy
+from benchmarks._results import Claim
+from benchmarks._runs import decode, job, prompts
+from demo.measured import measured
+from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+
+ROOT = Path(__file__).parents[1]
+CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
+
+
+def written(claims: list[Claim], name: str = "speed") -> dict[str, Any]:
+    return json.loads(json.dumps(_results.result("Speed", f"python -m benchmarks.{name}", claims, [])))
+
+
+@pytest.mark.parametrize(
+    ("bound", "measured", "met"),
+    [("at most", 0.75, True), ("at most", 0.76, False), ("at least", 0.75, True), ("at least", 0.74, False)],
+)
+def test_a_claim_is_met_up_to_and_including_its_target(bound: Any, measured: float, met: bool) -> None:
+    assert Claim(name="", measured=measured, bound=bound, target=0.75).met is met
+
+
+def test_a_claim_without_figure_or_target_is_neither_met_nor_missed() -> None:
+    assert replace(CLAIM, measured=None).met is None
+    assert replace(CLAIM, target=None).met is None
+
+
+@pytest.mark.parametrize("given", [["--json", "out.json", "--images", "2"], ["--images", "2", "--json=out.json"]])
+def test_the_command_leaves_out_where_the_result_went(given: list[str]) -> None:
+    assert _results.command("toy", given) == "python -m benchmarks.toy --images 2"
+
+
+def test_prompts_go_through_the_whole_vocabulary_before_any_comes_twice() -> None:
+    count = len(GARMENTS) * len(TINTS) * len(BACKGROUNDS)
+    parsed = [parse_prompt(text) for text in prompts("studio-image", count + 1)]
+    assert len(set(parsed)) == count and parsed[-1] == parsed[0]
+    assert prompts("toy-raster", 2) == ["", ""]
+
+
+def test_decodings_are_counted_and_timed() -> None:
+    model = Table(6, 3, seed=0)
+    run = decode([job("ar", model, "", sample) for sample in range(3)], record=True)
+    assert run.forwards == 6 and [len(steps) for steps in run.steps] == [6, 6, 6]
+    assert 0 < run.forward_seconds < run.seconds
+    assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
+
+
+def test_every_part_of_the_speed_benchmark_measures() -> None:
+    plan = speed.Plan(Table(6, 3, seed=0), ["", ""], 2, (8, 32), [""] * 3)
+    rows = speed.table(plan, 1.0)
+    assert [(row["decoder"], row.get("window")) for row in rows][:3] == [("vanilla", None), ("SJD", 8), ("MC-SJD", 8)]
+    assert rows[0]["nfe"] == 6
+    for row in rows[1:]:
+        assert 1 <= row["nfe"] <= 6 and row["fewer_passes"] == pytest.approx(6 / row["nfe"])
+    by_sjd, by_vanilla, _ = speed.against_targets(rows, 1.0)
+    plain, coupled = (next(r for r in rows if r["decoder"] == d and r["window"] == 32) for d in ("SJD", "MC-SJD"))
+    assert by_sjd.measured == coupled["nfe"] / plain["nfe"]
+    assert by_vanilla.measured == coupled["nfe"] / 6
+    for part, count in ((speed.overhead, 2), (speed.tracing, 1), (speed.throughput, 2)):
+        claims, _ = part(plan)
+        assert len(claims) == count and all(math.isfinite(claim.measured) for claim in claims)
+
+
+def test_recording_that_changes_tokens_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = speed.decode
+
+    def changed(jobs: Any, *, record: bool = False) -> Any:
+        run = real(jobs, record=record)
+        return replace(run, tokens=((9,),)) if record else run
+
+    monkeypatch.setattr(speed, "decode", changed)
+    with pytest.raises(RuntimeError, match="recording changed the tokens"):
+        speed.tracing(speed.Plan(Table(4, 2, seed=0), [""], 1, (32,), [""]))
+
+
+def test_the_toy_benchmark_writes_what_the_app_reads(tmp_path: Path) -> None:
+    file = tmp_path / "toy.json"
+    toy.main(["--images", "1", "--drafts", "16", "--json", str(file)])
+    result = json.loads(file.read_text())
+    assert result["command"] == "python -m benchmarks.toy --images 1 --drafts 16"
+    assert result["environment"]["libraries"]["torch"] == torch.__version__
+    assert [row["nfe"] for row in result["rows"] if row["method"] == "ar"] == [256]
+    assert {row["decoder"] for row in result["rows"]} == {"vanilla", "SJD", "MC-SJD", "GS-SJD"}
+    shown = measured("scd", tmp_path)
+    assert "Toy raster, 16x16" in shown and "GS-SJD" in shown and "vanilla" not in shown
+
+
+def test_a_toy_figure_off_the_reference_is_a_missed_claim() -> None:
+    row = {"decoder": "SJD", "drafts": 16, "nfe": 95.0, "nfe_standard_error": 1.0, "nfe_reference": 87.7}
+    assert toy.against_reference([row | {"off_percent": 4.9}]).met is True
+    assert toy.against_reference([row | {"off_percent": 4.9}, row | {"off_percent": 8.3}]).met is False
+
+
+def test_bits_per_token_are_those_of_the_joint_law() -> None:
+    model = Table(4, 3, seed=1)
+    codes = torch.tensor([[0, 2, 1, 1], [2, 2, 0, 1]])
+    found = quality.bits_per_token([job("ar", model, "", sample) for sample in range(2)], codes)
+    assert found == pytest.approx([-math.log2(model.joint()[tuple(row)]) / 4 for row in codes.tolist()])
+
+
+def test_differences_are_told_prompt_by_prompt() -> None:
+    assert quality.off([1.0, 2.0], [1.0, 2.0]) == 0
+    assert quality.off([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx((4 / 3) / (1 / 3))
+    with pytest.raises(ValueError, match="too few"):
+        quality.off([2.0], [1.0])
+
+
+def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
+    def sample(bits: float) -> quality.Sample:
+        return quality.Sample("a red bag on grass", torch.zeros(3, 48, 48), (True, True, False), bits)
+
+    fair = [sample(5 + 0.1 * (i % 3)) for i in range(12)]
+    noisy = [sample(5 + 0.1 * (i % 4)) for i in range(12)]
+    sharp = [sample(4 + 0.1 * (i % 4)) for i in range(12)]
+
+    def verdicts(**changed: list[quality.Sample]) -> list[bool | None]:
+        samples = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
+        return [c.met for c in quality.claims([quality.row(name, samples[name], fair) for name in samples])]
+
+    assert verdicts(none=noisy, gsd=sharp) == [None, True, True]
+    assert verdicts(maximal=sharp) == [None, True, False]
+
+
+def test_the_sheet_has_a_row_a_prompt_and_a_column_a_decoder() -> None:
+    grey = quality.Sample("a red bag on grass", torch.zeros(3, 48, 48), (True, True, True), 5.0)
+    pictures = quality.sheet({"ar": [grey] * 3, "gsd": [grey] * 2}).getcolors()
+    assert dict((color, count) for count, color in pictures)[(128, 128, 128)] == 2 * 2 * 96 * 96
+
+
+def test_the_readme_table_says_what_the_results_say() -> None:
+    missed = replace(CLAIM, name="slow", measured=0.8, unit="%")
+    unknown = Claim(name="frames", measured=None, reason="there is no Chromium here")
+    table = report.table([written([CLAIM]), written([missed, unknown], "app")])
+    rows = [[cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")] for line in table.splitlines()]
+    assert rows[2] == ["passes ¦ time", "0.5", "at most 0.75", "met", "eight pictures", "`python -m benchmarks.speed`"]
+    assert rows[3][1:4] == ["0.8 %", "at most 0.75 %", "**missed**"]
+    assert rows[4][1:5] == ["not measured", "", "", "there is no Chromium here"]
+    assert "speed, app: cpu" in table and f"torch {torch.__version__}" in table
+
+
+def test_filling_twice_changes_nothing_and_lost_markers_are_named() -> None:
+    text = "before\n<!-- models -->\nold\n<!-- /models -->\nafter"
+    once = report.fill(text, "models", "new")
+    assert once == text.replace("old", "new") == report.fill(once, "models", "new")
+    for broken in ("no markers", text.replace("<!-- /models -->", ""), text + text):
+        with pytest.raises(ValueError, match="put them back"):
+            report.fill(broken, "models", "new")
+
+
+def test_without_results_the_report_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("assets/models/MANIFEST.json", "docs/training.md", "README.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
+    assert report.main(["--root", str(tmp_path)]) == 1
+    assert "run a benchmark" in capsys.readouterr().err
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    (tmp_path / "benchmarks" / "results" / "speed.json").write_text(json.dumps(written([CLAIM])))
+    assert report.main(["--root", str(tmp_path)]) == 0
+    assert "eight pictures" in (tmp_path / "README.md").read_text()
+
+
+def test_the_training_page_says_what_the_manifest_says() -> None:
+    manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text())
+    page = (ROOT / "docs" / "training.md").read_text()
+    assert page == report.fill(page, "models", report.models_table(manifest)), "run: python -m benchmarks.report"
