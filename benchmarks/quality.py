@@ -111,8 +111,8 @@ def row(decoder: str, samples: Sequence[Sample], baseline: Sequence[Sample]) -> 
         "decoder": NAMES[decoder],
         "pictures": len(samples),
     }
-    for slot, values in {**marks, "all_three": whole}.items():
-        figures |= {f"{slot}_percent": 100 * statistics.fmean(values), f"{slot}_error": 100 * standard_error(values)}
+    figures |= {f"{slot}_percent": 100 * statistics.fmean(values) for slot, values in marks.items()}
+    figures |= {"all_three_percent": 100 * statistics.fmean(whole), "all_three_error": 100 * standard_error(whole)}
     figures |= {"bits_per_token": statistics.fmean(bits), "bits_per_token_error": standard_error(bits)}
     if decoder != "ar":
         theirs = [float(all(sample.right)) for sample in baseline]

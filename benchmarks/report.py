@@ -103,7 +103,8 @@ def _line(claim: Mapping[str, Any], command: str) -> str:
 
 
 def _quantity(number: float, unit: str) -> str:
-    return f"{number:.3g} {unit}".strip()
+    digits = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    return f"{digits} {unit}".strip()
 
 
 if __name__ == "__main__":
