@@ -1,1 +1,1 @@
-"""Speed, quality and scale, measured; every module is a command that writes its results as JSON."""
+"""Speed, quality and scale, measured; every module without an underscore is a command that writes its result as JSON."""

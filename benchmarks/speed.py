@@ -129,7 +129,9 @@ def _row(cell: tuple[str, int], guidance: float, pairs: Sequence[tuple[Decoded, 
 
 def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
     """MC-SJD at the main window against SJD and ordinary decoding: passes, and what became of them in time."""
-    here = {row["decoder"]: row for row in rows if row["guidance"] == guidance and row.get("window") in (None, MAIN_WINDOW)}
+    here = {
+        row["decoder"]: row for row in rows if row["guidance"] == guidance and row.get("window") in (None, MAIN_WINDOW)
+    }
     plain, coupled, vanilla = (here[NAMES[name]] for name in ("none", "maximal", "ar"))
     counted = f"{coupled['nfe']:.1f} ± {coupled['nfe_standard_error']:.1f} (standard error)"
     quartiles = f"quartiles {coupled['faster_low_quartile']:.2f} to {coupled['faster_high_quartile']:.2f}"
