@@ -1,1 +1,1 @@
-"""Speed, quality and scale, measured; every module without an underscore is a command that writes its result as JSON."""
+"""Speed, quality and scale, measured; modules without an underscore are commands that write their result as JSON."""
