@@ -164,7 +164,7 @@ def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
         "file": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "parameters": sum(p.numel() for p in run.model.parameters()),
-        "command": f"python -m training.{run.name.replace('-', '_')} --preset {options.preset} --seed {options.seed}",
+        "command": _command(run.name, options),
         "seed": options.seed,
         "trained": {
             "device": str(device()),
@@ -178,6 +178,12 @@ def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     }
     manifest_path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     print(json.dumps(metrics, indent=1))
+
+
+def _command(name: str, options: argparse.Namespace) -> str:
+    """The command that repeats a run."""
+    minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
+    return f"python -m training.{name.replace('-', '_')} --preset {options.preset}{minutes} --seed {options.seed}"
 
 
 DATA_LICENCE: Final = (
