@@ -1,4 +1,4 @@
-"""What holds for every test: nothing reaches out of the machine, and torch keeps to one thread, which is faster for tiny tensors."""
+"""What holds for every test: nothing leaves the machine, and torch keeps to one thread, faster for tiny tensors."""
 
 import os
 
