@@ -57,9 +57,7 @@ bench: $(DEV)
 	$(BIN)/python -m benchmarks.report
 
 traces: $(APP)
-	@mkdir -p assets/traces
-	set -e; for method in $$($(BIN)/python -c "from engines.methods import METHODS; print(*METHODS)"); do \
-	  $(BIN)/python -m engines run $$method --seed 0 -o assets/traces/$$method.json.gz; done
+	$(BIN)/python -m demo record
 
 figures: $(APP)
 	@test -n "$(TRACES)" || { echo "There is no recorded trace in assets/traces: run make traces first." >&2; exit 1; }

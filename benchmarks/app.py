@@ -27,7 +27,7 @@ from engines.models.catalog import MODELS
 ROOT: Final = Path(__file__).parents[1]
 MOST_SECONDS_TO_START: Final = 180.0
 LEAST_FRAMES_A_SECOND: Final = 50.0
-LONG_RUN: Final = {"rows": 50, "columns": 48, "window": 64, "accepted": 3.0, "seed": 1}
+LONG_RUN: Final[dict[str, Any]] = {"rows": 50, "columns": 48, "window": 64, "accepted": 3.0, "seed": 1}
 """A made-up run of a little over 600 forward passes and 2,400 tokens, 64 of them drafted."""
 SWEEPS: Final = 5
 

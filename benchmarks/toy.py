@@ -9,6 +9,7 @@ same raster: coupling then does here what it should.
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from benchmarks._results import Claim, command, finish, parser, positive, result, standard_error
@@ -70,9 +71,9 @@ def coupled(coupling: str, drafts: int, images: int) -> dict[str, Any]:
         "nfe_standard_error": standard_error(forwards),
         "nfe_reference": expected,
         "off_percent": 100 * abs(mean / expected - 1),
-        "token_difference": averaged(traces, lambda steps: difference(steps, 1)),
+        "token_difference": averaged(traces, partial(difference, distance=1)),
         "mean_total_variation": averaged(traces, total_variation),
-        **{f"hamming_{n}": averaged(traces, lambda steps, n=n: difference(steps, n)) for n in (2, 3)},
+        **{f"hamming_{n}": averaged(traces, partial(difference, distance=n)) for n in (2, 3)},
     }
 
 

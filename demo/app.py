@@ -23,6 +23,7 @@ _IS_DARK = "() => document.body.classList.contains('dark')"
 def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs."""
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
+    blocks: gr.Blocks
     with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         gr.Markdown(_MASTHEAD, elem_id="masthead")
         recording = opening(recordings)

@@ -1,14 +1,25 @@
-"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too."""
+"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too.
 
-from collections.abc import Sequence
+`python -m demo record` makes what assets/traces/gallery.json lists. The file holds one record a run: `file`, `method`,
+and where they differ from the defaults `model`, `prompt`, `seed` and `settings`; `title` and `about` are what the
+gallery says of it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from traces import TraceError, read
+from engines.config import make_config
+from engines.driver import Job, Run
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, default_model, load_model
+from traces import TraceError, read, write
 from traces.schema import Trace
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
+LIST: Final = "gallery.json"
 _BASELINE: Final = "ar"
 
 
@@ -17,24 +28,49 @@ class Recording:
     """A recorded run, with its baseline before it where there is one."""
 
     method: str
+    title: str
+    about: str
     note: str
+    """Prompt and forward passes, read off the traces."""
     paths: tuple[Path, ...]
     traces: tuple[Trace, ...]
 
 
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
-    """All recordings in `folder`; files that are no sound traces are left out."""
-    found = [(path, trace) for path in sorted(folder.glob("*.json.gz")) if (trace := _sound(path))]
-    runs = [(path, trace) for path, trace in found if trace.method != _BASELINE]
-    pairs = [[*_baseline_of(trace, found), (path, trace)] for path, trace in runs]
+    """All recordings in `folder`, listed ones first and in their order; files that are no sound traces are left out."""
+    told = {entry["file"]: entry for entry in listed(folder)}
+    place = {name: number for number, name in enumerate(told)}
+    paths = sorted(folder.glob("*.json.gz"), key=lambda path: (place.get(path.name, len(place)), path.name))
+    found = [(path, trace) for path in paths if (trace := _sound(path))]
+    pairs = [[*_baseline_of(trace, found), (path, trace)] for path, trace in found if trace.method != _BASELINE]
     used = {path for pair in pairs for path, _ in pair}
     alone = [[entry] for entry in found if entry[0] not in used]
-    return tuple(_recording(entries) for entries in [*pairs, *alone])
+    return tuple(_recording(entries, told.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
 
 
 def opening(among: Sequence[Recording]) -> Recording | None:
     """What the app shows first: a run beside its baseline if there is one."""
     return max(among, key=lambda recording: len(recording.paths), default=None)
+
+
+def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
+    """Decode what an entry of the list asks for and write its trace into `folder`."""
+    method = METHODS[entry["method"]]
+    model = entry.get("model", default_model(method.family))
+    prompt = entry.get("prompt", MODELS[model].default_prompt)
+    config = make_config(method.config, entry.get("settings", {}))
+    run = Run(Job(method, load_model(model), prompt, config, entry.get("seed", 0)))
+    for _ in run:
+        pass
+    trace = run.trace()
+    write(trace, folder / entry["file"])
+    return trace
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """What gallery.json in `folder` asks for; nothing when there is none."""
+    path = folder / LIST
+    return list(json.loads(path.read_text("utf-8"))) if path.exists() else []
 
 
 def _sound(path: Path) -> Trace | None:
@@ -56,14 +92,17 @@ def _baseline_of(trace: Trace, found: Sequence[tuple[Path, Trace]]) -> list[tupl
     return fits[:1]
 
 
-def _recording(entries: Sequence[tuple[Path, Trace]]) -> Recording:
+def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
-    told = [trace.prompt or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
+    note = [trace.prompt or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
     if len(entries) > 1:
-        told[1] += f" instead of {entries[0][1].summary.forwards}"
+        note[1] += f" instead of {entries[0][1].summary.forwards}"
+    titled = METHODS[trace.method].title if trace.method in METHODS else trace.method
     return Recording(
         method=trace.method,
-        note=", ".join(told),
+        title=told.get("title", titled),
+        about=told.get("about", ""),
+        note=", ".join(note),
         paths=tuple(path for path, _ in entries),
         traces=tuple(trace for _, trace in entries),
     )

@@ -1,5 +1,6 @@
 """Serving the app."""
 
+import signal
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -48,9 +49,10 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     return address
 
 
-def serve(blocks: gr.Blocks, visitors: Visitors) -> None:
-    """Serve until interrupted."""
-    start(blocks, [visitors.root, FOLDER])
+def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER) -> None:
+    """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    start(blocks, [visitors.root, recorded])
     blocks.block_thread()
 
 

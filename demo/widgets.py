@@ -32,7 +32,8 @@ _FACTS_CSS = """
 
 _CARDS_HTML = """<ul class="cards">{{#each value}}<li><button type="button" data-index="{{@index}}">
 {{#if this.image}}<img src="{{this.image}}" alt="">{{else}}<span class="blank" aria-hidden="true"></span>{{/if}}
-<span class="title">{{this.title}}</span><span class="note">{{this.note}}</span></button></li>{{/each}}</ul>"""
+<span class="title">{{this.title}}</span><span class="note">{{this.note}}</span>
+{{#if this.about}}<span class="about">{{this.about}}</span>{{/if}}</button></li>{{/each}}</ul>"""
 
 _CARDS_CSS = """
 .cards {
@@ -52,6 +53,7 @@ _CARDS_CSS = """
   background: var(--background-fill-secondary); }
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
+.cards .about { margin-top: 4px; font-size: 13px; line-height: 1.4; }
 """
 
 _CARDS_JS = """
@@ -96,6 +98,7 @@ class Card(NamedTuple):
 
     title: str
     note: str
+    about: str = ""
     image: str = ""
     """data:image/png or webp; anything else is left out."""
 

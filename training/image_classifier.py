@@ -16,7 +16,7 @@ from training.image_tokenizer import as_images
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
 
 PRESETS = {
-    "cpu": Preset(steps=4_000, batch=64, lr=2e-3, minutes=6),
+    "cpu": Preset(steps=12_000, batch=64, lr=2e-3, minutes=14),
     "gpu": Preset(steps=10_000, batch=256, lr=2e-3),
 }
 HEADS = ("garment", "tint", "background")

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import gradio as gr
+from gradio.events import api as endpoint
 
 from demo.controls import read_config
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
@@ -21,7 +22,7 @@ from traces import TraceError, dumps, loads
 
 def build() -> None:
     """Add the endpoints to the app under construction."""
-    gr.api(run, api_name="run", **COMPUTE)
+    endpoint(run, api_name="run", **COMPUTE)
     with gr.Row(visible=False):
         file = gr.File(label="file", type="binary", visible=False)
         verdict = gr.JSON(label="verdict", visible=False)

@@ -39,12 +39,12 @@ class Panel:
         self.problem = notice_box(elem_classes="panel-problem")
         self.file = gr.File(label="Figure", visible=False, interactive=False)
         for kind, button in buttons:
-            button.click(self._exporter(kind), None, {self.file, self.problem}, **QUIET)
+            button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
 
     @property
-    def parts(self) -> set[Any]:
+    def parts(self) -> list[Any]:
         """What `show` and `hide` change."""
-        return {self.plot, self.words, self.row, self.file, self.problem}
+        return [self.plot, self.words, self.row, self.file, self.problem]
 
     def show(self, figure: Figure, drawn: go.Figure, dark: bool, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
@@ -109,9 +109,9 @@ class FiguresPage:
                 self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False)
             with gr.Column(scale=4, min_width=320):
                 self.panel = Panel(self.site, "figure")
-        self.inputs = {self.name, self.step, self.site.shown, self.site.dark}
-        outputs = {self.step, *self.panel.parts}
-        self.parts = {self.lead, self.name, *outputs}
+        self.inputs: set[Any] = {self.name, self.step, self.site.shown, self.site.dark}
+        outputs = [self.step, *self.panel.parts]
+        self.parts = [self.lead, self.name, *outputs]
         self.name.input(self.choose, self.inputs, outputs, **QUIET)
         self.step.release(self.choose, self.inputs, outputs, **QUIET)
 
@@ -137,7 +137,7 @@ class FiguresPage:
         self.question = gr.Markdown(EXPERIMENTS[first].question)
         self.progress = notice_box(elem_id="experiment-progress")
         self.many = Panel(self.site, "experiment")
-        buttons = {self.start, self.stop}
+        buttons = [self.start, self.stop]
         form = {
             self.experiment,
             self.seeds,
@@ -146,8 +146,8 @@ class FiguresPage:
             self.run.prompt,
             *self.run.sampling.of.values(),
         }
-        self.experiment.change(self.choose_experiment, {self.experiment}, {self.question, self.seeds}, **AT_ONCE)
-        begun = self.start.click(self.begin, None, buttons | {self.progress}, **AT_ONCE)
+        self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
+        begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
         done = begun.then(self.conduct, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
         done.then(self.settle, None, buttons, **AT_ONCE)
         self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)

@@ -16,7 +16,7 @@ _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
     "Nothing is computed."
 )
-_EMPTY = "There is no recorded run in assets/traces. `make traces` records one a method."
+_EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
 
 class GalleryPage:
@@ -45,4 +45,4 @@ class GalleryPage:
 
 
 def _card(entry: Recording) -> Card:
-    return Card(titles().get(entry.method, entry.method), entry.note, entry.traces[-1].output.image or "")
+    return Card(entry.title, entry.note, entry.about, entry.traces[-1].output.image or "")

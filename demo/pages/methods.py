@@ -8,7 +8,7 @@ from demo.measured import measured
 from demo.pages.run import DEFAULT, titles
 from demo.words import copy
 
-_DELIMITERS: Final = [
+_DELIMITERS: Final[list[dict[str, str | bool]]] = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "$", "right": "$", "display": False},
 ]

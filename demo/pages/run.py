@@ -114,9 +114,9 @@ class RunPage:
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
-            self.choose_method, {self.method, self.model}, {self.model, self.beside, *self.groups.values()}, **AT_ONCE
+            self.choose_method, {self.method, self.model}, [self.model, self.beside, *self.groups.values()], **AT_ONCE
         )
-        self.model.change(self.choose_model, {self.model}, {self.prompt, self.examples.dataset}, **AT_ONCE)
+        self.model.change(self.choose_model, {self.model}, [self.prompt, self.examples.dataset], **AT_ONCE)
 
     def begin(self, request: gr.Request) -> Update:
         """Make ready for a run."""

@@ -60,16 +60,16 @@ class TracePage:
         return {self.lead, self.body, self.which, *self._of_one}
 
     @property
-    def _of_one(self) -> set[Any]:
-        return {self.facts, self.json, self.page, self.command, self.details, self.steps, self.step, self.entries}
+    def _of_one(self) -> list[Any]:
+        return [self.facts, self.json, self.page, self.command, self.details, self.steps, self.step, self.entries]
 
     def _connect(self) -> None:
         opened = self.upload.upload(
-            self.open, {self.upload, self.site.shown}, {self.problem, self.upload, self.site.shown}, **QUIET
+            self.open, {self.upload, self.site.shown}, [self.problem, self.upload, self.site.shown], **QUIET
         )
         opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
         self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **QUIET)
-        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, {self.entries}, **AT_ONCE)
+        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE)
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is at hand stays when the file is not sound."""

@@ -36,8 +36,9 @@ def recorded(library: Path) -> tuple[Recording, ...]:
 
 
 @pytest.fixture(scope="session")
-def server(library: Path) -> Iterator[str]:
-    """The address of the running app."""
+def server(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the running app. Told to end, it takes its visitors' files with it."""
+    temporary = tmp_path_factory.mktemp("server")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -46,6 +47,7 @@ def server(library: Path) -> Iterator[str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
+        "TMPDIR": str(temporary),
     }
     address = f"http://127.0.0.1:{port}"
     process = subprocess.Popen([sys.executable, "-m", "support.served", str(library)], env=environment, cwd=ROOT)
@@ -55,6 +57,7 @@ def server(library: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
+    assert not list(temporary.glob("draftscope-*"))
 
 
 def wait_until_ready(address: str, process: subprocess.Popen[bytes]) -> None:

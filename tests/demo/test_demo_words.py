@@ -1,17 +1,20 @@
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.raster import decoded
 
 from demo.measured import measured
-from demo.recordings import Recording, opening, recordings
+from demo.recordings import FOLDER, Recording, listed, opening, record, recordings
 from demo.telling import command, outcome
 from demo.words import copy
+from engines.config import make_config
 from engines.methods import METHODS
-from traces import write
+from engines.models.catalog import load_model
+from traces import read, write
 
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
@@ -62,6 +65,37 @@ def test_recordings_of_other_seeds_stand_alone_and_broken_files_are_left_out(tmp
     write(decoded("scd", seed=2, window=16), tmp_path / "scd.json.gz")
     (tmp_path / "broken.json.gz").write_bytes(b"\x1f\x8bnonsense")
     assert sorted(len(entry.paths) for entry in recordings(tmp_path)) == [1, 1]
+
+
+def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
+    listed: list[dict[str, object]] = [
+        {"file": "z.json.gz", "method": "scd", "model": "toy-raster", "title": "First", "about": "Look here.",
+         "settings": {"window": 16}},
+        {"file": "a.json.gz", "method": "ar", "model": "toy-raster", "seed": 5},
+    ]  # fmt: skip
+    (tmp_path / "gallery.json").write_text(json.dumps(listed))
+    for entry in listed:
+        record(entry, tmp_path)
+    write(decoded("gsd", window=16), tmp_path / "0-unlisted.json.gz")
+    first, second, third = recordings(tmp_path)
+    assert (first.title, first.about, first.method) == ("First", "Look here.", "scd")
+    assert first.traces[0].config["window"] == 16
+    assert (second.method, third.method, third.traces[0].seed) == ("gsd", "ar", 5)
+
+
+@pytest.mark.parametrize("entry", listed(FOLDER), ids=lambda entry: entry["file"])
+def test_what_the_gallery_lists_is_there_and_as_listed(entry: dict[str, Any]) -> None:
+    trace = read(FOLDER / entry["file"])
+    assert trace.summary.complete
+    assert (trace.method, trace.seed) == (entry["method"], entry.get("seed", 0))
+    assert trace.config == asdict(make_config(METHODS[trace.method].config, entry.get("settings", {})))
+    assert trace.model.weights == load_model(trace.model.id).card.weights, "weights have changed: make traces"
+
+
+def test_the_page_opens_on_a_race() -> None:
+    first = opening(recordings())
+    assert first is not None
+    assert [trace.method for trace in first.traces] == ["ar", "scd"]
 
 
 def test_there_may_be_no_recordings(tmp_path: Path) -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 from demo.app import build
 from demo.recordings import recordings
-from demo.server import start
+from demo.server import serve
 from demo.sessions import Visitors
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     visitors = Visitors()
-    blocks = build(visitors, recordings(folder))
-    start(blocks, [visitors.root, folder])
-    blocks.block_thread()
+    serve(build(visitors, recordings(folder)), visitors, folder)

@@ -208,7 +208,8 @@ def _trace(method: str, steps: Sequence[Step], tokens: tuple[int, ...], size: Si
     for step in steps:
         for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
             if fate.final:
-                final[position] = token  # type: ignore[call-overload]
+                assert isinstance(token, int)
+                final[position] = token
     return Trace(
         method=method,
         model=Model(id="synthetic", title="Synthetic picture model"),

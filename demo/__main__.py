@@ -1,0 +1,27 @@
+"""The command line: `python -m demo record` decodes anew the runs that assets/traces/gallery.json lists."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from demo.recordings import FOLDER, listed, record
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description="Look after the gallery.")
+    parser.add_argument("action", choices=["record"], help="decode what gallery.json lists")
+    parser.add_argument("--missing", action="store_true", help="leave the traces that are there alone")
+    options = parser.parse_args(arguments)
+    for entry in listed(FOLDER):
+        if options.missing and (FOLDER / entry["file"]).exists():
+            continue
+        made = record(entry).summary
+        print(
+            f"{entry['file']}: {made.tokens} tokens, {made.forwards} forward passes, {made.seconds:.2f} s", flush=True
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
