@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
-    options.add_argument("--images", type=positive, default=8)
-    options.add_argument("--repeats", type=positive, default=2)
+    options.add_argument("--images", type=positive, default=12)
+    options.add_argument("--repeats", type=positive, default=1)
     options.add_argument("--guidance", type=float, nargs="+", default=[1.0, 3.0], help="1 is off")
     options.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
     options.add_argument("--lockstep", type=positive, default=16, help="sequences of the throughput part")
