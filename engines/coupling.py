@@ -7,6 +7,7 @@ draw, made once.
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -68,16 +69,24 @@ def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[
     At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so
     the cost is V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
     """
-    ratio = torch.where(q > 0, p / q.clamp(min=1e-300), torch.where(p > 0, torch.inf, 0.0))
-    order = ratio.argsort(-1)
+    least = torch.finfo(p.dtype).tiny
+    ratio = torch.where(q > 0, p / q.clamp(min=least), torch.where(p > 0, torch.inf, 0.0))
+    order = _ascending(ratio)
     p, q = p.gather(-1, order), q.gather(-1, order)
     before = q.cumsum(-1)  # sum of q_j over j up to and including i
     after = p.sum(-1, keepdim=True) - p.cumsum(-1)  # sum of p_j over j after i
     both = (p > 0) & (q > 0)
-    inner = before / q.clamp(min=1e-300) + after.clamp(min=0.0) / p.clamp(min=1e-300)
+    inner = before / q.clamp(min=least) + after.clamp(min=0.0) / p.clamp(min=least)
     return torch.where(both, 1 / inner, 0.0).sum(-1)
+
+
+def _ascending(ratio: Tensor) -> Tensor:
+    """Indices that sort the last axis. On a CPU numpy takes half of torch's time."""
+    if ratio.device.type != "cpu":
+        return ratio.argsort(-1)
+    return torch.from_numpy(np.argsort(ratio.numpy(), axis=-1))
 
 
 def entropy_bits(p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
     """Entropy of each row in bits."""
-    return -torch.xlogy(p, p).sum(-1) / torch.log(torch.tensor(2.0, dtype=p.dtype))
+    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log2()).sum(-1)
