@@ -30,7 +30,7 @@ from engines.models.studio.words import parse_prompt
 SLOTS: Final = ("garment", "tint", "background")
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
-SHEET_ROWS: Final = 6
+SHEET_ROWS: Final = 10
 _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
@@ -166,8 +166,10 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 def sheet(samples: Mapping[str, Sequence[Sample]]) -> Image.Image:
-    """The first pictures of every decoder: a row a prompt, a column a decoder."""
-    count = min(SHEET_ROWS, *map(len, samples.values()))
+    """Pictures of every decoder for the first prompts with different garments: a row a prompt, a column a decoder."""
+    garments = [parse_prompt(sample.prompt).garment for sample in next(iter(samples.values()))]
+    shown = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
+    count = len(shown)
     side = _SCALE * next(iter(samples.values()))[0].pixels.shape[-1]
     size = (_LEFT + len(samples) * (side + _GAP), _HEAD + count * (side + _GAP))
     page = Image.new("RGB", size, "white")
@@ -175,7 +177,7 @@ def sheet(samples: Mapping[str, Sequence[Sample]]) -> Image.Image:
     for column, (decoder, own) in enumerate(samples.items()):
         left = _LEFT + column * (side + _GAP)
         draw.text((left, 3), NAMES[decoder], fill="black")
-        for number, sample in enumerate(own[:count]):
+        for number, sample in enumerate(own[i] for i in shown):
             top = _HEAD + number * (side + _GAP)
             bytes_ = ((sample.pixels + 1) * 127.5).round().clamp(0, 255).byte().permute(1, 2, 0).numpy()
             page.paste(Image.fromarray(bytes_).resize((side, side), Image.Resampling.NEAREST), (left, top))

@@ -207,7 +207,8 @@ def tracing(plan: Plan) -> list[Claim]:
         unit="%",
         bound="at most",
         target=MOST_TRACING_PERCENT,
-        reason=f"{spread(added).median:.2f} ms a step, most of it distances and collisions of {MAIN_WINDOW - 1} pairs of laws; the pass itself is short here; same tokens every time; {found}",
+        reason=f"{spread(added).median:.2f} ms a step, most of it distances and collisions of {MAIN_WINDOW - 1} pairs "
+        f"of laws, beside a pass that is short here; same tokens every time; {found}",
     )
     return [claim]
 

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +30,11 @@ class Preset:
     minutes: float = math.inf
 
 
-def parse(doc: str, presets: dict[str, Preset]) -> tuple[argparse.Namespace, Preset]:
-    """The command line of a training script and the preset it names."""
+def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tuple[argparse.Namespace, Preset]:
+    """The command line of a training script, which names one of several models if there are any, and its preset."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if names:
+        parser.add_argument("name", choices=names)
     parser.add_argument("--preset", choices=presets, default="gpu" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--minutes", type=float, help="stop after this long; the schedule follows the clock")
     parser.add_argument("--seed", type=int, default=0)
