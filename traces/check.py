@@ -124,8 +124,12 @@ def _check_layout(canvas: Canvas, size: int) -> Iterator[Problem]:
             yield Problem("canvas.order", f"has {len(canvas.order)} cells for {size} positions", remedy)
         elif sorted(canvas.order) != list(range(size)):
             yield Problem("canvas.order", "is no permutation of the cells", remedy)
-    if canvas.block is not None and not 1 <= canvas.block <= size:
+    if canvas.block is not None and not 1 <= canvas.block <= size + canvas.block_offset:
         yield Problem("canvas.block", f"{quote(canvas.block)} is outside 1 ... {size}", "leave it out without blocks")
+    if not 0 <= canvas.block_offset < (canvas.block or 1):
+        yield Problem(
+            "canvas.block_offset", f"{quote(canvas.block_offset)} is no place in a block", "use 0 ... block - 1"
+        )
 
 
 def _check_legend(trace: Trace) -> Iterator[Problem]:

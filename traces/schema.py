@@ -184,6 +184,8 @@ class Canvas:
     """Cell of each position, cells counted in raster order; None when position i lies in cell i."""
     block: int | None = None
     """Positions per block, for models that decode block by block."""
+    block_offset: int = 0
+    """Positions of the first block that the prompt takes, where blocks are counted from the prompt's beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

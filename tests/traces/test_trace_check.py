@@ -94,6 +94,11 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
     "no permutation": (lambda: shuffled((0, 1, 2, 3, 4, 5, 6, 6)), "canvas.order", "no permutation"),
     "beyond order": (lambda: shuffled((1, 2, 3, 4, 5, 6, 7, 8)), "canvas.order", "no permutation"),
     "block": (lambda: changed("s2d2", "canvas", block=5), "canvas.block", "5 is outside 1 ... 4"),
+    "block offset": (
+        lambda: changed("s2d2", "canvas", block_offset=4),
+        "canvas.block_offset",
+        "4 is no place in a block",
+    ),
     "negative word": (lambda: changed("ar", "legend", vocabulary={-1: "a"}), "legend.vocabulary.-1", "negative"),
     "linked picture": (lambda: framed(image="https://example.org/a.png"), "legend.frames[0].image", "no embedded"),
     "script": (lambda: framed(image="data:text/html;base64,PHNjcmlwdD4="), "legend.frames[0].image", "no embedded"),
