@@ -11,7 +11,7 @@ import torch
 
 from engines.config import make_config
 from engines.decoding import Forward
-from engines.driver import Job, Lane, drive
+from engines.driver import Job, Lane, drive, open_session
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR, Session
 from engines.models.catalog import MODELS
@@ -71,10 +71,10 @@ class Decoded:
 
 def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     """Decode jobs in lockstep and time it."""
-    config, model = jobs[0].config, jobs[0].model
+    config = jobs[0].config
     start = time.perf_counter()
     lanes = [Lane(one.decoder()) for one in jobs]
-    session = model.start([one.prompt for one in jobs], guided=config.guidance != 1.0)
+    session = open_session(jobs)
     watch = Stopwatch(session)
     forwards = sum(1 for _ in drive(lanes, watch, config, record=record))
     tokens = tuple(tuple(int(token) for token in lane.result[0]) for lane in lanes)

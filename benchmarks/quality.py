@@ -22,7 +22,7 @@ from torch import Tensor
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.decoding import Forward
-from engines.driver import Job
+from engines.driver import Job, open_session
 from engines.laws import to_laws
 from engines.models.studio.image import ID, StudioImage, load, load_classifier
 from engines.models.studio.words import parse_prompt
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         chosen.sheet.parent.mkdir(parents=True, exist_ok=True)
         sheet(samples).save(chosen.sheet, optimize=True)
     title = "Studio image model, 48x48: prompt agreement and likelihood"
-    finish(result(title, command("quality", given), claims(rows), rows, model.task.device), chosen.json)
+    finish(result(title, command("quality", given), claims(rows), rows, model.device), chosen.json)
 
 
 def judged(jobs: Sequence[Job]) -> list[Sample]:
@@ -93,8 +93,8 @@ def judged(jobs: Sequence[Job]) -> list[Sample]:
 def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     """- log2 of the probability of each decoded sequence [B, N] under the law it was decoded from, over its length."""
     first = jobs[0]
-    session = first.model.start([one.prompt for one in jobs], guided=first.config.guidance != 1.0)
-    tokens = codes.to(first.model.task.device)
+    session = open_session(jobs)
+    tokens = codes.to(first.model.device)
     logits = session.logits({lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)})
     law = to_laws(logits, first.config)[:, : tokens.shape[1]]
     bits = -law.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for part in (overhead, tracing, throughput):
         claims += part(plan)
     title = f"{MODELS[chosen.model].title}: speed"
-    finish(result(title, command("speed", given), claims, rows, model.task.device), chosen.json)
+    finish(result(title, command("speed", given), claims, rows, model.device), chosen.json)
 
 
 def warm_up(plan: Plan) -> None:

@@ -26,7 +26,7 @@ class Lane:
         self.run = Run(job)
         self.passes = 0
         self._steps = iter(self.run)
-        self._canvas: list[Any] = [None] * job.model.task.length
+        self._canvas: list[Any] = [None] * job.task.length
         self._legend = job.model.legend({})
 
     def head(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Lane:
             "prompt": job.prompt,
             "seed": job.seed,
             "config": asdict(job.config),
-            "canvas": plain(job.model.canvas),
+            "canvas": plain(job.task.canvas),
             "legend": plain(self._legend),
         }
 

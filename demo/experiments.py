@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines.config import Value, make_config
-from engines.driver import Job, Lane, drive, make_trace
+from engines.driver import Job, Lane, drive, make_trace, open_session
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR
 from traces.schema import Trace
@@ -106,7 +106,7 @@ def _lockstep(jobs: Sequence[Job], stopped: Callable[[], bool]) -> list[Trace] |
     """The traces of jobs of one model and config; None when stopped before they were done."""
     first = jobs[0]
     lanes = [Lane(job.decoder()) for job in jobs]
-    session = first.model.start([job.prompt for job in jobs], guided=first.config.guidance != 1.0)
+    session = open_session(jobs)
     for _ in drive(lanes, session, first.config):
         if stopped():
             return None

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     model = load_model(model_id, options.device)
     prompt = MODELS[model_id].default_prompt if options.prompt is None else options.prompt
     running = Run(Job(method, model, prompt, config, options.seed))
-    code = _advance(running, model.task.length)
+    code = _advance(running, running.job.task.length)
     trace = running.trace()
     write(trace, target)
     made = trace.summary

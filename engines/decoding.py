@@ -6,6 +6,7 @@ tokens. Every Forward is answered by exactly one Decision: that pair becomes one
 timing, recording, pausing and stopping are the driver's business.
 """
 
+import math
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -14,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from traces.schema import Fate
+from traces.schema import Canvas, Fate
 
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 NO_ENTRY: Final = -1
@@ -23,15 +24,23 @@ NO_ENTRY: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be decoded: the canvas and what a method may know about its tokens."""
+    """What is to be decoded: the canvas and what a method may know about its tokens. Models add what they need."""
 
-    length: int
+    canvas: Canvas
     vocabulary: int
-    row_length: int
-    """Positions per raster row; `length` for text."""
     device: torch.device
     embedding: Float[Tensor, "V D"] | None = None
     """Where tokens lie, for methods that compare them."""
+
+    @property
+    def length(self) -> int:
+        """Positions of the canvas."""
+        return math.prod(self.canvas.shape)
+
+    @property
+    def row_length(self) -> int:
+        """Positions per raster row; `length` for text."""
+        return self.canvas.shape[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engines.chance import SeededChance
 from engines.config import as_values
-from engines.decoding import Decision, Decoder, Forward
+from engines.decoding import Decision, Decoder, Forward, Task
 from engines.environment import environment
 from engines.laws import Sampling, to_laws
 from engines.methods.base import Method
@@ -39,9 +39,18 @@ class Job:
     sample: int = 0
     """Distinguishes sequences that share a seed."""
 
+    @property
+    def task(self) -> Task:
+        """What the model is to decode.
+
+        Raises:
+            ValueError: for a prompt or setting that the model refuses.
+        """
+        return self.model.pose(self.prompt, self.config)
+
     def decoder(self) -> Decoder:
         """A fresh decoder of the job."""
-        return self.method.decode(self.model.task, self.config, SeededChance(self.seed, self.sample))
+        return self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,16 @@ class Lane:
     steps: list[Step] = field(default_factory=list)
     result: list[Tensor] = field(default_factory=list)
     """Holds the tokens once the canvas is full."""
+
+
+def open_session(jobs: Sequence[Job]) -> Session:
+    """A session of the model for jobs that share it and a config.
+
+    Raises:
+        ValueError: for a prompt or setting that the model refuses.
+    """
+    first = jobs[0]
+    return first.model.start([job.task for job in jobs], guided=first.config.guidance != 1.0)
 
 
 def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record: bool = True) -> Iterator[list[int]]:
@@ -150,7 +169,7 @@ class Run:
         """
         self.job = job
         self._lane = Lane(job.decoder())
-        self._session = job.model.start([job.prompt], guided=job.config.guidance != 1.0)
+        self._session = open_session([job])
 
     def __iter__(self) -> Iterator[Step]:
         for _ in drive([self._lane], self._session, self.job.config):
@@ -167,7 +186,7 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
     if any(job.model is not first.model or job.config != first.config for job in jobs):
         raise ValueError("jobs: a batch shares one model and one config; run the others on their own.")
     lanes = [Lane(job.decoder()) for job in jobs]
-    session = first.model.start([job.prompt for job in jobs], guided=first.config.guidance != 1.0)
+    session = open_session(jobs)
     for _ in drive(lanes, session, first.config):
         pass
     return [make_trace(job, lane.steps) for job, lane in zip(jobs, lanes, strict=True)]
@@ -176,7 +195,7 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
 def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
     """The tokens of jobs decoded in lockstep, nothing recorded."""
     lanes = [Lane(job.decoder()) for job in jobs]
-    session = jobs[0].model.start([job.prompt for job in jobs], guided=jobs[0].config.guidance != 1.0)
+    session = open_session(jobs)
     for _ in drive(lanes, session, jobs[0].config, record=False):
         pass
     return [lane.result[0].tolist() for lane in lanes]
@@ -184,7 +203,8 @@ def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
 
 def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
     """The trace of the steps a job has taken."""
-    model, length = job.model, job.model.task.length
+    model, task = job.model, job.task
+    length = task.length
     canvases: dict[int, tuple[Any, ...]] = {}
     held: list[Any] = [None] * length
     final = [False] * length
@@ -200,8 +220,8 @@ def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
         config=as_values(job.config),
         seed=job.seed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        environment=environment(model.task.device, torch.float32),
-        canvas=model.canvas,
+        environment=environment(model.device, torch.float32),
+        canvas=task.canvas,
         legend=model.legend(canvases),
         steps=tuple(steps),
         output=model.output(tokens),

@@ -133,9 +133,10 @@ def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
     assert verdicts(maximal=sharp) == [None, True, False]
 
 
-def test_the_sheet_has_a_row_a_prompt_and_a_column_a_decoder() -> None:
-    grey = quality.Sample("a red bag on grass", torch.zeros(3, 48, 48), (True, True, True), 5.0)
-    pictures = quality.sheet({"ar": [grey] * 3, "gsd": [grey] * 2}).getcolors()
+def test_the_sheet_has_a_row_a_garment_and_a_column_a_decoder() -> None:
+    prompts = ("a red bag on grass", "a blue bag on sky", "a red coat on grass")
+    grey = [quality.Sample(prompt, torch.zeros(3, 48, 48), (True, True, True), 5.0) for prompt in prompts]
+    pictures = quality.sheet({"ar": grey, "gsd": grey}).getcolors()
     assert {color: count for count, color in pictures}[(128, 128, 128)] == 2 * 2 * 96 * 96
 
 

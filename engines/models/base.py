@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engines.decoding import Forward, Task
+from engines.laws import Sampling
 from engines.methods.base import Family
-from traces.schema import Canvas, Legend, Model, Output
+from traces.schema import Legend, Model, Output
 
 
 class ModelError(RuntimeError):
@@ -41,15 +42,19 @@ class DiscreteAR(Protocol):
     """A model that gives the laws of all positions behind a prefix in one causal pass."""
 
     card: Model
-    canvas: Canvas
-    task: Task
+    device: torch.device
 
-    def start(self, prompts: Sequence[str], guided: bool) -> Session:
-        """Open a session, one lane per prompt.
+    def pose(self, prompt: str, config: Sampling) -> Task:
+        """What a prompt asks for.
 
         Raises:
-            ValueError: for a prompt that the model cannot read; the message says what it can.
+            ValueError: for a prompt that the model cannot read or a setting it does not have; the message says what
+                it can.
         """
+        ...
+
+    def start(self, tasks: Sequence[Any], guided: bool) -> Session:
+        """Open a session, one lane per task."""
         ...
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:

@@ -16,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.decoding import Forward, Task
+from engines.laws import Sampling
 from traces.schema import Canvas, Legend, Model, Output, Tiles
 
 ID: Final = "toy-raster"
@@ -30,16 +31,19 @@ class ToyRaster:
 
     def __init__(self, device: torch.device) -> None:
         self.card = Model(id=ID, title=TITLE)
-        self.canvas = Canvas(kind="image", shape=(SIDE, SIDE))
+        self.device = device
         self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
-        self.task = Task(SIDE**2, LEVELS, SIDE, device, self.levels[:, None])
 
-    def start(self, prompts: Sequence[str], guided: bool) -> "ToySession":
-        """See `engines.models.base.DiscreteAR.start`. The raster takes no prompt."""
-        if any(prompts):
+    def pose(self, prompt: str, config: Sampling) -> Task:
+        """See `engines.models.base.DiscreteAR.pose`. The raster takes no prompt."""
+        if prompt:
             raise ValueError(f"prompt: {ID} draws without a prompt; leave it empty.")
-        if guided:
+        if config.guidance != 1.0:
             raise ValueError(f"guidance: {ID} has no conditions to guide; use 1.")
+        return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
+        """See `engines.models.base.DiscreteAR.start`."""
         return ToySession(self.levels)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:

@@ -1,6 +1,6 @@
 """One sequence, a batch, a stopped run: the same tokens, and traces that hold."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -8,11 +8,12 @@ from support.tables import Table
 from torch import Tensor
 
 from engines.config import make_config
-from engines.driver import Job, Run, run_batch, sample_tokens
+from engines.driver import Job, Run, open_session, run_batch, sample_tokens
 from engines.methods import METHODS
 from engines.models import toy
 from engines.models.base import DiscreteAR
 from engines.models.causal import CausalSession
+from engines.models.studio.image import PromptTask
 from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
 from traces import dumps, loads
 from traces.schema import Canvas, Fate, Legend, Model, Output, Trace
@@ -62,8 +63,8 @@ def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
 @pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
 def test_a_survivors_law_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
     """Catches a stale q at once: q of a draft equals the p its position had an iteration before."""
-    run = METHODS["scd"].decode(TOY.task, make_config(METHODS["scd"].config, {"window": 9, **values}), _chance())
-    session = TOY.start([""], guided=False)
+    asked = job("scd", window=9, **values)
+    run, session = asked.decoder(), open_session([asked])
     answer: Any = None
     before: dict[int, Tensor] = {}
     checked = 0
@@ -154,15 +155,16 @@ class TinyImage:
         with torch.no_grad():
             for parameter in self.network.parameters():
                 parameter.mul_(3)  # laws worth disagreeing about
-        from engines.decoding import Task
+        self.card, self.device = Model(id="tiny"), torch.device("cpu")
 
-        self.task = Task(GRID**2, 512, GRID, torch.device("cpu"))
-        self.card, self.canvas = Model(id="tiny"), Canvas(kind="image", shape=(GRID, GRID))
+    def pose(self, prompt: str, config: Any) -> PromptTask:
+        canvas = Canvas(kind="image", shape=(GRID, GRID))
+        return PromptTask(canvas, 512, self.device, asked=(len(prompt) % 10, 1, 2))
 
-    def start(self, prompts: Any, guided: bool) -> CausalSession:
-        values = torch.tensor([[[len(p) % 10, 1, 2], [-1, -1, -1]][: 1 + guided] for p in prompts])
+    def start(self, tasks: Any, guided: bool) -> CausalSession:
+        values = torch.tensor([[task.asked, [-1, -1, -1]][: 1 + guided] for task in tasks])
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
-        return CausalSession(self.network, prefixes, self.task.length, 2)
+        return CausalSession(self.network, prefixes, GRID**2, 2)
 
     def legend(self, canvases: Any) -> Legend:
         return Legend()
@@ -179,7 +181,7 @@ class Uncached:
 
     def logits(self, requests: Any) -> Tensor:
         (request,) = requests.values()
-        prefixes = self._model.start(["abc"], self.rows == 2)._prefixes[0]
+        prefixes = self._model.start([self._model.pose("abc", None)], self.rows == 2)._prefixes[0]
         ids = torch.cat([prefixes, request.tokens.expand(self.rows, -1)], 1)
         with torch.inference_mode():
             out = self._model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))
@@ -189,9 +191,9 @@ class Uncached:
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     model = TinyImage()
-    fast, slow = model.start(["abc"], guidance != 1), Uncached(model, guidance != 1)
-    config = make_config(METHODS["scd"].config, {"window": 12, "guidance": guidance})
-    decoder = METHODS["scd"].decode(model.task, config, _chance())
+    asked = job("scd", cast(Any, model), prompt="abc", window=12, guidance=guidance)
+    fast, slow = open_session([asked]), Uncached(model, guidance != 1)
+    decoder = asked.decoder()
     answer: Any = None
     worst = 0.0
     while True:

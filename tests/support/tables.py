@@ -2,12 +2,25 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engines.decoding import Forward, Task
+from engines.laws import Sampling
 from traces.schema import Canvas, Legend, Model, Output
+
+
+@dataclass(frozen=True, slots=True)
+class TableTask(Task):
+    """A text whose lines have `row` positions, for drafts that look to their left."""
+
+    row: int = 2
+
+    @property
+    def row_length(self) -> int:
+        return self.row
 
 
 class Table:
@@ -15,9 +28,9 @@ class Table:
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
-        self.task = Task(length, vocabulary, row_length, torch.device("cpu"))
+        self.device = torch.device("cpu")
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
         self.card = Model(id="table")
-        self.canvas = Canvas(kind="text", shape=(length,))
         self._laws: dict[tuple[int, ...], Tensor] = {}
         for n in range(length + 1):
             shared = self._random(generator)
@@ -40,7 +53,10 @@ class Table:
             law[tokens] = torch.tensor(factors, dtype=torch.float64).prod().item()
         return law
 
-    def start(self, prompts: Sequence[str], guided: bool) -> "TableSession":
+    def pose(self, prompt: str, config: Sampling) -> Task:
+        return self.task
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
         return TableSession(self)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:

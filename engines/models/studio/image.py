@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engines.decoding import Task
+from engines.laws import Sampling
 from engines.models.base import ModelError
 from engines.models.causal import CausalSession
 from engines.models.studio.networks import CODES, GRID, Classifier, Tokenizer, Transformer, condition_ids
-from engines.models.studio.words import Prompt, parse_prompt
+from engines.models.studio.words import parse_prompt
 from traces.schema import Canvas, Frame, Legend, Model, Output
 
 ID: Final = "studio-image"
@@ -27,23 +29,36 @@ FOLDER: Final = Path(__file__).parents[3] / "assets" / "models"
 _FILES: Final = {"tokenizer": "image-tokenizer", "transformer": "image-ar"}
 
 
+@dataclass(frozen=True, slots=True)
+class PromptTask(Task):
+    """A picture to decode."""
+
+    asked: tuple[int | None, int | None, int | None] = (None, None, None)
+    """Garment, tint and background; None where the prompt leaves it open."""
+
+
 class StudioImage:
     """A DiscreteAR model: VQ tokenizer and transformer over its codes, conditioned on garment, tint and background."""
 
     def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: Model) -> None:
         self.card = card
-        self.canvas = Canvas(kind="image", shape=(GRID, GRID))
+        self.device = device
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
-        embedding = tokenizer.codebook.detach().double()
-        self.task = Task(GRID**2, CODES, GRID, device, embedding)
+        self._embedding = tokenizer.codebook.detach().double()
 
-    def start(self, prompts: Sequence[str], guided: bool) -> CausalSession:
+    def pose(self, prompt: str, config: Sampling) -> "PromptTask":
+        """See `engines.models.base.DiscreteAR.pose`."""
+        canvas = Canvas(kind="image", shape=(GRID, GRID))
+        said = parse_prompt(prompt)
+        return PromptTask(canvas, CODES, self.device, self._embedding, (said.garment, said.tint, said.background))
+
+    def start(self, tasks: Sequence["PromptTask"], guided: bool) -> CausalSession:
         """See `engines.models.base.DiscreteAR.start`."""
-        rows = [_condition(parse_prompt(prompt)) for prompt in prompts]
-        values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.task.device)
+        rows = [[-1 if value is None else value for value in task.asked] for task in tasks]
+        values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.device)
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
-        return CausalSession(self._transformer, prefixes, self.task.length, len(self._transformer.backbone.layers))
+        return CausalSession(self._transformer, prefixes, GRID**2, len(self._transformer.backbone.layers))
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
         """A picture after every step, drafts included; open positions hold the mean code, and viewers mark them."""
@@ -63,7 +78,7 @@ class StudioImage:
     def pixels(self, codes: Tensor) -> Tensor:
         """Codes [B, 144] to images [B, 3, 48, 48] in [-1, 1]."""
         with torch.inference_mode():
-            return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.task.device))
+            return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.device))
 
     def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
         codes = torch.tensor([[self._blank if t is None else t for t in tokens] for tokens in canvases])
@@ -75,10 +90,6 @@ class StudioImage:
         """The code nearest to the mean of the codebook."""
         book = self._tokenizer.codebook
         return int((book - book.mean(0)).square().sum(-1).argmin())
-
-
-def _condition(prompt: Prompt) -> list[int]:
-    return [-1 if value is None else value for value in (prompt.garment, prompt.tint, prompt.background)]
 
 
 def _uri(picture: Image.Image, kind: str) -> str:
