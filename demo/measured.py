@@ -5,34 +5,48 @@ was measured and where. Files of another shape are left out.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parents[1] / "benchmarks" / "results"
-_HEADING: Final = "### Measured here"
-_NONE: Final = "Nothing yet: `make bench` measures and records."
+_ERRORS: Final = ("_standard_error", "_error")
+_MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
 
 
-def measured(method: str, folder: Path = FOLDER) -> str:
-    """The rows of all results that speak of a method, as Markdown; each table says where it was measured."""
-    tables = [table for path in sorted(folder.glob("*.json")) if (table := _table_of(path, method))]
-    return "\n\n".join([_HEADING, *(tables or [_NONE])])
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The rows of one result that speak of a method."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    place: str
+    """Where it was measured, in words."""
 
 
-def _table_of(path: Path, method: str) -> str:
+def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
+    """What all results say of a method."""
+    return [found for path in sorted(folder.glob("*.json")) if (found := _of(path, method))]
+
+
+def _of(path: Path, method: str) -> Measured | None:
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return ""
+        return None
     rows = [row for row in _rows(result) if row.get("method") == method]
     if not rows:
-        return ""
-    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "method"]
-    lines = [_line([name.replace("_", " ") for name in columns]), _line(["---"] * len(columns))]
-    lines += [_line([row.get(name) for name in columns]) for row in rows]
-    head = f"**{_text(result.get('title') or path.stem.replace('_', ' '))}**"
-    return "\n\n".join([head, "\n".join(lines), _place(result.get("environment"))])
+        return None
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if name != "method" and not _belongs(name, names)]
+    return Measured(
+        title=str(result.get("title") or path.stem.replace("_", " ")),
+        heads=tuple(name.replace("_", " ") for name in columns),
+        rows=tuple(tuple(_cell(row, name) for name in columns) for row in rows),
+        place=_place(result.get("environment")),
+    )
 
 
 def _rows(result: Any) -> list[Mapping[str, Any]]:
@@ -40,19 +54,34 @@ def _rows(result: Any) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
+def _belongs(name: str, names: Mapping[str, None]) -> bool:
+    """Whether a column is the error or a quartile of another and is written beside it."""
+    owners = [name.removesuffix(ending) for ending in _ERRORS if name.endswith(ending)]
+    owners += [name.removesuffix(ending) + _MEDIAN for ending in (_LOW, _HIGH) if name.endswith(ending)]
+    return any(owner in names or f"{owner}_percent" in names for owner in owners)
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    bare = name.removesuffix("_percent")
+    error = next((row[bare + ending] for ending in _ERRORS if bare + ending in row), None)
+    base = name.removesuffix(_MEDIAN)
+    low, high = row.get(base + _LOW), row.get(base + _HIGH)
+    text = _text(row.get(name))
+    if error is not None:
+        text += f" ± {error:.2g}"
+    if name.endswith(_MEDIAN) and low is not None and high is not None:
+        text += f" ({_text(low)} to {_text(high)})"
+    return text
+
+
 def _place(environment: Any) -> str:
     if not isinstance(environment, dict):
         return ""
     known = [f"{name.replace('_', ' ')} {value}" for name, value in environment.items() if isinstance(value, str | int)]
-    return f"*{_text(', '.join(known))}*" if known else ""
-
-
-def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(_text, cells))} |"
+    return ", ".join(known)
 
 
 def _text(value: object) -> str:
     if value is None:
         return ""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

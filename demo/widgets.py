@@ -1,6 +1,6 @@
 """Small pieces of page. Values are text and reach the page escaped, through Handlebars' double braces."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import gradio as gr
@@ -119,9 +119,9 @@ def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     return _html(cards, _CARDS_HTML, _CARDS_CSS, _CARDS_JS, **options)
 
 
-def data_table(name: str, **options: Any) -> gr.HTML:
+def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
     """A table that scrolls within itself; see `table`."""
-    return _html({}, _TABLE_HTML, _TABLE_CSS, None, name=name, **options)
+    return _html(value or {}, _TABLE_HTML, _TABLE_CSS, None, name=name, **options)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

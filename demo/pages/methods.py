@@ -1,11 +1,13 @@
 """Methods: what each method does, in words, formulas and numbers."""
 
+from html import escape
 from typing import Final
 
 import gradio as gr
 
 from demo.measured import measured
 from demo.pages.run import DEFAULT, titles
+from demo.widgets import data_table, table
 from demo.words import copy
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
@@ -14,6 +16,9 @@ _DELIMITERS: Final[list[dict[str, str | bool]]] = [
 ]
 _REPORTED: Final = "\n### Reported"
 """What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
+_HEADING: Final = "### Measured here"
+_NOTHING: Final = "Nothing yet: `make bench` measures and records."
+_NOTE: Final = "± is a standard error, brackets hold the quartiles."
 
 
 def build() -> None:
@@ -28,4 +33,12 @@ def build() -> None:
                         with gr.Column(min_width=360):
                             gr.Markdown(heading + reported, latex_delimiters=_DELIMITERS, elem_classes="reading")
                     with gr.Column(min_width=360):
-                        gr.Markdown(measured(name), elem_classes="reading")
+                        _build_measured(name)
+
+
+def _build_measured(name: str) -> None:
+    results = measured(name)
+    gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
+    for result in results:
+        data_table(result.title, value=table(result.heads, result.rows))
+        gr.HTML(f"<p>{escape(result.title)}. {_NOTE} {escape(result.place)}.</p>", elem_classes="measured")

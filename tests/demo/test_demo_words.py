@@ -109,14 +109,30 @@ def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
     (tmp_path / "speed.json").write_text(json.dumps(result))
     (tmp_path / "other.json").write_text("[1, 2]")
     (tmp_path / "broken.json").write_text("{")
-    text = measured("scd", tmp_path)
-    assert "| 32 | 0.1235 |" in text
-    assert "1 |" not in text.replace("0.1235 |", "")
-    assert "device a\\|b" in text
+    (found,) = measured("scd", tmp_path)
+    assert (found.title, found.heads, found.rows) == ("Speed", ("window", "seconds"), (("32", "0.1235"),))
+    assert found.place == "device a|b"
 
 
-def test_nothing_measured_is_said_plainly(tmp_path: Path) -> None:
-    assert "Nothing yet" in measured("scd", tmp_path)
+def test_errors_and_quartiles_stand_beside_their_figure(tmp_path: Path) -> None:
+    row = {
+        "method": "scd",
+        "nfe": 36.417,
+        "nfe_standard_error": 1.305,
+        "all_three_percent": 66.67,
+        "all_three_error": 3.411,
+        "seconds_median": 0.4,
+        "seconds_low_quartile": 0.3,
+        "seconds_high_quartile": 0.5,
+    }
+    (tmp_path / "speed.json").write_text(json.dumps({"rows": [row]}))
+    (found,) = measured("scd", tmp_path)
+    assert found.heads == ("nfe", "all three percent", "seconds median")
+    assert found.rows == (("36.42 ± 1.3", "66.67 ± 3.4", "0.4 (0.3 to 0.5)"),)
+
+
+def test_nothing_measured_is_nothing(tmp_path: Path) -> None:
+    assert measured("scd", tmp_path) == []
 
 
 @pytest.mark.parametrize("name", METHODS)

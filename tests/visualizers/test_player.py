@@ -3,17 +3,14 @@
 import base64
 import gzip
 import io
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, Route
-from support.browser import chromium
+from playwright.sync_api import Browser, Locator, Page
+from support.playing import go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import HOSTILE, Size, jacobi, ordinary, tiles, written
 
 from traces.io import dumps
@@ -26,86 +23,6 @@ from visualizers.page import standalone
 pytestmark = pytest.mark.browser
 
 SMALL = Size()
-SITE = "http://player.test/"
-HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page on which any script error fails the test."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    yield page
-    page.close()
-    assert errors == []
-
-
-def show(page: Page, *traces: Trace, fragment: str = "") -> None:
-    """Open a standalone page; nothing but its own address may be asked for."""
-    asked: list[str] = []
-    html = standalone(traces, "A test")
-    page.route(
-        "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
-    )
-    page.goto(SITE + fragment)
-    settle(page)
-    assert [url for url in asked if not url.startswith(SITE)] == []
-
-
-def harness(page: Page, files: dict[str, bytes] | None = None) -> None:
-    """Open an empty page with a player as a host such as the app would make it."""
-
-    def answer(route: Route) -> None:
-        name = route.request.url.removeprefix(SITE)
-        if name in (files or {}):
-            route.fulfill(body=(files or {})[name])
-        elif name == "":
-            route.fulfill(body=HARNESS, content_type="text/html")
-        else:
-            route.fulfill(status=404, body="")
-
-    page.route("**/*", answer)
-    page.goto(SITE)
-    page.add_style_tag(content=player.style())
-    page.add_script_tag(content=player.script())
-    page.evaluate(
-        "data => { globalThis.heard = []; globalThis.player = Draftscope.mount(document.getElementById('root'),"
-        " { data, emit: (...event) => heard.push(event) }); }",
-        player.data(),
-    )
-
-
-def plain(trace: Trace) -> Any:
-    return json.loads(dumps(trace))
-
-
-def settle(page: Page) -> None:
-    """Let the drawing catch up."""
-    page.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
-    )
-
-
-def go(page: Page, now: float) -> None:
-    page.evaluate("now => player.set(now)", now)
-    settle(page)
-
-
-def snapshot(page: Page) -> Any:
-    return page.evaluate("player.snapshot()")
-
-
-def pixels(canvas: Locator) -> Image.Image:
-    url = canvas.evaluate("canvas => canvas.toDataURL()")
-    return Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1]))).convert("RGB")
 
 
 def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
@@ -490,11 +407,11 @@ def test_text_of_a_trace_stays_text(page: Page) -> None:
     trace = written()
     show(page, trace, fragment="#step=1")
     page.get_by_label("Show fates on the canvas").check()
-    page.locator(".ds-tokens span").nth(3).hover()
+    page.locator(".ds-token").nth(3).hover()
     settle(page)
-    assert page.locator(".ds-tokens span").nth(3).inner_text() == HOSTILE
+    assert page.locator(".ds-token").nth(3).inner_text() == HOSTILE
     assert page.locator(".ds-tokens .is-draft").count() == 5
-    assert HOSTILE in page.locator(".ds-subtitle").inner_text()
+    assert page.locator(".ds-prompt").inner_text() == HOSTILE
     assert HOSTILE in page.locator(".ds-change").inner_text()
     page.locator(".ds-table summary").click()
     assert page.evaluate("globalThis.pwned") is None

@@ -1,0 +1,77 @@
+"""A page with the player in a browser, and how to ask it what it shows."""
+
+import base64
+import io
+import json
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Locator, Page, Route
+
+from traces.io import dumps
+from traces.schema import Trace
+from visualizers import player
+from visualizers.page import standalone
+
+SITE = "http://player.test/"
+HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'
+
+
+def show(page: Page, *traces: Trace, fragment: str = "") -> None:
+    """Open a standalone page; nothing but its own address may be asked for."""
+    asked: list[str] = []
+    html = standalone(traces, "A test")
+    page.route(
+        "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
+    )
+    page.goto(SITE + fragment)
+    settle(page)
+    assert [url for url in asked if not url.startswith(SITE)] == []
+
+
+def harness(page: Page, files: dict[str, bytes] | None = None) -> None:
+    """Open an empty page with a player as a host such as the app would make it."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(SITE)
+        if name in (files or {}):
+            route.fulfill(body=(files or {})[name])
+        elif name == "":
+            route.fulfill(body=HARNESS, content_type="text/html")
+        else:
+            route.fulfill(status=404, body="")
+
+    page.route("**/*", answer)
+    page.goto(SITE)
+    page.add_style_tag(content=player.style())
+    page.add_script_tag(content=player.script())
+    page.evaluate(
+        "data => { globalThis.heard = []; globalThis.player = Draftscope.mount(document.getElementById('root'),"
+        " { data, emit: (...event) => heard.push(event) }); }",
+        player.data(),
+    )
+
+
+def plain(trace: Trace) -> Any:
+    return json.loads(dumps(trace))
+
+
+def settle(page: Page) -> None:
+    """Let the drawing catch up."""
+    page.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+    )
+
+
+def go(page: Page, now: float) -> None:
+    page.evaluate("now => player.set(now)", now)
+    settle(page)
+
+
+def snapshot(page: Page) -> Any:
+    return page.evaluate("player.snapshot()")
+
+
+def pixels(canvas: Locator) -> Image.Image:
+    url = canvas.evaluate("canvas => canvas.toDataURL()")
+    return Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1]))).convert("RGB")
