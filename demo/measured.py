@@ -12,6 +12,7 @@ from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parents[1] / "benchmarks" / "results"
 _ERRORS: Final = ("_standard_error", "_error")
+_TIGHT: Final = "\N{NO-BREAK SPACE}"
 _MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
 
 
@@ -68,9 +69,9 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     low, high = row.get(base + _LOW), row.get(base + _HIGH)
     text = _text(row.get(name))
     if error is not None:
-        text += f" ± {error:.2g}"
+        text += f"{_TIGHT}±{_TIGHT}{error:.2g}"
     if name.endswith(_MEDIAN) and low is not None and high is not None:
-        text += f" ({_text(low)} to {_text(high)})"
+        text += f" ({_text(low)} to {_text(high)})".replace(" ", _TIGHT)
     return text
 
 

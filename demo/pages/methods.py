@@ -40,5 +40,6 @@ def _build_measured(name: str) -> None:
     results = measured(name)
     gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
     for result in results:
+        gr.HTML(f"<p>{escape(result.title)}.</p>", elem_classes="measured")
         data_table(result.title, value=table(result.heads, result.rows))
-        gr.HTML(f"<p>{escape(result.title)}. {_NOTE} {escape(result.place)}.</p>", elem_classes="measured")
+        gr.HTML(f"<p>{_NOTE} {escape(result.place)}.</p>", elem_classes="measured place")
