@@ -14,7 +14,18 @@ from traces.schema import FATES
 from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("replay.js", "paint.js", "canvases.js", "charts.js", "lane.js", "controls.js", "player.js")
+_SCRIPTS = (
+    "replay.js",
+    "paint.js",
+    "canvases.js",
+    "text.js",
+    "charts.js",
+    "mask.js",
+    "routing.js",
+    "lane.js",
+    "controls.js",
+    "player.js",
+)
 """In one scope, in this order."""
 
 
@@ -55,6 +66,7 @@ def data() -> dict[str, Any]:
             for fate, meaning in FATES.items()
         ],
         "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
+        "signals": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "step"},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "cividis": list(CIVIDIS),
     }

@@ -181,7 +181,7 @@ class AcceptanceView extends GridView {
   }
 
   supports(replay) {
-    return replay.hasBar;
+    return replay.hasBar && replay.grid.kind !== "text";
   }
 
   paint(scene, context) {
@@ -207,55 +207,6 @@ class AcceptanceView extends GridView {
       context.lineWidth = line;
       context.stroke();
     }
-  }
-}
-
-/** Text so far, one span a token. Not a canvas, but it points and is pointed at like one. */
-class TextView {
-  constructor(grid) {
-    this.name = "text";
-    this.grid = grid;
-    this.canvas = make("div", { class: "ds-tokens", tabindex: "0", role: "slider", "aria-label": "Text so far: token cursor", "aria-valuemin": "0" });
-    this.figure = make(
-      "figure",
-      { class: "ds-view ds-text" },
-      make("figcaption", {}, make("span", { class: "ds-title" }, "Text so far"), make("span", { class: "ds-note" }, "dotted = still a draft")),
-      this.canvas,
-    );
-    this.spans = Array.from({ length: grid.positions }, (_, position) => make("span", { "data-position": position }));
-    this.canvas.append(...this.spans);
-  }
-
-  supports(replay) {
-    return replay.grid.kind === "text";
-  }
-
-  fit() {
-    return false;
-  }
-
-  hit(x, y, target) {
-    const position = target?.dataset?.position;
-    return position === undefined ? null : { position: Number(position), step: null };
-  }
-
-  draw(scene) {
-    if (this.figure.hidden) return;
-    const { state, theme, replay } = scene;
-    this.spans.forEach((span, position) => {
-      const token = state.token[position];
-      const code = state.fate[position];
-      const kind = token < 0 ? "open" : state.finalAt[position] < 0 ? "draft" : "final";
-      const look = `${kind} ${scene.overlay ? code : ""} ${scene.position === position} ${theme.dark}`;
-      say(span, token < 0 ? "·" : (replay.vocabulary?.[token] ?? `#${token} `));
-      if (span.dataset.look === look) return;
-      span.dataset.look = look;
-      span.className = `ds-token is-${kind}${scene.position === position ? " is-cursor" : ""}`;
-      const colored = scene.overlay && code !== NOTHING;
-      span.style.background = colored ? theme.fills[code] : "";
-      span.style.color = colored ? theme.inks[code] : "";
-      span.dataset.glyph = colored ? theme.fates[code].glyph : "";
-    });
   }
 }
 

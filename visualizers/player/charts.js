@@ -2,6 +2,7 @@
 
 const LEFT = 38;
 const BOTTOM = 18;
+const WORD_SLOT = [64, 27];
 const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
 
 /** What this forward pass did, one slot a position: token, coin against bar, fate. */
@@ -11,66 +12,73 @@ class PassView extends View {
     this.slots = [];
   }
 
+  /** Width and height of a slot without its bar and fate, and how many stand in a row. Words need longer slots than tiles. */
   slotSize(width, replay) {
     const widest = Math.max(1, Math.min(replay.widest, 128));
-    const size = [44, 38, 32, 27, 23].find((side) => Math.ceil(widest / Math.floor(width / side)) <= 2) ?? 20;
-    return { size, across: Math.max(1, Math.floor(width / size)), widest };
+    const across = (side) => Math.max(1, Math.floor(width / side));
+    if (replay.grid.kind === "text") return { wide: WORD_SLOT[0], tall: WORD_SLOT[1], across: across(WORD_SLOT[0]), widest };
+    const size = [44, 38, 32, 27, 23].find((side) => Math.ceil(widest / across(side)) <= 2) ?? 20;
+    return { wide: size, tall: size, across: across(size), widest };
   }
 
   heightFor(width, replay) {
-    const { size, across, widest } = this.slotSize(width, replay);
-    return Math.ceil(widest / across) * this.slotHeight(size);
+    const { tall, across, widest } = this.slotSize(width, replay);
+    return Math.ceil(widest / across) * this.slotHeight(tall);
   }
 
-  slotHeight(size) {
-    return size + 24;
+  slotHeight(tall) {
+    return tall + 24;
   }
 
   paint(scene, context) {
-    const { size, across } = this.slotSize(this.width, scene.replay);
+    const { wide, tall, across } = this.slotSize(this.width, scene.replay);
     this.slots = [];
     if (!scene.step) return;
+    const order = scene.step.position.length === 0 ? "no token touched" : "bar = acceptance probability, tick = coin";
+    say(this.note, `${callInWords(scene.step.call)} · ${order}`);
     for (const [entry, position] of scene.step.position.entries()) {
-      const [x, y] = [(entry % across) * size, Math.floor(entry / across) * this.slotHeight(size)];
-      if (y + this.slotHeight(size) > this.height + 1) break;
-      this.slots.push({ x, y, size, position });
-      this.paintSlot(scene, context, entry, x + 2, y + 2, size - 5);
-      if (scene.position === position) drawOutline(context, x + 2, y + 2, size - 5, size - 5);
+      const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * this.slotHeight(tall)];
+      if (y + this.slotHeight(tall) > this.height + 1) break;
+      this.slots.push({ x, y, wide, tall: this.slotHeight(tall), position });
+      this.paintSlot(scene, context, entry, { x: x + 2, y: y + 2, wide: wide - 5, tall: tall - 5 });
+      if (scene.position === position) drawOutline(context, x + 2, y + 2, wide - 5, tall - 5);
     }
   }
 
-  paintSlot(scene, context, entry, x, y, side) {
+  paintSlot(scene, context, entry, { x, y, wide, tall }) {
     const { step, theme, pictures, replay } = scene;
     const code = step.fate[entry];
     const token = step.token[entry];
     const fate = theme.fates[code];
     context.fillStyle = theme.surface.panel;
-    context.fillRect(x, y, side, side);
+    context.fillRect(x, y, wide, tall);
     const open = fate !== undefined && weightOf(fate) === 0;
-    if (!open && Number.isInteger(token) && !drawTile(context, pictures, token, x, y, side)) {
-      this.paintWord(scene, context, replay.vocabulary?.[token] ?? String(token), x, y, side);
+    if (Number.isInteger(token) && !(open && pictures?.tiles) && !drawTile(context, pictures, token, x, y, wide)) {
+      this.paintWord(scene, context, replay.vocabulary?.[token] ?? String(token), { x, y, wide, tall, struck: open });
     }
     if (fate?.pending) {
       context.fillStyle = hatch(context, theme.dark ? "#ffffff90" : "#00000078");
-      context.fillRect(x, y, side, side);
+      context.fillRect(x, y, wide, tall);
     }
-    this.paintBar(scene, context, entry, x, y + side + 3, side);
+    this.paintBar(scene, context, entry, x, y + tall + 3, wide);
     if (!fate) return;
     context.fillStyle = theme.fills[code];
-    context.fillRect(x, y + side + 8, side, 12);
-    drawGlyph(context, theme.glyphs[code], fate.filled, x + (side - 11) / 2, y + side + 8.5, 11, theme.inks[code]);
+    context.fillRect(x, y + tall + 8, wide, 12);
+    drawGlyph(context, theme.glyphs[code], fate.filled, x + (wide - 11) / 2, y + tall + 8.5, 11, theme.inks[code]);
   }
 
-  paintWord({ theme }, context, text, x, y, side) {
+  paintWord({ theme }, context, text, { x, y, wide, tall, struck }) {
+    const word = text.replaceAll("\n", "↵").trim();
     context.save();
     context.beginPath();
-    context.rect(x, y, side, side);
+    context.rect(x, y, wide, tall);
     context.clip();
-    context.fillStyle = theme.surface.text;
+    context.fillStyle = struck ? theme.surface.muted : theme.surface.text;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(text, x + 3, y + side / 2);
+    context.fillText(word, x + 3, y + tall / 2);
+    if (struck) context.fillRect(x + 2, y + tall / 2, Math.min(wide - 4, context.measureText(word).width + 2), 1.2);
     context.restore();
   }
 
@@ -88,9 +96,15 @@ class PassView extends View {
   }
 
   hit(x, y) {
-    const slot = this.slots.find((box) => x >= box.x && x < box.x + box.size && y >= box.y && y < box.y + this.slotHeight(box.size));
+    const slot = this.slots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
     return slot ? { position: slot.position, step: null } : null;
   }
+}
+
+/** Who ran this forward pass, and how. */
+function callInWords({ role, mode }) {
+  const who = { draft: "draft model", target: "target model", self: null }[role] ?? null;
+  return [who, mode?.replaceAll("_", " ")].filter(Boolean).join(", ");
 }
 
 /** Draw the tile of a token. Return whether there was one. */

@@ -1,6 +1,7 @@
 // One trace on the page: its outcome, its views, what is known about the chosen token, and a table of all passes.
 
 const MOST_TABLE_ROWS = 2000;
+const EARLIER_SHOWN = 3;
 
 /** The chosen token in words and numbers. */
 class Readout {
@@ -14,9 +15,10 @@ class Readout {
     this.token = make("p", { class: "ds-change" });
     this.verdict = make("p", { class: "ds-verdict" });
     this.meter = make("div", { class: "ds-meter", "aria-hidden": "true" }, make("i", {}), make("b", {}));
+    this.before = make("p", { class: "ds-before" });
     this.numbers = make("dl", { class: "ds-numbers" });
     this.top = make("ol", { class: "ds-top" });
-    const story = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.verdict, this.meter);
+    const story = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.verdict, this.meter, this.before);
     this.alternatives = make("div", { class: "ds-alternatives" }, make("p", { class: "ds-place" }, "Likeliest tokens"), this.top);
     this.body = make("div", { class: "ds-readout-body" }, this.tiles, story, this.alternatives, this.numbers);
     this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body);
@@ -36,8 +38,19 @@ class Readout {
     const step = entry ? replay.steps[entry.step] : null;
     this.showPlace(scene);
     this.showFate(scene, step);
+    this.showBefore(scene);
     this.showNumbers(scene, step);
     this.showTop(scene, step);
+  }
+
+  /** What happened to the position in earlier passes, the latest first. */
+  showBefore({ replay, position, entry }) {
+    const earlier = entry ? replay.history[position].filter(({ step }) => step < entry.step).slice(-EARLIER_SHOWN).reverse() : [];
+    const told = earlier.map(({ step, entry: at }) => {
+      const { fate, token } = replay.steps[step];
+      return `${replay.fates[fate[at]].name} ${replay.tokenText(token[at])} in pass ${step + 1}`;
+    });
+    say(this.before, told.length ? `Before: ${told.join(", ")}` : "");
   }
 
   /** The readout in one sentence, for a screen reader. */
@@ -180,13 +193,15 @@ class Lane {
   }
 
   build(meta) {
-    this.replay = new Replay(meta, this.theme.fates);
+    this.replay = new Replay(meta, this.theme.data);
     const { grid } = this.replay;
     this.picture = new PictureView(grid);
     this.readout = new Readout(this.theme);
     this.table = new PassTable();
-    this.views = [new TextView(grid), this.picture, new AcceptanceView(grid), new PassView(), new TimelineView(), new AgreementView()];
-    const figures = this.views.map((view) => view.figure);
+    const cells = [new TextView(grid), this.picture, new AcceptanceView(grid)];
+    const [pass, mask, routing] = [new PassView(), new MaskView(this.theme, this.redraw), new RoutingView()];
+    const [timeline, agreement] = [new TimelineView(), new AgreementView()];
+    this.views = [...cells, pass, mask, routing, timeline, agreement];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
@@ -195,9 +210,12 @@ class Lane {
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
     this.absent = make("p", { class: "ds-absent" }, "No draft is judged in this run, so there is no acceptance map.");
-    const cells = make("div", { class: "ds-cells" }, ...figures.slice(0, 3), this.absent);
+    const ground = make("div", { class: "ds-cells" }, ...cells.map(({ figure }) => figure), this.absent);
+    const pair = make("div", { class: "ds-pair" }, routing.figure, mask.figure);
     this.node ??= make("section", { class: "ds-lane" });
-    this.node.replaceChildren(head, cells, figures[3], this.readout.node, figures[4], figures[5], this.table.node);
+    this.node.replaceChildren(
+      head, ground, pass.figure, this.readout.node, pair, timeline.figure, agreement.figure, this.table.node,
+    );
     this.picture.use(meta, this.redraw);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
   }
@@ -225,7 +243,7 @@ class Lane {
   describe(name, extra) {
     const { meta } = this.replay;
     say(this.title, name);
-    const prompt = meta.prompt ? `“${meta.prompt}”` : null;
+    const prompt = meta.prompt && meta.canvas.kind !== "text" ? `“${meta.prompt}”` : null;
     say(this.subtitle, [meta.model?.title || meta.model?.id, prompt, extra].filter(Boolean).join(" · "));
     this.node.setAttribute("aria-label", name);
     this.readout.node.setAttribute("aria-label", `Chosen token, ${name}`);
@@ -254,8 +272,8 @@ class Lane {
     this.progress.firstChild.style.transform = `scaleX(${finals / replay.positions})`;
     this.readout.show(scene);
     const words = scene.position === null ? "no token chosen" : this.readout.sentence();
-    for (const { canvas } of this.views) {
-      if (canvas.getAttribute("aria-valuetext") === words) continue;
+    for (const { canvas, speaks } of this.views) {
+      if (speaks || canvas.getAttribute("aria-valuetext") === words) continue;
       canvas.setAttribute("aria-valuenow", scene.position ?? 0);
       canvas.setAttribute("aria-valuetext", words);
     }

@@ -123,8 +123,8 @@ class Player {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
     if (step.frame) lane.picture.add(sequence + 1, step.frame, this.schedule);
-    const { widest, hasBar, hasAgreement, fatesSeen } = lane.replay;
-    const shape = [widest, hasBar, hasAgreement, fatesSeen.size].join();
+    const { widest, hasBar, hasAgreement, fatesSeen, masks, decisions } = lane.replay;
+    const shape = [widest, hasBar, hasAgreement, fatesSeen.size, masks.length, decisions.length > 0].join();
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
@@ -389,7 +389,11 @@ class Player {
   /** Arrow keys in a view choose a token. */
   moveCursor({ replay }, view, key) {
     const { grid } = replay;
-    const line = view instanceof GridView || view instanceof TextView ? grid.cellColumns : 1;
+    if (view instanceof TextView && this.position !== null && (key === "ArrowUp" || key === "ArrowDown")) {
+      this.position = view.neighbour(this.position, key === "ArrowDown") ?? this.position;
+      return this.cursorMoved();
+    }
+    const line = view instanceof GridView ? grid.cellColumns : 1;
     const move = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -line, ArrowDown: line }[key];
     if (key === "Enter" && this.position !== null) this.pinned = !this.pinned;
     else if (move === undefined) return false;
@@ -399,6 +403,10 @@ class Player {
       if (next < 0 || next >= grid.positions) return true;
       this.position = grid.positionOf && line > 1 ? grid.positionOf[next] : next;
     }
+    return this.cursorMoved();
+  }
+
+  cursorMoved() {
     this.moment = null;
     this.schedule();
     this.settleSoon();

@@ -86,6 +86,7 @@ class State {
     this.token = new Int32Array(positions).fill(-1);
     this.fate = new Uint8Array(positions).fill(NOTHING);
     this.finalAt = new Int32Array(positions).fill(-1);
+    this.lastAt = new Int32Array(positions).fill(-1);
     this.bar = new Float32Array(positions).fill(NaN);
   }
 
@@ -93,15 +94,16 @@ class State {
     const other = Object.create(State.prototype);
     other.steps = this.steps;
     other.finals = this.finals;
-    for (const name of ["token", "fate", "finalAt", "bar"]) other[name] = this[name].slice();
+    for (const name of ["token", "fate", "finalAt", "lastAt", "bar"]) other[name] = this[name].slice();
     return other;
   }
 }
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 class Replay {
-  constructor(meta, fates) {
+  constructor(meta, { fates, signals = {} }) {
     this.meta = meta;
+    this.signals = signals;
     this.grid = new Grid(meta.canvas);
     this.positions = this.grid.positions;
     this.vocabulary = meta.legend?.vocabulary ?? null;
@@ -121,6 +123,8 @@ class Replay {
     this.fatesSeen = new Set();
     this.widest = 0;
     this.hasBar = this.hasAgreement = false;
+    this.masks = [];
+    this.decisions = [];
     this.state = new State(this.positions);
     this.keyframes = [this.state.copy()];
   }
@@ -164,6 +168,22 @@ class Replay {
     for (const name of Object.keys(step.numbers)) this.measures.add(name);
     this.hasBar ||= step.acceptProb !== null;
     this.hasAgreement ||= step.agreement !== null;
+    if (step.mask) this.keepMask(step.mask);
+    this.followRouting(step, index);
+  }
+
+  /** Keep one mask of every size, for views that must find room for all of them. */
+  keepMask({ queries, keys }) {
+    const size = (mask) => `${mask.queries.length} ${mask.keys.length}`;
+    if (!this.masks.some((mask) => size(mask) === size({ queries, keys }))) this.masks.push({ queries, keys });
+  }
+
+  /** Note a decision of the router, and what verification then found: in the same pass or in the next that judges. */
+  followRouting(step, index) {
+    const decision = decisionOf(step, index);
+    if (decision) this.decisions.push(decision);
+    const last = this.decisions.at(-1);
+    if (step.judged > 0 && last && last.accepted === null && last.verify !== 0) last.accepted = step.signals.accepted ?? step.accepted;
   }
 
   /** Turn a step of the trace into columns ready to draw. */
@@ -190,6 +210,8 @@ class Replay {
       top: column(given.top),
       row: column(given.row),
       numbers: Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, column(values)])),
+      signals: given.signals ?? {},
+      mask: readMask(given.mask),
     };
     step.deciding = this.decidingEntries(step);
     step.agreement = agreementOf(step);
@@ -239,6 +261,7 @@ class Replay {
       state.finals += Number(fate.final) - Number(state.finalAt[position] >= 0);
       state.finalAt[position] = fate.final ? index : -1;
       state.fate[position] = step.fate[entry];
+      state.lastAt[position] = index;
       state.token[position] = weightOf(fate) === 0 || token === undefined ? -1 : Number.isInteger(token) ? token : 0;
     }
     state.steps += 1;
@@ -285,18 +308,37 @@ class Replay {
     return points;
   }
 
+  /** The text of a token as it stands in the running text. */
+  wordOf(token) {
+    return this.vocabulary?.[token] ?? `#${token} `;
+  }
+
+  /** What a number of a step is called. */
+  signalLabel(name) {
+    return (this.signals[name]?.label ?? name).toLowerCase();
+  }
+
   /** A token in words: its text, or its number. */
   tokenText(token) {
     if (token === null || token === undefined) return "none";
     if (Array.isArray(token)) return `(${token.slice(0, 3).map(formatNumber).join(", ")}${token.length > 3 ? ", …" : ""})`;
     const text = this.vocabulary?.[token];
-    return text === undefined ? `#${token}` : `“${text}”`;
+    return text === undefined ? `#${token}` : `“${text.replaceAll("\n", "↵")}”`;
   }
 }
 
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
 function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
+}
+
+/** A mask with its runs spelled out, cell by cell; null where there is none or it does not add up. */
+function readMask(mask) {
+  const { queries, keys, runs } = mask ?? {};
+  if (![queries, keys, runs].every(Array.isArray) || runs.length !== queries.length || keys.length === 0) return null;
+  const sees = runs.map((row) => row.flatMap((length, index) => Array(Math.max(0, Math.min(length, keys.length))).fill(index % 2 === 1)));
+  if (sees.some((row) => row.length !== keys.length)) return null;
+  return { queries: queries.map(String), keys: keys.map(String), sees };
 }
 
 /** 1 - TV per entry, where the draft came from the model: an initial guess has no law to agree with. */

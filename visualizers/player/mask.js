@@ -1,0 +1,183 @@
+// The attention mask of the forward pass: which query sees which key.
+
+const MASK_CELL = 18;
+const MASK_MARGIN = 7;
+const LABEL_PIXELS = 7.5;
+
+/** A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. */
+class MaskView extends View {
+  constructor(theme, redraw) {
+    super("mask", "Attention mask of this call", "row = query, column = key · filled = sees");
+    this.speaks = true;
+    this.redraw = redraw;
+    this.cell = null;
+    this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
+    this.words = make("p", { class: "ds-words" });
+    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "What every query sees" });
+    this.list = make("details", { class: "ds-list" }, make("summary", {}, "What every query sees"), this.rows);
+    this.figure.append(this.words, this.list);
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("keydown", (event) => this.move(event));
+    this.list.addEventListener("toggle", () => this.fill());
+  }
+
+  supports(replay) {
+    return replay.masks.length > 0;
+  }
+
+  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
+  heightFor(width, replay) {
+    return Math.max(...replay.masks.map((mask) => this.plan(mask, width).height));
+  }
+
+  /** Where rows and columns lie. Labels run along the left and, upright, along the top. */
+  plan({ queries, keys }, width = this.width) {
+    const longest = (labels) => Math.max(...labels.map((label) => Math.min(label.length, 12)), 1) * LABEL_PIXELS + MASK_MARGIN;
+    const [left, top] = [longest(queries) + 2, longest(keys)];
+    const size = Math.max(2, Math.min(MASK_CELL, (width - left - 1) / keys.length));
+    return { left, top, size, height: Math.ceil(top + size * queries.length + 2) };
+  }
+
+  /** Draw the mask of this pass. Most methods mask some passes only: then the last mask stays, faint, so that nothing jumps. */
+  draw(scene) {
+    if (this.figure.hidden || this.width === 0) return;
+    const { replay, count } = scene;
+    let from = count - 1;
+    while (from >= 0 && !replay.steps[from].mask) from -= 1;
+    const current = from >= 0 && from === count - 1;
+    this.mask = replay.steps[from]?.mask ?? null;
+    this.canvas.style.opacity = current ? 1 : 0.3;
+    if (this.mask !== this.filled) this.fill();
+    super.draw(scene);
+    const instead = this.mask ? `No mask is recorded for this pass; the faint one is that of forward pass ${from + 1}. ` : "No mask is recorded so far.";
+    const words = (current ? "" : instead) + (this.mask ? this.said() : "");
+    say(this.words, words);
+    const cells = this.mask ? this.mask.queries.length * this.mask.keys.length : 1;
+    for (const [name, value] of Object.entries({ valuemax: cells - 1, valuenow: this.index(), valuetext: words })) {
+      this.canvas.setAttribute(`aria-${name}`, value);
+    }
+  }
+
+  index() {
+    return this.mask && this.cell ? this.cell.row * this.mask.keys.length + this.cell.column : 0;
+  }
+
+  said() {
+    const { queries, keys, sees } = this.mask;
+    const { row, column } = this.cell ?? {};
+    if (row === undefined || row >= queries.length || column >= keys.length) return `${queries.length} queries by ${keys.length} keys. Point at a cell.`;
+    return `Query ${queries[row]} ${sees[row][column] ? "sees" : "does not see"} key ${keys[column]}.`;
+  }
+
+  paint({ theme }, context) {
+    if (!this.mask) return;
+    const { queries, keys, sees } = this.mask;
+    const { left, top, size } = this.plan(this.mask);
+    const gap = size >= 6 ? 1 : 0;
+    context.fillStyle = theme.surface.panel;
+    context.fillRect(left, top, size * keys.length, size * queries.length);
+    context.fillStyle = theme.surface.accent;
+    sees.forEach((cells, row) =>
+      cells.forEach((seen, column) => {
+        if (seen) context.fillRect(left + column * size, top + row * size, size - gap, size - gap);
+      }),
+    );
+    this.paintBorders(theme, context, left, top, size);
+    this.paintLabels(theme, context, left, top, size);
+    const { row, column } = this.cell ?? {};
+    if (row < queries.length && column < keys.length) drawOutline(context, left + column * size, top + row * size, size - gap, size - gap);
+  }
+
+  /** Lines where one kind of label ends and the next begins. */
+  paintBorders(theme, context, left, top, size) {
+    const { queries, keys } = this.mask;
+    context.fillStyle = theme.surface.muted;
+    for (const place of bordersOf(keys)) context.fillRect(left + place * size - 1, top - 4, 1.5, size * queries.length + 4);
+    for (const place of bordersOf(queries)) context.fillRect(left - 4, top + place * size - 1, size * keys.length + 4, 1.5);
+  }
+
+  paintLabels(theme, context, left, top, size) {
+    const { queries, keys } = this.mask;
+    const every = Math.ceil(11 / size);
+    context.fillStyle = theme.surface.muted;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    for (const row of labelled(queries, every)) context.fillText(clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size);
+    context.textAlign = "left";
+    for (const column of labelled(keys, every)) {
+      context.save();
+      context.translate(left + (column + 0.5) * size, top - MASK_MARGIN);
+      context.rotate(-Math.PI / 2);
+      context.fillText(clipped(keys[column]), 0, 0);
+      context.restore();
+    }
+  }
+
+  point(event) {
+    if (!this.mask) return;
+    const box = this.canvas.getBoundingClientRect();
+    const { left, top, size } = this.plan(this.mask);
+    const [column, row] = [event.clientX - box.left - left, event.clientY - box.top - top].map((place) => Math.floor(place / size));
+    const inside = row >= 0 && column >= 0 && row < this.mask.queries.length && column < this.mask.keys.length;
+    this.cell = inside ? { row, column } : null;
+    this.redraw();
+  }
+
+  move(event) {
+    const stride = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (!stride || !this.mask) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const { row, column } = this.cell ?? { row: 0, column: 0 };
+    const within = (place, count) => Math.max(0, Math.min(count - 1, place));
+    const next = { row: within(row + stride[0], this.mask.queries.length), column: within(column + stride[1], this.mask.keys.length) };
+    this.cell = this.cell ? next : { row: 0, column: 0 };
+    this.redraw();
+  }
+
+  /** One line a query, written when the list is open. */
+  fill() {
+    if (!this.list.open || !this.mask) {
+      this.filled = null;
+      this.rows.replaceChildren();
+      return;
+    }
+    this.filled = this.mask;
+    this.rows.replaceChildren(...this.mask.queries.map((query, row) => make("li", {}, `${query} sees ${seenBy(this.mask, row)}`)));
+  }
+}
+
+/** The keys that a query sees, runs of one kind as “first to last”. */
+function seenBy({ keys, sees }, row) {
+  const starts = new Set(bordersOf(keys));
+  const runs = [];
+  sees[row].forEach((seen, column) => {
+    if (!seen) return;
+    const last = runs.at(-1);
+    if (last && last.end === column - 1 && !starts.has(column)) last.end = column;
+    else runs.push({ start: column, end: column });
+  });
+  return runs.map(({ start, end }) => (start === end ? keys[start] : `${keys[start]} to ${keys[end]}`)).join(", ") || "nothing";
+}
+
+/** Indices at which the part of a label before its number changes. */
+function bordersOf(labels) {
+  const kind = (label) => label.replace(/\d+$/, "");
+  return labels.flatMap((label, index) => (index > 0 && kind(label) !== kind(labels[index - 1]) ? [index] : []));
+}
+
+/** Indices of the labels that find room: the first of every kind, then every few. */
+function labelled(labels, every) {
+  const starts = [0, ...bordersOf(labels)];
+  return starts.flatMap((start, index) => {
+    const end = starts[index + 1] ?? labels.length;
+    const places = [];
+    for (let place = start; place < end; place += every) if (place === start || end - place >= every || index + 1 === starts.length) places.push(place);
+    return places;
+  });
+}
+
+function clipped(label) {
+  return label.length > 12 ? `${label.slice(0, 11)}…` : label;
+}

@@ -1,0 +1,144 @@
+// Text so far, made for reading: the prompt, then one chip a token, wrapped where the words wrap.
+
+/** Names of tokens that are signs to the machine, not words; of these, the ones that end a text. */
+const SIGN = /^(<[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
+const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
+
+/** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
+const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefilled: "none" };
+
+/** The text as spans. Not a canvas, but it points and is pointed at like one. */
+class TextView {
+  constructor(grid) {
+    this.name = "text";
+    this.grid = grid;
+    this.canvas = make("div", { class: "ds-tokens", tabindex: "0", role: "slider", "aria-label": "Text so far: token cursor", "aria-valuemin": "0" });
+    this.prompt = make("div", { class: "ds-prompt", tabindex: "0", role: "group", "aria-label": "Prompt" });
+    this.note = make("span", { class: "ds-note" });
+    this.figure = make(
+      "figure",
+      { class: "ds-view ds-text" },
+      make("figcaption", {}, make("span", { class: "ds-title" }, "Text so far"), this.note),
+      this.prompt,
+      this.canvas,
+    );
+    this.chips = [];
+  }
+
+  supports(replay) {
+    return replay.grid.kind === "text";
+  }
+
+  fit(replay) {
+    if (this.figure.hidden) return false;
+    const { prompt, canvas } = replay.meta;
+    say(this.prompt, prompt ?? "");
+    this.prompt.hidden = !prompt;
+    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", canvas.block ? "│ = next block" : null];
+    say(this.note, marks.filter(Boolean).join(" · "));
+    if (this.chips.length === 0) this.build(canvas);
+    return false;
+  }
+
+  build({ block, block_offset: offset = 0 }) {
+    const nodes = [];
+    this.chips = Array.from({ length: this.grid.positions }, (_, position) => {
+      const starts = block && position > 0 && (position + offset) % block === 0;
+      if (starts) nodes.push(make("span", { class: "ds-border", "data-block": Math.floor((position + offset) / block) }));
+      const chip = { span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
+      nodes.push(chip.span, chip.rest);
+      return chip;
+    });
+    this.canvas.replaceChildren(...nodes);
+  }
+
+  hit(x, y, target) {
+    const position = target?.dataset?.position;
+    return position === undefined ? null : { position: Number(position), step: null };
+  }
+
+  /** The position one line up or down, at about the same place in the line. */
+  neighbour(position, down) {
+    const from = this.chips[position].span.getBoundingClientRect();
+    const middle = (from.left + from.right) / 2;
+    let best = null;
+    for (const [other, { span }] of this.chips.entries()) {
+      const box = span.getBoundingClientRect();
+      const below = (box.top + box.bottom - from.top - from.bottom) / 2;
+      if ((down ? below : -below) < from.height / 2) continue;
+      const far = [Math.abs(below), Math.abs((box.left + box.right) / 2 - middle)];
+      if (!best || far[0] < best.far[0] - 4 || (Math.abs(far[0] - best.far[0]) <= 4 && far[1] < best.far[1])) best = { other, far };
+    }
+    return best?.other ?? null;
+  }
+
+  draw(scene) {
+    if (this.figure.hidden) return;
+    const { state, replay } = scene;
+    const moment = momentOf(scene);
+    let ended = false;
+    this.chips.forEach((chip, position) => {
+      const token = state.token[position];
+      const final = state.finalAt[position] >= 0;
+      const text = token < 0 ? null : (replay.vocabulary?.[token] ?? `#${token} `);
+      const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
+      this.write(chip, text ?? lost);
+      this.dress(chip, scene, position, { text, lost, final, ended, framed: moment.framed });
+      ended ||= final && END_SIGN.test(text);
+    });
+  }
+
+  /** Put the token's text into its chip, a line break behind it. */
+  write({ span, rest }, text) {
+    say(span, text === null ? "·" : text.replaceAll("\n", "↵"));
+    say(rest, text?.includes("\n") ? "\n" : "");
+  }
+
+  /** Class and colours of a chip; nothing is touched when it looks as before. */
+  dress(chip, scene, position, { text, lost, final, ended, framed }) {
+    const { state, theme } = scene;
+    const code = state.fate[position];
+    const now = state.lastAt[position] === scene.count - 1 && scene.count > 0;
+    const names = ["ds-token", text === null ? "is-open" : final ? "is-final" : "is-draft"];
+    if (lost !== null) names.push("is-lost");
+    if (SIGN.test(text ?? "")) names.push("is-sign");
+    if (ended) names.push("is-behind");
+    if (scene.position === position) names.push("is-cursor");
+    if (framed.has(position)) names.push("is-framed");
+    if (framed.has(position) && !framed.has(position - 1)) names.push("is-framed-first");
+    if (framed.has(position) && !framed.has(position + 1)) names.push("is-framed-last");
+    const colored = code !== NOTHING && !ended && (scene.overlay || now);
+    const look = `${names.join(" ")} ${code} ${colored} ${theme.dark}`;
+    if (chip.look === look) return;
+    chip.look = look;
+    const { span } = chip;
+    span.className = names.join(" ");
+    const fate = ended ? undefined : theme.fates[code];
+    span.dataset.glyph = fate && (colored || (final && !(fate.name in LINES))) ? fate.glyph : "";
+    span.style.background = colored ? theme.fills[code] : "";
+    span.style.color = colored ? theme.inks[code] : "";
+    span.style.setProperty("--ds-fate", theme.fills[code] ?? "transparent");
+    span.style.setProperty("--ds-line-style", final && fate && !colored ? (LINES[fate.name] ?? "solid") : "none");
+  }
+}
+
+/** What this forward pass did to the text: which drafts it dropped, and which run of positions it put to the test. */
+function momentOf({ step, replay }) {
+  const lost = new Map();
+  const framed = new Set();
+  if (!step) return { lost, framed };
+  const tested = step.fate.some((code) => replay.fates[code]?.judged);
+  for (const entry of step.deciding) {
+    const position = step.position[entry];
+    const fate = replay.fates[step.fate[entry]];
+    if (weightOf(fate) === 0) lost.set(position, step.draft?.[entry] ?? step.token[entry]);
+    if (tested ? fate.judged : fate.pending) framed.add(position);
+  }
+  // While drafting, the frame is the span that will be tested: the first run of open positions.
+  const { span, verify } = step.signals;
+  if (!tested && Number.isFinite(span)) {
+    const run = verify === 0 ? [] : [...framed].sort((a, b) => a - b).slice(0, span);
+    return { lost, framed: new Set(run) };
+  }
+  return { lost, framed };
+}
