@@ -77,7 +77,8 @@ _TABLE_CSS = """
 .scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
   color: var(--body-text-color); }
-th, td { padding: 6px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--border-color-primary); }
+th, td { padding: 6px 12px; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--border-color-primary); }
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
