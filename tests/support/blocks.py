@@ -39,7 +39,7 @@ class Blocks:
     block: int = 8
     length: int = 64
     seed: int = 0
-    threshold: float = 0.9
+    threshold: float = 0.75
     cost: float = 1.0
     """Verify when the drafts expected to pass exceed this many."""
     skill: float = 0.75

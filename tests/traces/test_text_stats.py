@@ -1,0 +1,174 @@
+"""Statistics of text decoded in blocks, on runs small enough to count by hand."""
+
+import itertools
+from statistics import fmean
+
+import pytest
+from support.blocks import Blocks, diffusion, s2d2, simsd
+from support.handmade import ALL, step
+
+from traces.schema import Fate
+from traces.text_stats import (
+    by_draft_step,
+    decisions,
+    decode_order,
+    decoded_by_step,
+    estimator_errors,
+    global_ar_ness,
+    local_ar_ness,
+    verifications,
+)
+
+
+class TestArNess:
+    @pytest.mark.parametrize("k", [1, 2, 5])
+    def test_left_to_right_is_one(self, k: int) -> None:
+        assert local_ar_ness(range(20), k) == global_ar_ness(range(20), k) == 1
+
+    def test_right_to_left_is_none_locally_and_the_last_globally(self) -> None:
+        order = range(9, -1, -1)
+        assert local_ar_ness(order, 1) == 0
+        assert global_ar_ness(order, 1) == 0.1
+        assert global_ar_ness(order, 2) == 0.2
+
+    def test_a_mixed_order_counted_by_hand(self) -> None:
+        order = (0, 1, 4, 2, 3)
+        assert local_ar_ness(order, 1) == 2 / 4  # 0 1 and 2 3
+        assert local_ar_ness(order, 2) == 0
+        assert global_ar_ness(order, 1) == 4 / 5  # all but 4
+        assert global_ar_ness(order, 3) == 1
+
+    def test_what_was_not_decoded_does_not_count(self) -> None:
+        assert global_ar_ness((10, 20, 30), 1) == 1
+
+    def test_few_tokens_and_bad_k(self) -> None:
+        assert local_ar_ness((3,), 1) == local_ar_ness((), 1) == global_ar_ness((), 1) == 0
+        for function in (local_ar_ness, global_ar_ness):
+            with pytest.raises(ValueError, match="k: 0 is below 1"):
+                function((1, 2), 0)
+
+    def test_it_is_a_share_that_falls_with_k_locally_and_rises_globally(self) -> None:
+        for order in itertools.permutations(range(5)):
+            local = [local_ar_ness(order, k) for k in (1, 2, 3, 4)]
+            wide = [global_ar_ness(order, k) for k in (1, 2, 3, 5)]
+            assert all(0 <= value <= 1 for value in local + wide)
+            assert wide == sorted(wide)
+            assert wide[-1] == 1
+
+
+class TestDecodeOrder:
+    def test_parallel_tokens_come_by_confidence_then_position(self) -> None:
+        one = step("0:1=unmasked 1:1=unmasked 2:1=unmasked 3:1=unmasked", numbers={"confidence": (0.5, 0.9, 0.9, 0.7)})
+        assert decode_order([one]) == (1, 2, 3, 0)
+
+    def test_verified_tokens_come_as_they_were_judged(self) -> None:
+        span = step("1:1=accepted 0:1=accepted 2:2=resampled", numbers={"confidence": (0.9, 0.1, 0.5)})
+        assert decode_order([span]) == (0, 1, 2)
+        ordered = step("2:1=accepted 0:1=accepted 1:2=resampled", numbers={"order": (0, 1, 2)})
+        assert decode_order([ordered]) == (2, 0, 1)
+
+    def test_edits_decode_nothing_anew(self) -> None:
+        steps = [step("1:4=unmasked"), step("1:5=edited"), step("0:6=fallback")]
+        assert decode_order(steps) == (1, 0)
+
+    def test_every_decoded_position_once(self) -> None:
+        for trace in (s2d2(), diffusion(), simsd()):
+            final = {position for position, token in enumerate(trace.output.tokens) if token is not None}
+            order = decode_order(trace.steps)
+            assert len(order) == len(final)
+            assert set(order) == final
+        assert local_ar_ness(decode_order(diffusion().steps), 2) < 0.9
+
+
+class TestRouting:
+    def test_a_decision_meets_the_verdict_of_the_next_pass_that_judges(self) -> None:
+        found = decisions(ALL["s2d2"]().steps)
+        assert [(one.step, one.expected, one.score, one.verify, one.accepted) for one in found] == [
+            (0, 2.2, 1.2, True, 1),
+            (2, None, None, False, None),
+        ]
+
+    def test_a_pass_may_decide_and_judge_at_once(self) -> None:
+        (one,) = decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
+        assert (one.expected, one.accepted, one.verify) == (1.5, 1, None)
+
+    def test_no_verdict_is_borrowed_where_the_router_declined(self) -> None:
+        steps = [step("0:1=unmasked", signals={"verify": 0, "score": -1.0}), step("1:2=accepted")]
+        assert decisions(steps)[0].accepted is None
+
+    def test_errors_are_expected_less_accepted(self) -> None:
+        signals = {"verify": 1.0, "expected_accepted": 9.0}
+        steps = []
+        for expected, words in ((2.0, "0:1=accepted 1:1=resampled"), (1.0, "0:1=accepted 1:1=accepted 2:1=accepted")):
+            steps += [step(signals=signals | {"expected_accepted_margin": expected}), step(words)]
+        (error,) = estimator_errors([steps])
+        assert (error.name, error.count, error.mean, error.mean_absolute) == ("margin", 2, -0.5, 1.5)
+        assert error.deviation == pytest.approx(4.5**0.5)
+
+    def test_without_estimators_the_routers_own_guess_is_judged(self) -> None:
+        (error,) = estimator_errors([ALL["s2d2"]().steps])
+        assert (error.name, error.count, error.deviation) == ("router", 1, 0)
+        assert error.mean == pytest.approx(1.2)
+
+    def test_estimators_come_in_the_order_of_the_table(self) -> None:
+        names = [error.name for error in estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])]
+        assert names == ["random", "entropy", "power", "renyi", "hard_entropy", "margin"]
+
+    def test_runs_without_a_router_decide_nothing(self) -> None:
+        assert decisions(simsd().steps) == ()
+        assert estimator_errors([diffusion().steps]) == ()
+
+
+class TestDecoded:
+    def test_confidence_is_the_measure_or_the_drafts_own(self) -> None:
+        steps = [
+            step("0:1=drafted 1:2=drafted 2:3=drafted", numbers={"confidence": (0.9, 0.5, 0.3)}),
+            step("0:1=accepted 1:4=resampled 2:3=discarded"),
+            step("2:5=unmasked 3:5=unmasked", numbers={"confidence": (0.6, 0.8)}),
+            step("3:6=edited", numbers={"confidence": (1.0,)}),
+            step("4:1=accepted", q=(0.25,), draft=(1,), p=(0.5,)),
+        ]
+        found = decoded_by_step(steps)
+        assert [(one.step, one.tokens) for one in found] == [(1, 2), (2, 2), (4, 1)]
+        assert [one.confidence for one in found] == [0.9, pytest.approx(0.7), 0.25]
+
+    def test_tokens_add_up_to_the_run(self) -> None:
+        for trace in (s2d2(), diffusion(), simsd()):
+            assert sum(one.tokens for one in decoded_by_step(trace.steps)) == trace.summary.tokens
+
+
+class TestJudged:
+    def test_verifications_count_drafts_and_those_that_passed(self) -> None:
+        (one,) = verifications([step("0:1=drafted"), step("0:1=accepted 1:2=resampled 2:1=discarded")])
+        assert (one.step, one.drafts, one.accepted) == (1, 3, 1)
+        assert sum(one.accepted for one in verifications(simsd().steps)) == simsd().summary.accepted
+
+    def test_draft_steps_are_means_with_standard_errors(self) -> None:
+        steps = [
+            step("2:1=accepted 0:1=rejected", numbers={"order": (0, 1), "kl": (0.1, 0.4), "agrees": (1, 0)}),
+            step("5:1=accepted 4:1=accepted", numbers={"order": (1, 0), "kl": (0.2, 0.3), "agrees": (1, None)}),
+        ]
+        first, second = by_draft_step([steps])
+        assert (first.order, first.count) == (0, 2)
+        assert first.means == {"kl": pytest.approx(0.2), "agrees": 1}
+        assert second.means == {"kl": pytest.approx(0.3), "agrees": 0.5}
+        assert second.errors["agrees"] == pytest.approx(0.5)
+
+    def test_a_draft_step_is_the_mean_over_all_verifications(self) -> None:
+        runs = [simsd(Blocks(block=4, seed=seed)).steps for seed in range(3)]
+        values = [
+            step.numbers["kl"][entry]
+            for steps in runs
+            for step in steps
+            if "kl" in step.numbers
+            for entry, order in enumerate(step.numbers["order"])
+            if order == 2
+        ]
+        found = by_draft_step(runs)
+        assert [one.order for one in found] == [0, 1, 2, 3]
+        assert found[2].means["kl"] == pytest.approx(fmean(value for value in values if value is not None))
+        assert found[2].count == len(values)
+
+    def test_nothing_judged_is_nothing(self) -> None:
+        assert verifications(diffusion().steps) == by_draft_step([diffusion().steps]) == ()
+        assert Fate.ACCEPTED not in {fate for one in diffusion().steps for fate in one.fate}

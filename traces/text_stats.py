@@ -1,0 +1,290 @@
+"""Figures computed from runs that decode text in blocks: routing, decode order, confidence, judged drafts.
+
+Formulas are those of S2D2 (arXiv 2603.25702), SimSD (arXiv 2606.02544) and, for AR-ness, DiffuCoder (Gong et al. 2025).
+Everything is a pure function of the steps and needs nothing but the standard library.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import fmean, stdev
+from typing import Final
+
+from traces.replay import PENDING, outcomes
+from traces.schema import Fate, Step
+
+ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
+"""Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""
+SPECULATIVE: Final = frozenset({Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS})
+"""Fates of tokens that verification made final; they are decoded one after the other, not at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a router decided in a step, and what came of it."""
+
+    step: int
+    span: float | None
+    """Length of the first run of open positions."""
+    expected: float | None
+    """Drafts that the router expected to pass."""
+    estimates: Mapping[str, float]
+    """The same by every estimator that was recorded, by the ending of its signal."""
+    score: float | None
+    verify: bool | None
+    accepted: int | None = None
+    """Drafts that passed; None where nothing was verified."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorError:
+    """Error of an estimator of the accepted prefix over verified steps: expected less accepted (S2D2 Table 4)."""
+
+    name: str
+    """Ending of the signal, or "router" for the estimate that the router used."""
+    count: int
+    mean: float
+    deviation: float
+    """Standard deviation of the error, of the sample."""
+    mean_absolute: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """A forward pass that judged drafts."""
+
+    step: int
+    drafts: int
+    """Drafts put to the test, those behind a refusal included."""
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftStep:
+    """Draft number `order` of every verification, together (SimSD Fig. 3 and 4)."""
+
+    order: int
+    count: int
+    means: Mapping[str, float]
+    """Measure -> mean over verifications, for those of `kl`, `cross_entropy`, `agrees` that were recorded."""
+    errors: Mapping[str, float]
+    """Measure -> standard error of that mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """The tokens that a step made final, and how sure the model was of them."""
+
+    step: int
+    tokens: int
+    confidence: float | None
+    """Mean probability by which the tokens were chosen, where it is known."""
+
+
+def decisions(steps: Sequence[Step]) -> tuple[Decision, ...]:
+    """The router's decisions, each with what the next pass that judges found; a pass may decide and judge at once."""
+    found: list[Decision] = []
+    for index, step in enumerate(steps):
+        decision = _decision(step, index)
+        if decision is not None:
+            found.append(decision)
+        judged = [fate for fate in step.fate if fate.judged]
+        if judged and found and found[-1].accepted is None and found[-1].verify is not False:
+            found[-1] = replace(found[-1], accepted=judged.count(Fate.ACCEPTED))
+    return tuple(found)
+
+
+def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ...]:
+    """Error of every recorded estimator over the verified steps of all runs, in the order of the paper's table.
+
+    Accepted drafts alone count, without the corrected draw behind them.
+    """
+    errors: dict[str, list[float]] = defaultdict(list)
+    for steps in runs:
+        for decision in decisions(steps):
+            if decision.accepted is None:
+                continue
+            for name, estimate in decision.estimates.items():
+                errors[name].append(estimate - decision.accepted)
+            if decision.expected is not None and not decision.estimates:
+                errors["router"].append(decision.expected - decision.accepted)
+    order = {name: place for place, name in enumerate(ESTIMATORS)}
+    return tuple(
+        EstimatorError(
+            name=name,
+            count=len(values),
+            mean=fmean(values),
+            deviation=stdev(values) if len(values) > 1 else 0.0,
+            mean_absolute=fmean(map(abs, values)),
+        )
+        for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+    )
+
+
+def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
+    """Positions in the order in which they became final, later edits left out.
+
+    Tokens of one step come apart like this: verified ones in the order in which they were judged, the others by falling
+    confidence and, where that ties or is unknown, by position.
+    """
+    order: dict[int, None] = {}
+    for step in steps:
+        for position in _flattened(step):
+            order.setdefault(position)
+    return tuple(order)
+
+
+def local_ar_ness(order: Sequence[int], k: int) -> float:
+    """Share of tokens that end a run of k + 1 neighbours decoded from left to right; 1 for ordinary decoding.
+
+    `local@k` of DiffuCoder: the last k + 1 decoded positions follow each other by one. 0 for fewer tokens than that.
+
+    Raises:
+        ValueError: If k is below 1.
+    """
+    _check_k(k)
+    runs = [
+        all(
+            later == earlier + 1
+            for earlier, later in zip(order[end - k : end], order[end - k + 1 : end + 1], strict=True)
+        )
+        for end in range(k, len(order))
+    ]
+    return fmean(runs) if runs else 0.0
+
+
+def global_ar_ness(order: Sequence[int], k: int) -> float:
+    """Share of tokens among the k leftmost positions still open when they were decoded; 1 for ordinary decoding.
+
+    `global@k` of DiffuCoder, over the positions that were decoded.
+
+    Raises:
+        ValueError: If k is below 1.
+    """
+    _check_k(k)
+    left = sorted(order)
+    hits = []
+    for position in order:
+        hits.append(position in left[:k])
+        left.remove(position)
+    return fmean(hits) if hits else 0.0
+
+
+def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
+    """Tokens and confidence of every step that made tokens final (S2D2 Fig. 2, 5, 6).
+
+    The confidence of a token is the measure of that name, else, for a draft that was kept, the probability it was drawn
+    with (q), else the confidence of the pending draft before it. A corrected draw has none.
+    """
+    found = []
+    pending: dict[int, float] = {}
+    for index, step in enumerate(steps):
+        known: list[float] = []
+        tokens = 0
+        for position, outcome in outcomes(step).items():
+            confidence = _confidence(step, outcome.entry)
+            if outcome.fate in PENDING and confidence is not None:
+                pending[position] = confidence
+            if not outcome.fate.final or outcome.fate is Fate.EDITED:
+                continue
+            tokens += 1
+            if confidence is None and outcome.fate is Fate.ACCEPTED:
+                confidence = pending.get(position)
+            if confidence is not None and outcome.fate is not Fate.RESAMPLED:
+                known.append(confidence)
+        if tokens:
+            found.append(Decoded(step=index, tokens=tokens, confidence=fmean(known) if known else None))
+    return tuple(found)
+
+
+def verifications(steps: Sequence[Step]) -> tuple[Verification, ...]:
+    """The passes that judged drafts, with how many of them passed."""
+    return tuple(
+        Verification(
+            step=index,
+            drafts=sum(fate.judged or fate is Fate.DISCARDED for fate in step.fate),
+            accepted=step.fate.count(Fate.ACCEPTED),
+        )
+        for index, step in enumerate(steps)
+        if any(fate.judged for fate in step.fate)
+    )
+
+
+def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
+    """How the judging law differs from the drafting one, by the number of the draft in its verification, from 0.
+
+    The number is the measure `order`, or the place of the entry in the step where that is missing.
+    """
+    values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for steps in runs:
+        for step in steps:
+            order = step.numbers.get("order", tuple(range(len(step.position))))
+            for name in ("kl", "cross_entropy", "agrees"):
+                for place, value in zip(order, step.numbers.get(name, ()), strict=False):
+                    if place is not None and value is not None:
+                        values[round(place)][name].append(value)
+    return tuple(
+        DraftStep(
+            order=order,
+            count=max(map(len, columns.values())),
+            means={name: fmean(column) for name, column in columns.items()},
+            errors={name: _standard_error(column) for name, column in columns.items()},
+        )
+        for order, columns in sorted(values.items())
+    )
+
+
+def _decision(step: Step, index: int) -> Decision | None:
+    signals = step.signals
+    prefix = "expected_accepted_"
+    estimates = {name.removeprefix(prefix): value for name, value in signals.items() if name.startswith(prefix)}
+    expected, score, verify = (signals.get(name) for name in ("expected_accepted", "score", "verify"))
+    if expected is None and score is None and verify is None and not estimates:
+        return None
+    return Decision(
+        step=index,
+        span=signals.get("span"),
+        expected=expected,
+        estimates=estimates,
+        score=score,
+        verify=None if verify is None else bool(verify),
+    )
+
+
+def _flattened(step: Step) -> Iterator[int]:
+    """Positions that the step made final, verified ones first."""
+    final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
+    judged = [(outcome.entry, position) for position, outcome in final if outcome.fate in SPECULATIVE]
+    order = step.numbers.get("order")
+    yield from (
+        position
+        for _, position in sorted(
+            judged, key=lambda pair: (order[pair[0]] or 0.0, pair[1]) if order else (0.0, pair[1])
+        )
+    )
+    others = [
+        (-(_measure(step, "confidence", outcome.entry) or 0.0), position)
+        for position, outcome in final
+        if outcome.fate not in SPECULATIVE and outcome.fate is not Fate.EDITED
+    ]
+    yield from (position for _, position in sorted(others))
+
+
+def _confidence(step: Step, entry: int) -> float | None:
+    confidence = _measure(step, "confidence", entry)
+    return confidence if confidence is not None or step.q is None else step.q[entry]
+
+
+def _measure(step: Step, name: str, entry: int) -> float | None:
+    column = step.numbers.get(name)
+    return None if column is None else column[entry]
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+def _check_k(k: int) -> None:
+    if k < 1:
+        raise ValueError(f"k: {k} is below 1; give how many neighbours to look at")
