@@ -8,8 +8,12 @@ from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
+from visualizers.figures.mask import MASK
+from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.timeline import CHURN
+from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
 from visualizers.style import themed
 
 __all__ = ["FIGURES", "Figure", "FigureError", "supported", "themed"]
@@ -31,6 +35,14 @@ FIGURES = MappingProxyType(
             DIFFERENCE,
             STRENGTH_SWEEP,
             WINDOW_SWEEP,
+            ORDER,
+            ROUTING,
+            ESTIMATORS,
+            ACCEPTED,
+            DRAFT_STEPS,
+            AR_NESS,
+            CONFIDENCE,
+            MASK,
         )
     }
 )

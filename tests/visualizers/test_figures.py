@@ -11,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from PIL import Image
+from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 
@@ -49,6 +50,11 @@ def plain_run(seed: int = 0) -> Trace:
     return ordinary(seed=seed, raster=RASTER)
 
 
+@cache
+def block_run(method: str, seed: int = 0) -> Trace:
+    return {"s2d2": s2d2, "diffusion": diffusion, "simsd": simsd}[method](Blocks(seed=seed))
+
+
 def example(name: str) -> list[Trace]:
     """Traces that the figure can be drawn from."""
     return {
@@ -56,6 +62,14 @@ def example(name: str) -> list[Trace]:
         "difference": [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
         "strength": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
         "window": [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
+        "order": [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
+        "routing": [block_run("s2d2"), block_run("s2d2", seed=1)],
+        "estimators": [block_run("s2d2", seed=seed) for seed in range(3)],
+        "accepted-drafts": [block_run("s2d2"), block_run("simsd")],
+        "draft-steps": [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
+        "ar-ness": [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
+        "confidence": [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
+        "mask": [block_run("s2d2"), block_run("simsd")],
     }.get(name, [run()])
 
 
@@ -138,7 +152,8 @@ def test_refusals_say_what_is_missing() -> None:
 def test_supported_figures_of_one_run() -> None:
     names = [figure.name for figure in supported([run()])]
     assert names == [
-        "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming"
+        "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming",
+        "accepted-drafts",
     ]  # fmt: skip
 
 

@@ -1,0 +1,161 @@
+"""Figures of text decoded in blocks show what the statistics count."""
+
+from collections import Counter
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+from support.blocks import Blocks, diffusion, s2d2, simsd
+from support.handmade import ALL
+
+from traces.schema import Fate, Mask
+from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
+from visualizers import FIGURES, supported
+from visualizers.figures.mask import borders, cells, masked_pass
+from visualizers.figures.order import along, binned
+from visualizers.figures.routing import estimator
+
+RUN, OTHER = s2d2(), s2d2(Blocks(seed=1))
+
+
+def named(figure, start: str) -> list:
+    return [mark for mark in figure.data if mark.name is not None and mark.name.startswith(start)]
+
+
+def test_supported_figures_of_runs_in_blocks() -> None:
+    def names(trace) -> list[str]:
+        return [figure.name for figure in supported([trace])]
+
+    assert names(RUN) == [
+        "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "accepted-drafts", "draft-steps",
+        "ar-ness", "confidence", "mask",
+    ]  # fmt: skip
+    assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence"]
+    assert "routing" not in names(simsd())
+    assert "draft-steps" in names(simsd())
+
+
+def test_refusals_say_what_is_missing() -> None:
+    plain = diffusion()
+    assert (
+        FIGURES["routing"].supports([plain]) == "needs a router's estimates or scores, which this trace does not have"
+    )
+    assert FIGURES["mask"].supports([plain]) == "needs a recorded attention mask, which this trace does not have"
+    assert FIGURES["accepted-drafts"].supports([plain]) == "needs judged drafts, which this trace does not have"
+    assert FIGURES["order"].supports([RUN] * 4) == "draws up to 3 traces side by side, 4 given"
+    many = [s2d2(Blocks(cost=cost)) for cost in range(7)]
+    for name in ("ar-ness", "accepted-drafts"):
+        assert FIGURES[name].supports(many) == "draws up to 6 groups of runs, 7 given"
+
+
+class TestMask:
+    def test_cells_are_the_runs_and_lines_part_the_kinds(self) -> None:
+        mask = Mask(queries=("D0", "M0"), keys=("cache", "D0", "D1", "M0"), runs=((0, 2, 2), (1, 1, 1, 1)))
+        assert cells(mask) == [[1, 1, 0, 0], [0, 1, 0, 1]]
+        assert borders(mask.keys) == [0.5, 2.5]
+        assert borders(mask.queries) == [0.5]
+
+    def test_the_pass_is_the_last_one_with_a_mask(self) -> None:
+        masked = [number for number, step in enumerate(RUN.steps, start=1) if step.mask]
+        assert masked_pass(RUN, masked[1]) == masked_pass(RUN, masked[2] - 1) == masked[1]
+        assert masked_pass(RUN, 0) == masked[0]
+        drawn = FIGURES["mask"].draw([RUN], step=masked[2] + 1)
+        assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(RUN.steps)} (verify)"
+        mask = RUN.steps[masked[2] - 1].mask
+        assert mask is not None
+        assert [list(row) for row in drawn.data[0].z] == cells(mask)
+        assert drawn.data[0].text[9][2] == "query M1 does not see key D2"
+
+    def test_labels_of_a_trace_stay_text(self) -> None:
+        hostile = Mask(queries=("<b>q</b>",), keys=('<a href="javascript:x">k</a>',), runs=((0, 1),))
+        steps = tuple(replace(step, mask=hostile) if step.mask else step for step in RUN.steps)
+        text = FIGURES["mask"].draw([replace(RUN, steps=steps)]).to_json()
+        assert "<a href" not in text
+        assert "\\u003ca href" not in text
+
+
+class TestRouting:
+    def test_marks_are_the_decisions(self) -> None:
+        drawn = FIGURES["routing"].draw([RUN])
+        found = decisions(RUN.steps)
+        (expected,), (accepted,) = named(drawn, "drafts expected"), named(drawn, "drafts accepted")
+        assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in found]
+        assert list(accepted.y) == [one.accepted for one in found if one.accepted is not None]
+        verified, left = named(drawn, "the router verifies")[0], named(drawn, "it leaves")[0]
+        assert len(verified.x) == sum(one.verify is True for one in found) == len(accepted.y)
+        assert len(left.x) == len(found) - len(verified.x) > 0
+
+    def test_errors_are_the_table(self) -> None:
+        (cloud,) = FIGURES["estimators"].draw([RUN, OTHER]).data
+        rows = estimator_errors([RUN.steps, OTHER.steps])
+        assert list(cloud.x) == [row.mean for row in rows]
+        assert list(cloud.error_x.array) == [row.deviation for row in rows]
+        assert cloud.text[0] == f"MAE {rows[0].mean_absolute:.2f}"
+        assert [estimator(row.name) for row in rows] == [
+            "Random", "Entropy", "Confidence", "Renyi", "Hard entropy", "Margin"
+        ]  # fmt: skip
+
+    def test_groups_of_runs_stand_apart(self) -> None:
+        one, two = FIGURES["estimators"].draw([RUN, s2d2(Blocks(cost=2.0))]).data
+        assert all(above < below for above, below in zip(one.y, two.y, strict=True))
+        assert [round(y) for y in one.y] == [round(y) for y in two.y] == list(range(6))
+
+
+class TestOrder:
+    def test_every_token_is_a_mark_in_the_pass_that_made_it_final(self) -> None:
+        drawn = FIGURES["order"].draw([RUN])
+        points = {(x, y) for mark in drawn.data for x, y in zip(mark.x, mark.y, strict=True)}
+        expected = {
+            (number, position)
+            for number, step in enumerate(RUN.steps, start=1)
+            for position, fate in zip(step.position, step.fate, strict=True)
+            if fate.final
+        }
+        assert points == expected
+        assert len(points) == len(decode_order(RUN.steps))
+
+    def test_ar_ness_is_the_mean_over_runs(self) -> None:
+        runs = [diffusion(Blocks(seed=seed)) for seed in range(3)]
+        local, wide = FIGURES["ar-ness"].draw(runs).data
+        orders = [decode_order(run.steps) for run in runs]
+        assert list(local.x) == [1, 2, 3, 4]
+        assert local.y[1] == pytest.approx(fmean(local_ar_ness(order, 2) for order in orders))
+        assert wide.y[1] == pytest.approx(fmean(global_ar_ness(order, 2) for order in orders))
+
+    def test_confidence_is_averaged_by_stage(self) -> None:
+        assert binned([(0.0, 1.0), (0.01, 0.0), (1.0, 0.4)]) == ([0.025, 0.975], [0.5, 0.4])
+        sure, tokens = along(RUN)
+        assert (sure[0][0], tokens[0][0], tokens[-1][0]) == (0, 0, 1)
+        assert sum(count for _, count in tokens) == RUN.summary.tokens
+        curve, counts = FIGURES["confidence"].draw([RUN]).data
+        assert tuple(curve.y) == tuple(binned(sure)[1])
+        assert tuple(counts.y) == tuple(binned(tokens)[1])
+
+
+class TestVerdicts:
+    def test_bars_count_verifications_by_accepted_drafts(self) -> None:
+        (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
+        counts = Counter(
+            step.fate.count(Fate.ACCEPTED)
+            for trace in (RUN, OTHER)
+            for step in trace.steps
+            if any(fate.judged for fate in step.fate)
+        )
+        assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
+        assert sum(bars.y) == pytest.approx(100)
+
+    def test_draft_steps_are_the_statistic(self) -> None:
+        runs = [simsd(Blocks(block=4, seed=seed)) for seed in range(2)]
+        divergence, _, agreement = FIGURES["draft-steps"].draw(runs).data
+        rows = by_draft_step([run.steps for run in runs])
+        assert list(divergence.y) == [row.means["kl"] for row in rows]
+        assert list(agreement.y) == [pytest.approx(100 * row.means["agrees"]) for row in rows]
+        assert list(divergence.error_y.array) == [row.errors["kl"] for row in rows]
+
+    def test_measures_that_were_not_recorded_get_no_panel(self) -> None:
+        assert len(list(FIGURES["draft-steps"].draw([ALL["simsd"]()]).select_xaxes())) == 3
+        trace = ALL["simsd"]()
+        steps = tuple(
+            replace(step, numbers={k: v for k, v in step.numbers.items() if k != "kl"}) for step in trace.steps
+        )
+        assert len(list(FIGURES["draft-steps"].draw([replace(trace, steps=steps)]).select_xaxes())) == 2
