@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from traces.schema import Canvas, Fate
+from engines.masks import runs
+from traces.schema import Canvas, Fate, Mask
 
+Role: TypeAlias = Literal["draft", "target", "self"]
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 NO_ENTRY: Final = -1
 """Fate code of a column entry that a step turned out not to have."""
@@ -53,8 +55,60 @@ class Forward:
     """How many tokens are final."""
     cached: int
     """How many tokens, from the left, went through the model unchanged in earlier passes."""
-    role: Literal["draft", "target", "self"] = "target"
+    role: Role = "target"
     mode: str = "causal"
+
+    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+        """Rows evaluated, and tokens fed over all of them, where a lane has `rows` rows and `prefix` prompt tokens."""
+        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
+
+    def cut(self, laws: Tensor) -> Tensor:
+        """The laws that were asked for, out of padded ones [T, V]."""
+        return laws[: len(self.tokens) - self.done + 1]
+
+    def drawn(self) -> Mask | None:
+        """The attention mask, where there is something to see."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockForward:
+    """Ask a diffusion language model for the laws of some of the tokens that are fed, given the finished ones."""
+
+    tokens: Int[Tensor, "K n"]
+    """Rows are drafts to be looked at side by side; on the CPU, as everything here."""
+    position: Int[Tensor, " n"]
+    """Counted from the prompt's beginning; two tokens may share one."""
+    read: Int[Tensor, " m"]
+    """Which of the n outputs are wanted."""
+    finished: int
+    """Positions before them whose keys and values the cache holds."""
+    seen: Bool[Tensor, "n n"]
+    """Who sees whom among the tokens fed; see engines.masks."""
+    keep: int = 0
+    """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
+    labels: tuple[str, ...] = ()
+    """Names of the n tokens for a picture of the mask; none for no picture."""
+    role: Role = "self"
+    mode: str = "draft"
+
+    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+        """See `Forward.cost`."""
+        count, width = self.tokens.shape
+        return count, count * width
+
+    def cut(self, laws: Tensor) -> Tensor:
+        """The laws that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
+        laws = laws[: len(self.tokens), : len(self.read)]
+        return laws[0] if len(self.tokens) == 1 else laws
+
+    def drawn(self) -> Mask | None:
+        """See `Forward.drawn`. The finished tokens are one column, which everybody sees."""
+        if not self.labels:
+            return None
+        past = ("finished",) if self.finished else ()
+        seen = torch.cat([torch.ones(len(self.seen), len(past), dtype=torch.bool), self.seen], 1)
+        return Mask(queries=self.labels, keys=past + self.labels, runs=tuple(runs(row) for row in seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +131,13 @@ class Decision:
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     """The method's own columns [W], named in traces.measures."""
+    signals: Mapping[str, float | Tensor] = field(default_factory=dict)
+    """The method's own numbers of the step, named in traces.measures; tensors have one element."""
 
 
+Request: TypeAlias = Forward | BlockForward
 Answer: TypeAlias = Float[Tensor, "W V"] | tuple[int, ...] | None
-Decoder: TypeAlias = Generator[Forward | Decision, Answer, Tensor]
+Decoder: TypeAlias = Generator[Request | Decision, Answer, Tensor]
 
 
 def ask_laws(answer: Answer) -> Tensor:

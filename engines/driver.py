@@ -17,9 +17,9 @@ from torch import Tensor
 
 from engines.chance import SeededChance
 from engines.config import as_values
-from engines.decoding import Decision, Decoder, Forward, Task
+from engines.decoding import Decision, Decoder, Request, Task
 from engines.environment import environment
-from engines.laws import Sampling, to_laws
+from engines.laws import Sampling, guidance_of, to_laws
 from engines.methods.base import Method
 from engines.models.base import DiscreteAR, Session
 from engines.recorder import derive, pack, unpack
@@ -70,7 +70,7 @@ def open_session(jobs: Sequence[Job]) -> Session:
         ValueError: for a prompt or setting that the model refuses.
     """
     first = jobs[0]
-    return first.model.start([job.task for job in jobs], guided=first.config.guidance != 1.0)
+    return first.model.start([job.task for job in jobs], guided=guidance_of(first.config) != 1.0)
 
 
 def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record: bool = True) -> Iterator[list[int]]:
@@ -94,13 +94,13 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record
         clock.append(time.perf_counter())
         decisions: dict[int, Decision] = {}
         for row, (lane, request) in enumerate(requests.items()):
-            decision = lanes[lane].decoder.send(laws[row, : len(request.tokens) - request.done + 1])
+            decision = lanes[lane].decoder.send(request.cut(laws[row]))
             assert isinstance(decision, Decision)
             decisions[lane] = decision
         decided = time.perf_counter()
         packed = {lane: pack(d, derive(d)) for lane, d in decisions.items()} if record else {}
         measured = time.perf_counter()
-        host = _read_back([d.readback for d in decisions.values()], [table for _, table in packed.values()])
+        host = _read_back([d.readback for d in decisions.values()], [part for p in packed.values() for part in p.parts])
         # What deriving the trace's own numbers took is nobody's cost but the trace's.
         clock.append(time.perf_counter() - (measured - decided))
         answers = {}
@@ -110,11 +110,12 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record
             stages = [1000 * (b - a) for a, b in pairwise(clock)]
             for i, lane in enumerate(decisions):
                 call = _call(requests[lane], session, len(requests), stages)
-                lanes[lane].steps.append(unpack(packed[lane][0], host[len(decisions) + i], call))
+                parts = host[len(decisions) + 2 * i : len(decisions) + 2 * i + 2]
+                lanes[lane].steps.append(unpack(packed[lane], parts, call, requests[lane].drawn()))
         yield list(decisions)
 
 
-def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Forward]:
+def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request]:
     """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
     requests = {}
     for lane, answer in answers.items():
@@ -123,7 +124,7 @@ def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Forward
         except StopIteration as stop:
             lanes[lane].result.append(stop.value)
             continue
-        assert isinstance(request, Forward)
+        assert isinstance(request, Request)
         requests[lane] = request
     return requests
 
@@ -145,14 +146,14 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
     return host
 
 
-def _call(request: Forward, session: Session, batch: int, stages: Sequence[float]) -> Call:
-    fed = len(request.tokens) - request.cached + (session.prefix if request.done == 0 else 0)
+def _call(request: Request, session: Session, batch: int, stages: Sequence[float]) -> Call:
+    rows, fed = request.cost(session.rows, session.prefix)
     prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
     return Call(
         role=request.role,
         mode=request.mode,
-        rows=session.rows,
-        query_tokens=session.rows * max(fed, 1),
+        rows=rows,
+        query_tokens=fed,
         batch=batch,
         milliseconds=Milliseconds(prepare=prepare, forward=forward, logits=logits, decide=decide),
     )

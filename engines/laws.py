@@ -16,7 +16,20 @@ from engines.config import Knob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Post-processing of the logits; the base of every Config that samples tokens."""
+    """Post-processing of the logits; the base of every Config."""
+
+    temperature: Annotated[float, Knob("Temperature", "Divides the logits.", 0.1, 2.0, 0.05)] = 1.0
+    top_k: Annotated[
+        int, Knob("Top-k", "Keep the k likeliest tokens and ties with the k-th; 0 keeps all.", 0, 100_000, 1)
+    ] = 0
+    top_p: Annotated[
+        float, Knob("Top-p", "Keep the fewest likeliest tokens that hold this much probability.", 0.05, 1.0, 0.05)
+    ] = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidedSampling(Sampling):
+    """Sampling of a model that can be guided by its prompt."""
 
     guidance: Annotated[
         float,
@@ -28,13 +41,11 @@ class Sampling:
             0.5,
         ),
     ] = 1.0
-    temperature: Annotated[float, Knob("Temperature", "Divides the logits.", 0.1, 2.0, 0.05)] = 1.0
-    top_k: Annotated[
-        int, Knob("Top-k", "Keep the k likeliest tokens and ties with the k-th; 0 keeps all.", 0, 100_000, 1)
-    ] = 0
-    top_p: Annotated[
-        float, Knob("Top-p", "Keep the fewest likeliest tokens that hold this much probability.", 0.05, 1.0, 0.05)
-    ] = 1.0
+
+
+def guidance_of(sampling: Sampling) -> float:
+    """The guidance scale; 1 where there is none."""
+    return sampling.guidance if isinstance(sampling, GuidedSampling) else 1.0
 
 
 def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
@@ -46,7 +57,7 @@ def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tens
     conditional = logits[..., 0, :, :]
     if logits.shape[-3] == 2:
         unconditional = logits[..., 1, :, :]
-        conditional = sampling.guidance * (conditional - unconditional) + unconditional
+        conditional = guidance_of(sampling) * (conditional - unconditional) + unconditional
     if sampling.temperature != 1.0:
         conditional = conditional / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:

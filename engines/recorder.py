@@ -1,7 +1,8 @@
 """From a Decision on the device to a Step on the host."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from engines.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
 from engines.decoding import NO_ENTRY, Decision
-from traces.schema import Call, Fate, Numbers, Step
+from traces.schema import Call, Fate, Mask, Numbers, Step
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
@@ -37,8 +38,18 @@ def derive(decision: Decision) -> Mapping[str, Tensor]:
     }
 
 
-def pack(decision: Decision, derived: Mapping[str, Tensor]) -> tuple[tuple[str, ...], Tensor]:
-    """All columns as one float64 tensor [columns, E], so that a step costs one copy to the host."""
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A decision on the device, ready to be copied to the host."""
+
+    columns: tuple[str, ...]
+    signals: tuple[str, ...]
+    parts: tuple[Tensor, Tensor]
+    """float64 [columns, E] and [signals]."""
+
+
+def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
+    """All numbers as two tensors, so that a step costs one copy to the host."""
     columns: dict[str, Tensor] = {"position": decision.position, "token": decision.token, "fate": decision.fate}
     if decision.draft is not None:
         columns["draft"] = decision.draft
@@ -50,12 +61,18 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> tuple[tuple[str, 
     )
     for row, column in zip(table, columns.values(), strict=True):
         row[: len(column)] = column
-    return tuple(columns), table
+    values = torch.tensor([float(value) for value in decision.signals.values() if not isinstance(value, Tensor)])
+    told = [value.reshape(1) for value in decision.signals.values() if isinstance(value, Tensor)]
+    names = [name for name, value in decision.signals.items() if not isinstance(value, Tensor)]
+    names += [name for name, value in decision.signals.items() if isinstance(value, Tensor)]
+    device = table.device
+    return Packed(tuple(columns), tuple(names), (table, torch.cat([values.to(device, torch.float64), *told])))
 
 
-def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step:
-    """The Step of a packed decision."""
-    columns = dict(zip(names, table, strict=True))
+def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
+    """The Step of a packed decision from its parts on the host."""
+    table, signals = parts
+    columns = dict(zip(packed.columns, table, strict=True))
     real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
     fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
     position = tuple(int(columns["position"][i]) for i in real)
@@ -79,7 +96,9 @@ def unpack(names: tuple[str, ...], table: list[list[float]], call: Call) -> Step
         accept_prob=accept_prob,
         coin=coin,
         numbers={name: _numbers(column, real) for name, column in columns.items()},
-        signals={} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)},
+        signals=({} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)})
+        | {name: float(f"{value:.{_DIGITS}g}") for name, value in zip(packed.signals, signals, strict=True)},
+        mask=mask,
     )
 
 

@@ -6,12 +6,12 @@ import torch
 
 from engines.chance import Chance, Draw
 from engines.decoding import FATE_CODES, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
-from engines.laws import Sampling
+from engines.laws import GuidedSampling
 from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Sampling):
+class Config(GuidedSampling):
     """Ordinary decoding has no settings but those of sampling."""
 
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from engines.chance import Chance
-from engines.decoding import Decoder, Task
+from engines.decoding import Decoder
 from engines.laws import Sampling
 
-Family = Literal["discrete-ar"]
-"""What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass."""
+Family = Literal["discrete-ar", "diffusion-lm"]
+"""What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass,
+diffusion-lm those of any positions of a text that is masked in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Method:
     title: str
     family: Family
     config: type[Sampling]
-    decode: Callable[[Task, Any, Chance], Decoder]
+    decode: Callable[[Any, Any, Chance], Decoder]
     summary: str
     paper: str
     deviation: Callable[[Any], str]

@@ -16,13 +16,13 @@ from engines.chance import Chance, Draw
 from engines.config import Knob
 from engines.coupling import residual
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
-from engines.laws import Sampling
+from engines.laws import GuidedSampling
 from engines.windows import Guesser, Initial, Window, empty_window, first_refusal
 from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Sampling):
+class Config(GuidedSampling):
     """Settings of GSD."""
 
     window: Annotated[

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.decoding import Forward, Task
+from engines.decoding import Task
 from engines.laws import Sampling
 from engines.methods.base import Family
 from traces.schema import Legend, Model, Output
@@ -27,12 +27,12 @@ class Session(Protocol):
     prefix: int
     """Prompt tokens a row is fed before its first canvas token."""
 
-    def logits(self, requests: Mapping[int, Forward]) -> Float[Tensor, "B R T V"]:
-        """One forward pass for the lanes that ask.
+    def logits(self, requests: Any) -> Float[Tensor, "B *K R T V"]:
+        """One forward pass for the lanes that ask; `requests` maps lanes to requests of the kind the model answers.
 
         Returns:
-            For the i-th lane of `requests` and each of its rows, the logits of positions done .. len(tokens) in
-            [i, :, : len(tokens) - done + 1]; the rest is padding.
+            For the i-th lane of `requests`, entry i holds the logits of what it asked for, left-aligned and padded:
+            R rows of guidance, and K drafts before them where requests have several.
         """
         ...
 

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.decoding import Forward, Task
-from engines.laws import Sampling
+from engines.laws import Sampling, guidance_of
 from traces.schema import Canvas, Legend, Model, Output, Tiles
 
 ID: Final = "toy-raster"
@@ -38,7 +38,7 @@ class ToyRaster:
         """See `engines.models.base.DiscreteAR.pose`. The raster takes no prompt."""
         if prompt:
             raise ValueError(f"prompt: {ID} draws without a prompt; leave it empty.")
-        if config.guidance != 1.0:
+        if guidance_of(config) != 1.0:
             raise ValueError(f"guidance: {ID} has no conditions to guide; use 1.")
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
-from engines.laws import Sampling, to_laws, truncate_mass
+from engines.laws import GuidedSampling, Sampling, to_laws, truncate_mass
 from engines.methods import METHODS, scd
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
 
@@ -12,7 +12,7 @@ LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=t
 
 
 def test_guidance_mixes_the_rows() -> None:
-    guided = to_laws(LOGITS, Sampling(guidance=3.0))
+    guided = to_laws(LOGITS, GuidedSampling(guidance=3.0))
     expected = (3 * (LOGITS[0] - LOGITS[1]) + LOGITS[1]).softmax(-1)
     torch.testing.assert_close(guided, expected)
     torch.testing.assert_close(to_laws(LOGITS[:1], Sampling()), LOGITS[0].softmax(-1))

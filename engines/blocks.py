@@ -1,0 +1,147 @@
+"""Decoding a text block by block with a diffusion language model: the row, its blocks, and the requests they lead to.
+
+Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt; a
+bidirectional model has no grid, and its blocks begin where the prompt ends. A finished block is not committed by a pass
+of its own: its tokens lead the next block's first pass, which stores their keys and values. Block size 1 is ordinary
+autoregressive decoding, in one pass a token.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines import masks
+from engines.chance import Chance, Draw
+from engines.config import Knob
+from engines.decoding import BlockForward, Task
+from engines.laws import Sampling
+
+Size = Literal["1", "2", "4", "8", "16", "32"]
+MOST_TOKENS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask(Task):
+    """A text to decode behind a prompt."""
+
+    prompt: tuple[int, ...] = ()
+    mask: int = 0
+    """Id that stands for an open position."""
+    end: int = 0
+    """Id behind which nothing counts."""
+    shift: bool = False
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other, so that nothing can be cached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSettings(Sampling):
+    """What every decoder of diffusion language models has."""
+
+    block: Annotated[
+        Size, Knob("Block size", "Tokens that are decoded together. 1 is ordinary autoregressive decoding.")
+    ] = "8"
+    length: Annotated[int, Knob("Length", "Tokens at most, the end included.", 8, MOST_TOKENS, 8)] = 64
+    mode: Annotated[
+        Literal["sample", "greedy"],
+        Knob("Tokens", "Drawn from the law, or the likeliest one."),
+    ] = "greedy"
+
+    @property
+    def size(self) -> int:
+        """The block size as a number."""
+        return int(self.block)
+
+
+class Row:
+    """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
+
+    def __init__(self, task: TextTask, size: int, *, causal: bool = False) -> None:
+        """Begin with masks behind the prompt. With `causal`, finished tokens are stored as a causal model sees them."""
+        self.task, self.size, self._causal = task, size, causal
+        self.asked = len(task.prompt)
+        self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self._first = self.asked if task.full else self.asked // size * size
+        self._stored = 0  # tokens whose keys and values the model has
+
+    @property
+    def block(self) -> slice:
+        """The positions of the block under way."""
+        return slice(self._first, min(self._first + self.size, len(self.tokens)))
+
+    @property
+    def number(self) -> int:
+        """Which block of the answer is under way, from 0."""
+        return self._first // self.size - (0 if self.task.full else self.asked // self.size)
+
+    @property
+    def open(self) -> Int[Tensor, " m"]:
+        """Open positions of the block under way."""
+        masked: Tensor = (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
+        return masked
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end stands in the answer with no open position before it, or all is filled."""
+        answer = self.tokens[self.asked :]
+        stops = (answer == self.task.end).nonzero()
+        counted = answer[: int(stops[0])] if len(stops) else answer
+        return not bool((counted == self.task.mask).any())
+
+    def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
+        """Make tokens final; go on to the next block when this one is full."""
+        self.tokens[torch.tensor(position, dtype=torch.long)] = torch.tensor(token, dtype=torch.long)
+        while not len(self.open) and self.block.stop < len(self.tokens):
+            self._first = self.block.stop
+
+    def look(self, mode: str = "draft") -> BlockForward:
+        """Ask for the laws of the open positions, the block seen as it is."""
+        if self.task.full:
+            everybody = torch.arange(len(self.tokens))
+            return self._request(self.tokens[None], everybody, self.open, torch.ones(2 * [len(everybody)]).bool(), mode)
+        position = torch.arange(self.block.start, self.block.stop)
+        everything = torch.ones(len(position), len(position), dtype=torch.bool)
+        return self._request(self.tokens[None, self.block], position, self.open - self._first, everything, mode)
+
+    def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
+        """Which open positions are predicted by the block before: their law is only seen in a block's first pass."""
+        return (position == self._first) & self.task.shift
+
+    def _request(
+        self, tokens: Int[Tensor, "K n"], position: Int[Tensor, " n"], read: Tensor, seen: Tensor, mode: str
+    ) -> BlockForward:
+        """A request for the outputs that predict tokens `read`, led by what is finished but not stored."""
+        if self.task.full:
+            return BlockForward(tokens, position, read - int(self.task.shift), 0, seen, mode=mode)
+        stored, self._stored = self._stored, self._first
+        lead = torch.arange(stored, self._first)
+        among = masks.block_causal(lead, 1 if self._causal else self.size)
+        if self.size == 1 and self.task.shift:  # the token before predicts this one; there is nothing else to feed
+            return BlockForward(
+                self.tokens[None, lead], lead, read + len(lead) - 1, stored, among, len(lead), mode=mode
+            )
+        return BlockForward(
+            tokens=torch.cat([self.tokens[lead].expand(len(tokens), -1), tokens], 1),
+            position=torch.cat([lead, position]),
+            read=read + len(lead) - int(self.task.shift),
+            finished=stored,
+            seen=masks.behind(among, seen),
+            keep=len(lead),
+            mode=mode,
+        )
+
+
+def propose(
+    law: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
+) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
+    """A token for every open position and its probability, by which policies rank it."""
+    if mode == "greedy":
+        confidence, token = law.max(-1)
+        return token, confidence
+    token = chance.categorical(law, Draw("draft", iteration, position.to(law.device)))
+    return token, law.gather(1, token[:, None]).squeeze(1)

@@ -1,0 +1,65 @@
+"""Who may see whom among the tokens of one forward pass. True is "may see"; queries are rows, keys are columns.
+
+The finished tokens before them are in the cache and everybody sees them, so they are not in these masks.
+"""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+Seen = Bool[Tensor, "n n"]
+
+
+def block_causal(position: Int[Tensor, " n"], size: int) -> Seen:
+    """A token sees its own block and the blocks before it; size 1 is the causal mask."""
+    block = position // size
+    return block[:, None] >= block[None, :]
+
+
+def verifier(count: int, first: int) -> Seen:
+    """S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): `count` filled tokens, mask copies of those from `first` on.
+
+    F is causal and sees no copy. A copy sees the filled tokens strictly before its own and itself, so that its logits
+    are those of block size 1.
+    """
+    copied = torch.arange(first, count)
+    filled = torch.arange(count)
+    top = torch.cat([filled[:, None] >= filled[None, :], torch.zeros(count, len(copied), dtype=torch.bool)], 1)
+    bottom = torch.cat([copied[:, None] > filled[None, :], torch.eye(len(copied), dtype=torch.bool)], 1)
+    return torch.cat([top, bottom])
+
+
+def partly_causal(count: int, first: int) -> Seen:
+    """S2D2's drafting mask (eq. 4): rows before the first open position are causal, the others see everything."""
+    row = torch.arange(count)
+    return (row[:, None] >= row[None, :]) | (row[:, None] >= first)
+
+
+def temporal(order: Int[Tensor, " g"]) -> Seen:
+    """SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts and mask copies, `order` says which was drafted when.
+
+    Every row sees each position exactly once: as a draft if it was drafted by then, as a mask if it was not.
+    """
+    query, key = order[:, None], order[None, :]
+    drafts = torch.cat([key <= query, key > query], 1)
+    copies = torch.cat([key < query, key >= query], 1)
+    return torch.cat([drafts, copies])
+
+
+def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
+    """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
+    n, m = len(lead), len(rest)
+    top = torch.cat([lead, torch.zeros(n, m, dtype=torch.bool)], 1)
+    return torch.cat([top, torch.cat([torch.ones(m, n, dtype=torch.bool), rest], 1)])
+
+
+def runs(row: Bool[Tensor, " n"]) -> tuple[int, ...]:
+    """Lengths of the runs of a row, beginning with what may not be seen."""
+    found, last = [0], False
+    for seen in row.tolist():
+        if seen == last:
+            found[-1] += 1
+        else:
+            found.append(1)
+            last = seen
+    return tuple(found)

@@ -1,0 +1,87 @@
+"""Ordinary decoding of diffusion language models, block by block: the baseline of the text methods.
+
+Every step is one forward pass over the block; a rule picks which open positions to reveal (engines.policies):
+
+    greedy       the most confident one
+    confidence   all that reach the threshold                     Fast-dLLM, arXiv 2505.22618
+    static       as many as fit the number of steps               SDAR, arXiv 2510.06303
+    dynamic      all above the threshold, at least as static      SDAR
+
+With block size 1 all four are autoregressive decoding.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from torch import Tensor
+
+from engines import policies
+from engines.blocks import BlockSettings, Row, TextTask, propose
+from engines.chance import Chance
+from engines.config import ConfigError, Knob
+from engines.decoding import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(BlockSettings):
+    """Settings of ordinary decoding."""
+
+    rule: Annotated[
+        Literal["confidence", "greedy", "static", "dynamic"],
+        Knob("Reveal", "Which open positions a step reveals: all confident ones, the best one, or by a schedule."),
+    ] = "confidence"
+    threshold: Annotated[
+        float, Knob("Threshold", "Confidence a token needs, in confidence and dynamic.", 0.0, 1.0, 0.05)
+    ] = 0.9
+    steps: Annotated[int, Knob("Steps per block", "In static and dynamic; at most the block size.", 1, 32, 1)] = 1
+
+    def __post_init__(self) -> None:
+        if self.rule in ("static", "dynamic") and self.steps > self.size:
+            raise ConfigError(
+                f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
+            )
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Reveal tokens until the text ends."""
+    row = Row(task, config.size)
+    iteration, block, taken = 0, row.block, 0
+    while not row.ended:
+        position = row.open
+        law = ask_laws((yield row.look()))  # [m, V]
+        token, confidence = propose(law, position, iteration, chance, config.mode)
+        chosen = _choose(confidence, config, taken) | row.carried(position).to(law.device)
+        answer = yield Decision(
+            (position - row.asked).to(law.device),
+            token,
+            _fates(confidence, chosen, config),
+            readback=torch.stack([token, chosen.long()]).flatten(),
+            numbers={"confidence": confidence},
+            signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
+        )
+        numbers = ask_numbers(answer)
+        tokens, kept = numbers[: len(position)], numbers[len(position) :]
+        final = [(p, t) for p, t, keep in zip(position.tolist(), tokens, kept, strict=True) if keep]
+        row.fill([p for p, _ in final], [t for _, t in final])
+        iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
+        block = row.block
+    return row.tokens[row.asked :]
+
+
+def _choose(confidence: Tensor, config: Config, taken: int) -> Tensor:
+    if config.rule == "greedy":
+        return policies.most_confident(confidence, 1)
+    if config.rule == "confidence":
+        return policies.above(confidence, config.threshold)
+    least = policies.schedule(config.size, config.steps, taken)
+    return policies.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
+
+
+def _fates(confidence: Tensor, chosen: Tensor, config: Config) -> Tensor:
+    """Revealed by the rule, revealed for want of anything confident, or only looked at."""
+    rescued = chosen & (confidence < config.threshold) & (config.rule == "confidence")
+    code = FATE_CODES
+    fate = torch.where(chosen, code[Fate.UNMASKED], code[Fate.DRAFTED])
+    return torch.where(rescued, code[Fate.FALLBACK], fate)

@@ -1,0 +1,104 @@
+"""Diffusion language models on native transformers classes: block-causal or bidirectional, aligned or right-shifted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from engines.blocks import BlockSettings, TextTask
+from engines.laws import Sampling
+from engines.models.blockwise import BlockSession, Network
+from traces.schema import Canvas, Legend, Model, Output
+
+_WHOLE_VOCABULARY: Final = 4096
+"""Vocabularies up to this size go into a trace as a whole; of larger ones, what occurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sets a family of diffusion language models apart from a causal one of the same class."""
+
+    mask: int
+    end: int
+    shift: bool = False
+    full: bool = False
+    sizes: tuple[int, ...] = ()
+    """Block sizes that were trained; empty for any."""
+    longest: int = 512
+    """Positions, prompt included."""
+
+
+class DiffusionLM:
+    """A model of the family diffusion-lm."""
+
+    def __init__(self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: Model, device: torch.device) -> None:
+        """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
+        self.card, self.device, self.kind = card, device, kind
+        self._network: Any = network.to(device).eval()
+        self._tokenizer = tokenizer
+
+    def pose(self, prompt: str, config: Sampling) -> TextTask:
+        """See `engines.models.base.DiscreteAR.pose`."""
+        if not isinstance(config, BlockSettings):
+            raise TypeError(f"{self.card.id} decodes text block by block; {type(config)} says nothing of blocks")
+        if not prompt.strip():
+            raise ValueError("prompt: is empty; ask a question.")
+        if self.kind.sizes and config.size not in self.kind.sizes:
+            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(self.kind.sizes)}.")
+        ids = tuple(self._tokenizer.encode(prompt.strip() + "\n").ids)
+        room = self.kind.longest - config.length
+        if len(ids) > room:
+            raise ValueError(
+                f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
+                f"{config.length}; shorten it or lower length."
+            )
+        offset = 0 if self.kind.full else len(ids) % config.size
+        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
+        known = self._tokenizer.get_vocab_size()
+        kind = self.kind
+        return TextTask(canvas, known, self.device, None, ids, kind.mask, kind.end, kind.shift, kind.full)
+
+    def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
+        """See `engines.models.base.DiscreteAR.start`."""
+        slots = max(len(task.prompt) + task.length for task in tasks)
+        banned = (self.kind.mask,)
+        layers = 0 if self.kind.full else len(self._network.model.layers)
+        return BlockSession(
+            Network(self._hidden, self._network.lm_head, layers, banned, self.device), len(tasks), slots
+        )
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+        """The text of the tokens."""
+        size = self._tokenizer.get_vocab_size()
+        met = {token for canvas in canvases.values() for token in canvas if token is not None}
+        ids = range(size) if size <= _WHOLE_VOCABULARY else sorted(met)
+        return Legend(vocabulary={i: self._piece(i) for i in ids})
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The text up to its end."""
+        kept = list(tokens)
+        if self.kind.end in kept:
+            kept = kept[: kept.index(self.kind.end)]
+        text = self._tokenizer.decode([token for token in kept if token is not None])
+        return Output(tokens=tuple(tokens), text=text)
+
+    def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
+        states: Tensor = self._network.model(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=None if self.kind.full else cache,
+            use_cache=not self.kind.full,
+        ).last_hidden_state
+        return states
+
+    def _piece(self, token: int) -> str:
+        name = self._tokenizer.id_to_token(token) or ""
+        return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
+
+
+def _either(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values[:-1])) + f" or {values[-1]}"
