@@ -1,4 +1,4 @@
-"""Figures and the player: pure functions of traces."""
+"""Figures and the player: pure functions of traces, and of the results of sweeps."""
 
 from types import MappingProxyType
 
@@ -10,13 +10,26 @@ from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.results import FRONTIER, SETTING, SweepFigure, View
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
 from visualizers.style import themed
+from visualizers.sweeps import SweepError, read_rows
 
-__all__ = ["FIGURES", "Figure", "FigureError", "supported", "themed"]
+__all__ = [
+    "FIGURES",
+    "SWEEP_FIGURES",
+    "Figure",
+    "FigureError",
+    "SweepError",
+    "SweepFigure",
+    "View",
+    "read_rows",
+    "supported",
+    "themed",
+]
 
 FIGURES = MappingProxyType(
     {
@@ -47,6 +60,9 @@ FIGURES = MappingProxyType(
     }
 )
 """Name -> figure, in the order a page shows them."""
+
+SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, SETTING)})
+"""Name -> figure of the results of many runs, see `read_rows`."""
 
 
 def supported(traces: Traces) -> tuple[Figure, ...]:

@@ -1,6 +1,10 @@
-"""Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG."""
+"""Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG.
+
+With --sweep, figures of the results of many runs instead.
+"""
 
 import argparse
+import json
 import logging
 import sys
 from collections.abc import Sequence
@@ -10,11 +14,12 @@ from typing import NoReturn
 from traces.errors import TraceError
 from traces.io import read
 from traces.schema import Trace
-from visualizers import FIGURES, Figure, FigureError, supported, themed
+from visualizers import FIGURES, SWEEP_FIGURES, Figure, FigureError, SweepError, View, read_rows, supported, themed
 from visualizers.base import labels
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.page import standalone
-from visualizers.sheet import page, section
+from visualizers.sheet import Described, page, page_of, section
+from visualizers.sweeps import SPEEDS, Row
 
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
@@ -34,9 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_listing())
         return 0
-    if not options.traces or options.output is None:
-        parser.error("TRACE and -o FILE are needed; --list lists the figures")
+    if not (options.traces or options.sweep) or options.output is None:
+        parser.error("TRACE or --sweep RESULTS, and -o FILE are needed; --list lists the figures")
     kind = _kind(parser, options)
+    try:
+        return _swept(parser, options, kind) if options.sweep else _drawn(parser, options, kind)
+    except BrowserMissing as error:
+        print(error, file=sys.stderr)
+        return NO_BROWSER
+    except OSError as error:
+        parser.error(
+            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
+        )
+
+
+def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
+    """Draw traces."""
+    if options.figure in SWEEP_FIGURES:
+        parser.error(f"--figure {options.figure}: draws results; give them with --sweep RESULTS instead of traces")
     try:
         traces = [_read(path) for path in options.traces]
     except TraceError as error:
@@ -47,13 +67,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(figure, traces, options, kind)
     except FigureError as error:
         parser.error(str(error))
-    except BrowserMissing as error:
+    return 0
+
+
+def _swept(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
+    """Draw the results of a sweep."""
+    figure = SWEEP_FIGURES.get(options.figure)
+    if options.traces or figure is None:
+        wrong = "takes no traces" if options.traces else f"needs --figure, one of {', '.join(SWEEP_FIGURES)}"
+        parser.error(f"--sweep {options.sweep}: {wrong}")
+    try:
+        rows = _results(options.sweep)
+    except SweepError as error:
         print(error, file=sys.stderr)
-        return NO_BROWSER
-    except OSError as error:
-        parser.error(
-            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
-        )
+        return BROKEN_TRACE
+    view = View(speed=options.speed, baseline=options.baseline, setting=options.setting)
+    try:
+        drawn = figure.draw(rows, view)
+    except SweepError as error:
+        parser.error(f"figure {figure.name}: {error}")
+    path = Path(options.output)
+    if kind == "html":
+        path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
+    else:
+        write_image(themed(drawn, options.theme), path)
     return 0
 
 
@@ -79,6 +116,18 @@ def _read(path: str) -> Trace:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
+def _results(path: str) -> tuple[Row, ...]:
+    """Read the results of a sweep; whatever is wrong is said with the path."""
+    try:
+        return read_rows(json.loads(Path(path).read_text(encoding="utf-8")))
+    except SweepError as error:
+        raise SweepError(f"{path}: {error}") from None
+    except OSError as error:
+        raise SweepError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except (ValueError, RecursionError) as error:
+        raise SweepError(f"{path}: is no JSON ({error}); give the results as a list of rows") from None
+
+
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     kind = Path(options.output).suffix.removeprefix(".").lower()
     if kind not in ("html", *FORMATS):
@@ -102,11 +151,9 @@ def _chosen(
 
 
 def _listing() -> str:
-    width = max(map(len, FIGURES))
-    rows = (
-        f"{name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}"
-        for name, figure in FIGURES.items()
-    )
+    every: list[Described] = [*FIGURES.values(), *SWEEP_FIGURES.values()]
+    width = max(len(figure.name) for figure in every)
+    rows = (f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every)
     return "\n".join(rows)
 
 
@@ -121,13 +168,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
     parser.add_argument("-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg or .png")
-    parser.add_argument("--figure", choices=tuple(FIGURES), metavar="NAME", help="one figure instead of the page")
+    parser.add_argument(
+        "--figure", choices=(*FIGURES, *SWEEP_FIGURES), metavar="NAME", help="one figure instead of the page"
+    )
     parser.add_argument(
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
     )
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of .pdf, .svg and .png; pages follow the reader"
     )
+    parser.add_argument("--sweep", metavar="RESULTS", help="results of many runs, .json, instead of traces")
+    parser.add_argument(
+        "--speed", choices=tuple(SPEEDS), metavar="NAME", default="tokens-per-forward", help="of a sweep's runs"
+    )
+    parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
+    parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser
 

@@ -4,7 +4,7 @@ import html
 import json
 from collections.abc import Sequence
 from string import Template
-from typing import Final
+from typing import Final, Protocol
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
@@ -66,31 +66,60 @@ $figures
 )
 
 
+class Described(Protocol):
+    """The words of a figure, whatever it is drawn from."""
+
+    @property
+    def name(self) -> str:
+        """What the command line calls it."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+    @property
+    def caption(self) -> str:
+        """What to see, and how it is computed."""
+
+    @property
+    def paper(self) -> str:
+        """The published figure or table it answers to."""
+
+
 def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None, level: int = 2) -> str:
     """Return the figures as HTML with their captions, for a page where their headings have the given level."""
-    drawn = "\n".join(_figure(figure, figure.draw(traces, step=step), level) for figure in figures)
+    return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level)
+
+
+def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
+    """Return a self-contained page with nothing but figures."""
+    return page_of([(figure, figure.draw(traces, step=step)) for figure in figures])
+
+
+def page_of(drawn: Sequence[tuple[Described, go.Figure]]) -> str:
+    """Return a self-contained page of figures that are drawn already."""
+    return _PAGE.substitute(
+        policy=html.escape(POLICY),
+        title=html.escape(", ".join(figure.title for figure, _ in drawn)),
+        light=LIGHT.background,
+        light_text=LIGHT.text,
+        dark=DARK.background,
+        dark_text=DARK.text,
+        figures=_section(drawn, level=1),
+    )
+
+
+def _section(drawn: Sequence[tuple[Described, go.Figure]], level: int) -> str:
+    figures = "\n".join(_figure(figure, plot, level) for figure, plot in drawn)
     themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
     return (
-        f'<style>{_STYLE}</style>\n<section class="figures" aria-label="Figures">\n{drawn}\n</section>\n'
+        f'<style>{_STYLE}</style>\n<section class="figures" aria-label="Figures">\n{figures}\n</section>\n'
         f'<script type="application/json" id="figure-themes">{_inert(json.dumps(themes))}</script>\n'
         f"<script>{get_plotlyjs()}</script>\n<script>{_SCRIPT}</script>"
     )
 
 
-def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
-    """Return a self-contained page with nothing but figures."""
-    return _PAGE.substitute(
-        policy=html.escape(POLICY),
-        title=html.escape(", ".join(figure.title for figure in figures)),
-        light=LIGHT.background,
-        light_text=LIGHT.text,
-        dark=DARK.background,
-        dark_text=DARK.text,
-        figures=section(figures, traces, step=step, level=1),
-    )
-
-
-def _figure(figure: Figure, drawn: go.Figure, level: int) -> str:
+def _figure(figure: Described, drawn: go.Figure, level: int) -> str:
     # Titles hold text that is ready for plotly, and so for HTML.
     heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
     top = (drawn.layout.margin.t or drawn.layout.template.layout.margin.t) - TITLE_HEIGHT

@@ -121,7 +121,7 @@ def _errors(traces: Traces, step: int | None) -> go.Figure:
             "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>",
         )
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
-    figure.update_xaxes(title_text="Error: drafts expected less drafts accepted (tokens)")
+    figure.update_xaxes(title_text="Expected less accepted (tokens)")
     ticks = {"tickvals": list(range(len(names))), "ticktext": [estimator(name) for name in names]}
     figure.update_yaxes(title_text="Estimator", range=[len(names) - 0.4, -0.8], zeroline=False, **ticks)
     height = 200 + len(names) * (30 + 22 * len(errors))

@@ -1,6 +1,7 @@
 """What verification makes of drafts: how many pass, and how far the two laws are apart along the draft."""
 
 from collections import Counter
+from statistics import fmean
 from typing import Final
 
 import plotly.graph_objects as go
@@ -41,14 +42,13 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
         found = [one for trace in runs for one in verifications(trace.steps)]
         counts = Counter(one.accepted for one in found)
         longest = max(longest, *(one.accepted for one in found))
-        mean = sum(one.accepted for one in found) / len(found)
+        mean = fmean(one.accepted for one in found)
         heights = [100 * counts[accepted] / len(found) for accepted in range(max(counts) + 1)]
         figure.add_bar(
             x=list(range(max(counts) + 1)),
             y=heights,
             customdata=[counts[accepted] for accepted in range(max(counts) + 1)],
-            name=f"{name}: {mean:.2f} of {sum(one.drafts for one in found) / len(found):.2f} drafts on average, "
-            f"{len(found)} verifications",
+            name=f"{name}: {mean:.2f} of {fmean(one.drafts for one in found):.2f} pass",
             marker={"color": series(i).color, "pattern": hatched(PATTERNS[i])},
             hovertemplate="%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>",
         )
@@ -98,7 +98,7 @@ ACCEPTED = Figure(
     title="Drafts accepted in a verification",
     caption=(
         "How often a verification passed how many drafts, before the first refusal, as a share of the passes that "
-        "judged drafts. The legend says the mean, out of the drafts that were put to the test. A peak at 0 is "
+        "judged drafts. The legend says how many passed on average, out of the drafts put to the test. A peak at 0 is "
         "verification for nothing; a peak at the right end says that longer drafts would pay. Runs that differ in "
         "seed or prompt alone are taken together."
     ),

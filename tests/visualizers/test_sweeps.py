@@ -1,0 +1,246 @@
+"""Sweeps: rows are read or refused with the field, gathered honestly, and drawn as they were gathered."""
+
+import json
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from support.results import row, sweep
+
+from visualizers import SWEEP_FIGURES, SweepError, View, read_rows, themed
+from visualizers.__main__ import main
+from visualizers.figures.results import curves, swept
+from visualizers.palette import DARK
+from visualizers.sweeps import SPEEDS, baseline_of, gathered, on_frontier, speeds, varied
+
+ROWS = read_rows(sweep())
+
+
+class TestReading:
+    def test_a_list_or_an_object_that_holds_it(self) -> None:
+        data = json.loads(json.dumps(sweep(2)))
+        assert read_rows(data) == read_rows({"rows": data})
+        assert len(read_rows(data)) == len(data)
+
+    @pytest.mark.parametrize("data", [None, [], {}, {"rows": []}, "rows", {"rows": "x"}, 3])
+    def test_no_rows_are_refused(self, data: object) -> None:
+        with pytest.raises(SweepError, match=r"^rows: no list of results"):
+            read_rows(data)
+
+    @pytest.mark.parametrize(
+        ("field", "value", "said"),
+        [
+            ("correct", "yes", r"rows\[1\]\.correct: 'yes' is not valid; give true or false"),
+            ("correct", 1, r"rows\[1\]\.correct: 1 is not valid"),
+            ("forwards", -1, r"rows\[1\]\.forwards: -1 is not valid; give a whole number"),
+            ("tokens", 2.5, r"rows\[1\]\.tokens: 2\.5 is not valid"),
+            ("problem", True, r"rows\[1\]\.problem: True is not valid"),
+            ("seconds", float("nan"), r"rows\[1\]\.seconds: nan is not valid; give seconds"),
+            ("seconds", "1", r"rows\[1\]\.seconds: '1' is not valid"),
+            ("method", "", r"rows\[1\]\.method: '' is not valid; give its name"),
+            ("config", [1], r"rows\[1\]\.config: \[1\] is not valid; give an object"),
+            ("forwards_by_mode", {"draft": "3"}, r"rows\[1\]\.forwards_by_mode\.draft: '3' is not valid"),
+            ("forwards_by_mode", {"draft": 41}, r"rows\[1\]\.forwards_by_mode: adds up to 41, more than the 40"),
+        ],
+    )
+    def test_a_broken_field_is_named_with_value_and_remedy(self, field: str, value: object, said: str) -> None:
+        rows = [row("ar", "AR", {}), row("ar", "AR", {}) | {field: value}]
+        with pytest.raises(SweepError, match=said):
+            read_rows(rows)
+
+    def test_a_missing_field_is_named(self) -> None:
+        rows = [row("ar", "AR", {})]
+        del rows[0]["seconds"]
+        with pytest.raises(SweepError, match=r"rows\[0\]\.seconds: is missing"):
+            read_rows(rows)
+        with pytest.raises(SweepError, match=r"rows\[0\]: 3 is no object"):
+            read_rows([3])
+
+
+class TestGathering:
+    def test_groups_are_methods_labels_and_configs(self) -> None:
+        rows = read_rows(
+            [row("a", "A", {"x": 1}), row("a", "A", {"x": 2}), row("a", "A", {"x": 1}, 1), row("b", "A", {"x": 1})]
+        )
+        assert [(group.method, group.config["x"], len(group.rows)) for group in gathered(rows)] == [
+            ("a", 1, 2), ("a", 2, 1), ("b", 1, 1)
+        ]  # fmt: skip
+
+    def test_accuracy_counts_problems_not_runs(self) -> None:
+        rows = [row("a", "A", {}, 0, correct=c) for c in (True, True, True, False)] + [
+            row("a", "A", {}, 1, correct=False)
+        ]
+        (group,) = gathered(read_rows(rows))
+        assert group.problems == 2
+        assert group.accuracy == fmean([0.75, 0.0])
+        assert group.accuracy_error == pytest.approx(stdev([0.75, 0.0]) / 2**0.5)
+
+    def test_one_problem_has_no_error(self) -> None:
+        (group,) = gathered(read_rows([row("a", "A", {})]))
+        assert (group.accuracy, group.accuracy_error) == (1, None)
+
+    def test_speed_is_a_ratio_of_totals(self) -> None:
+        rows = [
+            row("ar", "AR", {}, tokens=10, forwards=10, forwards_by_mode={"prefill": 1, "commit": 1}, seconds=5),
+            row("x", "fast", {}, 0, tokens=10, forwards=2, forwards_by_mode={"prefill": 1}, seconds=1, query_tokens=50),
+            row("x", "fast", {}, 1, tokens=30, forwards=8, forwards_by_mode={"commit": 2}, seconds=1, query_tokens=30),
+        ]
+        groups = gathered(read_rows(rows))
+        assert speeds(groups, "tokens-per-forward") == (1, 4)
+        assert speeds(groups, "tokens-per-decoding-forward") == (10 / 8, 40 / 7)
+        assert speeds(groups, "tokens-per-query-token") == (10 / 400, 0.5)
+        assert speeds(groups, "tokens-per-second") == (2, 20)
+        assert speeds(groups, "speed-up-forwards", "AR") == (1, 4)
+        assert speeds(groups, "speed-up-time", "ar") == (1, 10)
+
+    def test_questions_without_an_answer(self) -> None:
+        groups = gathered(ROWS)
+        with pytest.raises(SweepError, match="speed: 'warp' is unknown; choose one of tokens-per-forward"):
+            speeds(groups, "warp")
+        with pytest.raises(SweepError, match="baseline: speed-up-time needs one"):
+            speeds(groups, "speed-up-time")
+        with pytest.raises(SweepError, match="baseline: 'nobody' names no group; choose one of AR, B 4"):
+            speeds(groups, "speed-up-time", "nobody")
+        with pytest.raises(SweepError, match="baseline: 's2d2' names 8 groups"):
+            baseline_of(groups, "s2d2")
+        untimed = gathered(read_rows([row("ar", "AR", {}, seconds=0), row("x", "X", {})]))
+        assert speeds(untimed, "tokens-per-second") == (None, 40)
+        with pytest.raises(SweepError, match="the rows of 'AR' have no cost"):
+            speeds(untimed, "speed-up-time", "AR")
+
+    def test_the_frontier_is_what_nothing_beats(self) -> None:
+        assert on_frontier([(1, 5), (2, 4), (3, 4), (3, 1), (0.5, 5)]) == (True, False, True, False, False)
+        assert on_frontier([(1, 1), (1, 1)]) == (True, True)
+
+    def test_settings_vary_within_a_method(self) -> None:
+        assert varied(ROWS) == ("block", "cost")
+        assert varied(read_rows([row("a", "A", {"x": 1}), row("b", "B", {"x": 2})])) == ()
+
+    def test_the_setting_is_the_wanted_or_the_only_one(self) -> None:
+        one = read_rows([row("a", "A", {"gamma": gamma}) for gamma in (3, 4)])
+        assert swept(one, None) == swept(one, "gamma") == "gamma"
+        assert swept(ROWS, "cost") == "cost"
+        with pytest.raises(SweepError, match="setting: 2 vary; choose one of block, cost"):
+            swept(ROWS, None)
+        with pytest.raises(SweepError, match="setting: 'router' does not vary; choose one of"):
+            swept(ROWS, "router")
+        with pytest.raises(SweepError, match="setting: none varies"):
+            swept(one[:1], None)
+
+    def test_curves_join_what_differs_in_nothing_else(self) -> None:
+        found = curves(gathered(ROWS), "block")
+        assert list(found) == ["dynamic", "s2d2 (cost 0.0)", "s2d2 (cost 1.0)"]
+        assert [[group.config["block"] for group in each] for each in found.values()] == [[4, 8, 16, 32]] * 3
+
+
+class TestDrawing:
+    @pytest.mark.parametrize("speed", SPEEDS)
+    def test_the_frontier_joins_the_best_settings_of_a_method(self, speed: str) -> None:
+        drawn = SWEEP_FIGURES["frontier"].draw(ROWS, View(speed=speed, baseline="AR"))
+        groups = gathered(ROWS)
+        of = dict(zip([group.label for group in groups], speeds(groups, speed, "AR"), strict=True))
+        points = [
+            (x, y, said[0]) for mark in drawn.data for x, y, said in zip(mark.x, mark.y, mark.customdata, strict=True)
+        ]
+        assert sorted(points) == sorted((of[group.label], 100 * group.accuracy, group.label) for group in groups)
+        for mark in drawn.data:
+            if mark.mode.startswith("lines"):
+                assert list(mark.x) == sorted(mark.x)
+                assert list(mark.y) == sorted(mark.y, reverse=True)
+        assert drawn.layout.xaxis.title.text == SPEEDS[speed].axis
+        assert ("against AR" in drawn.layout.title.subtitle.text) == SPEEDS[speed].relative
+
+    def test_error_bars_are_standard_errors(self) -> None:
+        drawn = SWEEP_FIGURES["frontier"].draw(ROWS)
+        (ar,) = [mark for mark in drawn.data if mark.name == "ar"]
+        (group,) = [group for group in gathered(ROWS) if group.method == "ar"]
+        assert group.accuracy_error is not None
+        assert ar.error_y.array[0] == pytest.approx(100 * group.accuracy_error)
+
+    def test_a_setting_has_a_curve_of_accuracy_and_one_of_speed(self) -> None:
+        drawn = SWEEP_FIGURES["setting"].draw(ROWS, View(setting="block", speed="speed-up-forwards", baseline="AR"))
+        accuracy, speed = drawn.data[0], drawn.data[1]
+        group = curves(gathered(ROWS), "block")["dynamic"][2]
+        assert (accuracy.name, accuracy.x[2], accuracy.y[2]) == ("dynamic", 16, 100 * group.accuracy)
+        assert speed.y[2] == pytest.approx(speeds((group, gathered(ROWS)[0]), "speed-up-forwards", "AR")[0])
+
+    def test_values_that_are_no_numbers_stand_side_by_side(self) -> None:
+        rows = read_rows(
+            [row("s2d2", f"r{i}", {"bins": bins}) for i, bins in enumerate(([1, 2, 2], [2, 2, 2], "none"))]
+        )
+        drawn = SWEEP_FIGURES["setting"].draw(rows)
+        assert list(drawn.data[0].x) == ["1, 2, 2", "2, 2, 2", "none"]
+        assert drawn.layout.xaxis.type == "category"
+
+    def test_text_of_a_row_stays_text(self) -> None:
+        hostile = '<a href="javascript:x">m</a>'
+        rows = read_rows([row(hostile, hostile, {hostile: value}) for value in (1, 2)])
+        for figure in SWEEP_FIGURES.values():
+            assert "<a href" not in figure.draw(rows).to_json()
+            assert "\\u003ca href" not in figure.draw(rows).to_json()
+
+    @pytest.mark.parametrize("name", SWEEP_FIGURES)
+    def test_curves_differ_in_more_than_colour_and_follow_the_theme(self, name: str) -> None:
+        figure = SWEEP_FIGURES[name]
+        drawn = figure.draw(ROWS, View(setting="block"))
+        looks = [(mark.mode, mark.line.dash, mark.marker.symbol) for mark in drawn.data if mark.showlegend is not False]
+        assert len(set(looks)) == len(looks) >= 3
+        assert len(figure.caption) > 100
+        assert figure.paper
+        assert themed(drawn, "dark").layout.template.layout.paper_bgcolor == DARK.background
+
+    def test_rows_without_an_answer_are_refused(self) -> None:
+        with pytest.raises(SweepError, match="rows: there are none"):
+            SWEEP_FIGURES["frontier"].draw(())
+        untimed = read_rows([row("ar", "AR", {}, seconds=0)])
+        with pytest.raises(SweepError, match="speed: the rows do not say tokens-per-second"):
+            SWEEP_FIGURES["frontier"].draw(untimed, View(speed="tokens-per-second"))
+        many = read_rows([row("a", "A", {"x": x, "y": y}) for x in (1, 2) for y in range(13)])
+        with pytest.raises(SweepError, match="13 curves over x are more than 12"):
+            SWEEP_FIGURES["setting"].draw(many, View(setting="x"))
+
+
+class TestCommandLine:
+    def test_a_sweep_becomes_a_page(self, tmp_path: Path) -> None:
+        results, target = tmp_path / "results.json", tmp_path / "frontier.html"
+        results.write_text(json.dumps({"rows": sweep(3)}), encoding="utf-8")
+        wanted = ["--figure", "frontier", "--speed", "speed-up-time", "--baseline", "AR"]
+        assert main(["--sweep", str(results), *wanted, "-o", str(target)]) == 0
+        text = target.read_text(encoding="utf-8")
+        assert 'id="figure-frontier"' in text
+        assert "Speed-up in time" in text
+
+    @pytest.mark.parametrize(
+        ("content", "arguments", "code", "said"),
+        [
+            ("{", [], 1, "is no JSON"),
+            ("[" * 100_000, [], 1, "is no JSON"),
+            ("[{}]", [], 1, "rows[0].method: is missing"),
+            (None, [], 1, "check the path"),
+            (
+                json.dumps(sweep(1)),
+                ["--speed", "speed-up-time"],
+                2,
+                "figure frontier: baseline: speed-up-time needs one",
+            ),
+        ],
+    )
+    def test_broken_results_are_one_line(
+        self,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        content: str | None,
+        arguments: list[str],
+        code: int,
+        said: str,
+    ) -> None:
+        results = tmp_path / "results.json"
+        if content is not None:
+            results.write_text(content, encoding="utf-8")
+        try:
+            left = main(["--sweep", str(results), "--figure", "frontier", *arguments, "-o", str(tmp_path / "x.html")])
+        except SystemExit as leaving:
+            left = int(leaving.code or 0)
+        error = capsys.readouterr().err
+        assert (left, error.count("\n")) == (code, 1), error
+        assert said in error

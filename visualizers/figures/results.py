@@ -1,0 +1,230 @@
+"""Figures of sweeps: accuracy against speed, and both against one setting."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import plotly.graph_objects as go
+
+from visualizers.base import plain, side_by_side
+from visualizers.style import series, themed
+from visualizers.sweeps import SPEEDS, Group, Row, SweepError, canonical, gathered, on_frontier, speeds, varied
+
+MOST_CURVES: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a reader chooses of a sweep."""
+
+    speed: str = "tokens-per-forward"
+    """A name of `visualizers.sweeps.SPEEDS`."""
+    baseline: str | None = None
+    """Label or method of the group that speed-ups are relative to."""
+    setting: str | None = None
+    """The setting along the axis; by default the only one that varies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepFigure:
+    """A figure of results instead of traces."""
+
+    name: str
+    title: str
+    caption: str
+    paper: str
+    drawing: Callable[[Sequence[Row], View], go.Figure]
+
+    def draw(self, rows: Sequence[Row], view: View | None = None) -> go.Figure:
+        """Draw the rows.
+
+        Raises:
+            SweepError: They do not answer what the view asks for.
+        """
+        if not rows:
+            raise SweepError("rows: there are none; give at least one result")
+        view = view or View()
+        figure = self.drawing(rows, view)
+        figure.update_layout(title={"text": self.title, "subtitle": {"text": _subtitle(rows, view)}})
+        return themed(figure, "light")
+
+
+def _subtitle(rows: Sequence[Row], view: View) -> str:
+    problems = len({row.problem for row in rows})
+    relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
+    against = f", speed-up against {view.baseline}" if relative else ""
+    return plain(f"{len(rows)} runs on {problems} problems in {len(gathered(rows))} settings{against}")
+
+
+def _frontier(rows: Sequence[Row], view: View) -> go.Figure:
+    groups = gathered(rows)
+    found = [(group, speed) for group, speed in zip(groups, speeds(groups, view.speed, view.baseline), strict=True)]
+    methods = dict.fromkeys(group.method for group in groups)
+    figure = go.Figure()
+    for i, method in enumerate(methods):
+        points = sorted(
+            ((speed, group) for group, speed in found if group.method == method and speed is not None),
+            key=lambda point: point[0],
+        )
+        best = on_frontier([(speed, group.accuracy) for speed, group in points])
+        figure.add_trace(_curve(i, method, [point for point, keep in zip(points, best, strict=True) if keep]))
+        others = [point for point, keep in zip(points, best, strict=True) if not keep]
+        if others:
+            figure.add_trace(_off_frontier(i, method, others))
+    if not any(mark.x for mark in figure.data):
+        raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
+    figure.update_xaxes(title_text=SPEEDS[view.speed].axis)
+    figure.update_yaxes(title_text="Accuracy (%)")
+    return figure.update_layout(height=520, showlegend=True)
+
+
+def _curve(index: int, method: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
+    look = series(index)
+    return go.Scatter(
+        **_places(points),
+        mode="lines+markers+text",
+        text=[plain(group.label) for _, group in points],
+        textposition="top right",
+        textfont={"size": 11},
+        cliponaxis=False,
+        error_y=_errors([group for _, group in points]),
+        name=plain(method),
+        legendgroup=str(index),
+        line=look.line,
+        marker=look.marker(10),
+    )
+
+
+def _off_frontier(index: int, method: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
+    look = series(index)
+    return go.Scatter(
+        **_places(points),
+        mode="markers",
+        error_y={**_errors([group for _, group in points]), "color": look.band(0.4)},
+        name=f"{plain(method)}, beaten by another setting",
+        legendgroup=str(index),
+        marker={**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8},
+    )
+
+
+def _places(points: Sequence[tuple[float, Group]]) -> dict[str, object]:
+    return {
+        "x": [speed for speed, _ in points],
+        "y": [100 * group.accuracy for _, group in points],
+        "customdata": [[plain(group.label), group.problems] for _, group in points],
+        "hovertemplate": "%{customdata[0]}: %{y:.1f} % right at %{x:.3~g}, %{customdata[1]} problems",
+    }
+
+
+def _errors(groups: Sequence[Group]) -> dict[str, object]:
+    """Return error bars of one standard error; none where a group has a single problem."""
+    return {"array": [100 * (group.accuracy_error or 0.0) for group in groups], "thickness": 1.2, "width": 4}
+
+
+def swept(rows: Sequence[Row], wanted: str | None) -> str:
+    """Return the setting along the axis: the wanted one, or the only one that varies.
+
+    Raises:
+        SweepError: No or several settings vary, or the wanted one does not.
+    """
+    names = varied(rows)
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted in names:
+        return str(wanted)
+    if not names:
+        raise SweepError("setting: none varies within a method; give rows that differ in one")
+    said = f"{wanted!r} does not vary" if wanted is not None else f"{len(names)} vary"
+    raise SweepError(f"setting: {said}; choose one of {', '.join(names)}")
+
+
+def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, ...]]:
+    """Gather groups that differ in nothing but `setting`, by name; single points are left out, too."""
+    found: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        if setting in group.config:
+            rest = {name: value for name, value in group.config.items() if name != setting}
+            found.setdefault((group.method, canonical(rest)), []).append(group)
+    kept = {key: tuple(each) for key, each in found.items() if len(each) > 1}
+    heads = [each[0] for each in kept.values()]
+    return dict(zip(_names(heads, setting), kept.values(), strict=True))
+
+
+def _names(heads: Sequence[Group], setting: str) -> list[str]:
+    """Name curves by method and by the settings in which curves of that method differ."""
+    names = []
+    for head in heads:
+        rivals = [other for other in heads if other.method == head.method]
+        differing = [
+            name
+            for name in head.config
+            if name != setting and len({canonical({"": rival.config.get(name)}) for rival in rivals}) > 1
+        ]
+        said = ", ".join(f"{name} {head.config[name]}" for name in differing)
+        names.append(f"{head.method} ({said})" if said else head.method)
+    return names
+
+
+def _setting(rows: Sequence[Row], view: View) -> go.Figure:
+    groups, setting = gathered(rows), swept(rows, view.setting)
+    fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
+    found = curves(groups, setting)
+    if len(found) > MOST_CURVES:
+        raise SweepError(f"rows: {len(found)} curves over {setting} are more than {MOST_CURVES}; give fewer settings")
+    numeric = all(_numeric(group.config[setting]) for each in found.values() for group in each)
+    figure = side_by_side(["Accuracy", "Speed"], horizontal_spacing=0.1)
+    for i, (name, each) in enumerate(found.items()):
+        ordered = sorted(each, key=lambda group: float(str(group.config[setting]))) if numeric else each
+        x = [group.config[setting] if numeric else plain(_said(group.config[setting])) for group in ordered]
+        look = series(i)
+        shared = {
+            "x": x,
+            "mode": "lines+markers",
+            "name": plain(name),
+            "legendgroup": str(i),
+            "line": look.line,
+            "marker": look.marker(9),
+        }
+        accuracy = [100 * group.accuracy for group in ordered]
+        said = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"
+        figure.add_scatter(
+            **shared, y=accuracy, error_y=_errors(ordered), hovertemplate=said + " % right", row=1, col=1
+        )
+        speed = [fast[id(group)] for group in ordered]
+        figure.add_scatter(**shared, y=speed, showlegend=False, hovertemplate=said, row=1, col=2)
+    figure.update_xaxes(title_text=plain(setting), type="linear" if numeric else "category")
+    figure.update_yaxes(title_text="Accuracy (%)", row=1, col=1)
+    figure.update_yaxes(title_text=SPEEDS[view.speed].axis, rangemode="tozero", row=1, col=2)
+    return figure.update_layout(height=460, showlegend=True)
+
+
+def _numeric(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _said(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+FRONTIER = SweepFigure(
+    name="frontier",
+    title="Accuracy against speed",
+    caption=(
+        "One point a setting: share of problems answered right against how fast it decoded, error bars one standard "
+        "error over problems. Lines join the settings of a method that no other setting of it beats in both; open "
+        "marks are beaten. Up and to the right is better. Speed is a ratio of totals over all problems."
+    ),
+    paper="S2D2, Fig. 3 and Tables 1 to 3",
+    drawing=_frontier,
+)
+
+SETTING = SweepFigure(
+    name="setting",
+    title="Accuracy and speed by one setting",
+    caption=(
+        "What one setting does while the others stay: share of problems answered right, with one standard error over "
+        "problems, and speed as a ratio of totals. A curve joins groups that differ in nothing else."
+    ),
+    paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering)",
+    drawing=_setting,
+)
