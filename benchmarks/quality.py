@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(given)
-    model = load(chosen.device)
+    model = load(device=chosen.device)
     samples: dict[str, list[Sample]] = {}
     for decoder in NAMES:
         settings = {"guidance": chosen.guidance} | ({} if decoder == "ar" else {"window": chosen.window})

@@ -8,7 +8,8 @@ import gradio as gr
 from gradio.components import Component
 
 from engines.config import Setting, make_config, settings
-from engines.laws import Sampling
+from engines.methods import SHARED
+from engines.methods.base import Family, Method
 
 _MOST_SLIDER_STEPS = 1000
 """A slider finer than this cannot be aimed with; the number is typed instead."""
@@ -25,15 +26,15 @@ class Controls:
         return {name: given[component] for name, component in self.of.items()}
 
 
-def sampling_settings() -> tuple[Setting, ...]:
-    """The settings that every method shares."""
-    return settings(Sampling)
+def sampling_settings(family: Family) -> tuple[Setting, ...]:
+    """The settings that every method of a family shares."""
+    return settings(SHARED[family])
 
 
-def own_settings(config: type[Any]) -> tuple[Setting, ...]:
-    """The settings of a Config beyond those of sampling."""
-    shared = {setting.name for setting in sampling_settings()}
-    return tuple(setting for setting in settings(config) if setting.name not in shared)
+def own_settings(method: Method) -> tuple[Setting, ...]:
+    """The settings of a method beyond those of sampling."""
+    shared = {setting.name for setting in sampling_settings(method.family)}
+    return tuple(setting for setting in settings(method.config) if setting.name not in shared)
 
 
 def build(of: tuple[Setting, ...]) -> Controls:

@@ -11,6 +11,8 @@ from engines.models.base import DiscreteAR
 from traces.schema import Trace
 
 Settings = Mapping[str, Value]
+FAMILY: Final = METHODS["scd"].family
+"""The models that experiments are about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from engines.config import make_config
+from engines.config import as_values, make_config, settings
 from engines.driver import Job, Run
-from engines.methods import METHODS
+from engines.methods import METHODS, SHARED, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from traces import TraceError, read, write
 from traces.schema import Trace
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
 LIST: Final = "gallery.json"
-_BASELINE: Final = "ar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     place = {name: number for number, name in enumerate(told)}
     paths = sorted(folder.glob("*.json.gz"), key=lambda path: (place.get(path.name, len(place)), path.name))
     found = [(path, trace) for path in paths if (trace := _sound(path))]
-    pairs = [[*_baseline_of(trace, found), (path, trace)] for path, trace in found if trace.method != _BASELINE]
+    pairs = [[*_baseline_of(trace, found), (path, trace)] for path, trace in found if not _is_baseline(trace)]
     used = {path for pair in pairs for path, _ in pair}
     alone = [[entry] for entry in found if entry[0] not in used]
     return tuple(_recording(entries, told.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
@@ -85,11 +84,24 @@ def _baseline_of(trace: Trace, found: Sequence[tuple[Path, Trace]]) -> list[tupl
     fits = [
         (path, other)
         for path, other in found
-        if other.method == _BASELINE
+        if _is_baseline(other)
         and (other.model, other.prompt, other.seed) == (trace.model, trace.prompt, trace.seed)
-        and all(trace.config.get(name) == value for name, value in other.config.items())
+        and all(trace.config.get(name) == other.config[name] for name in _shared(other))
     ]
     return fits[:1]
+
+
+def _is_baseline(trace: Trace) -> bool:
+    """Whether a run is ordinary decoding."""
+    if trace.method not in METHODS:
+        return False
+    method, config = ordinary(METHODS[trace.method].family, {name: trace.config[name] for name in _shared(trace)})
+    return method.name == trace.method and as_values(config) == trace.config
+
+
+def _shared(trace: Trace) -> list[str]:
+    """The settings of a run that its baseline has, too."""
+    return [setting.name for setting in settings(SHARED[METHODS[trace.method].family]) if setting.name in trace.config]
 
 
 def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:

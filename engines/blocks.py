@@ -40,17 +40,23 @@ class TextTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSettings(Sampling):
-    """What every decoder of diffusion language models has."""
+class TextSampling(Sampling):
+    """What every decoder of diffusion language models shares with ordinary decoding."""
 
-    block: Annotated[
-        Size, Knob("Block size", "Tokens that are decoded together. 1 is ordinary autoregressive decoding.")
-    ] = "8"
     length: Annotated[int, Knob("Length", "Tokens at most, the end included.", 8, MOST_TOKENS, 8)] = 64
     mode: Annotated[
         Literal["sample", "greedy"],
         Knob("Tokens", "Drawn from the law, or the likeliest one."),
     ] = "greedy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSettings(TextSampling):
+    """Settings of decoders that go from block to block."""
+
+    block: Annotated[
+        Size, Knob("Block size", "Tokens that are decoded together. 1 is ordinary autoregressive decoding.")
+    ] = "8"
 
     @property
     def size(self) -> int:

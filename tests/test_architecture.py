@@ -80,8 +80,13 @@ def test_every_method_is_described(method: str, folder: str) -> None:
 def test_weights_are_those_of_the_manifest() -> None:
     models = ROOT / "assets" / "models"
     manifest = json.loads((models / "MANIFEST.json").read_text(encoding="utf-8"))
-    recorded = {entry["file"]: entry["sha256"] for entry in manifest.values()}
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in models.glob("*.safetensors")}
+    recorded = {entry["file"]: entry["sha256"] for entry in manifest.values() if "file" in entry}
+    for folder, entry in manifest.items():
+        recorded |= {f"{folder}/{file}": digest for file, digest in entry.get("files", {}).items()}
+    found = {
+        str(path.relative_to(models)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in models.rglob("*.safetensors")
+    }
     assert found == recorded
 
 

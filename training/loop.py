@@ -158,13 +158,21 @@ def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
         for k, v in run.model.state_dict().items()
     }
     save_file(weights, path)
+    record(run, {**about, "file": path.name, "sha256": sha256(path)}, metrics, options)
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write a model's MANIFEST entry, loss curve included."""
     manifest_path = MODELS / "MANIFEST.json"
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     stride = max(1, len(run.log) // 60)
     manifest[run.name] = {
         **about,
-        "file": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "command": _command(run.name, options),
         "seed": options.seed,
@@ -185,7 +193,8 @@ def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
 def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
-    return f"python -m training.{name.replace('-', '_')} --preset {options.preset}{minutes} --seed {options.seed}"
+    script = name.replace("text-", "text ") if name.startswith("text-") else name.replace("-", "_")
+    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}"
 
 
 DATA_LICENCE: Final = (

@@ -8,13 +8,14 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.experiments import EXPERIMENTS, Experiment, conduct
+from demo.experiments import EXPERIMENTS, FAMILY, Experiment, conduct
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
 from demo.pages.run import RunPage
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
+from engines.config import ConfigError
 from engines.models.base import ModelError
-from engines.models.catalog import load_model
+from engines.models.catalog import MODELS, load_model
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
 from visualizers.export import FORMATS, BrowserMissing, write_image
@@ -144,7 +145,7 @@ class FiguresPage:
             self.site.dark,
             self.run.model,
             self.run.prompt,
-            *self.run.sampling.of.values(),
+            *self.run.sampling[FAMILY].of.values(),
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
@@ -202,11 +203,11 @@ class FiguresPage:
         experiment = EXPERIMENTS[values[self.experiment]]
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
-        sampling = self.run.sampling.values(values)
+        sampling = self.run.sampling[FAMILY].values(values)
         stopped = self.site.visitor(request).stopped
         done = 0
         try:
-            model = load_model(values[self.run.model])
+            model = load_model(_fitting(values[self.run.model]))
             for progress in conduct(experiment, model, values[self.run.prompt] or "", seeds, sampling, stopped):
                 done = progress.done
                 update: Update = {
@@ -229,3 +230,16 @@ class FiguresPage:
 
 def _most_seeds(experiment: Experiment) -> int:
     return EXPERIMENT_RUNS // len(experiment.arms)
+
+
+def _fitting(model: str) -> str:
+    """The id of a model that experiments can be made with.
+
+    Raises:
+        ConfigError: for another one.
+    """
+    fits = [info for info in MODELS.values() if info.family == FAMILY]
+    if MODELS[model] not in fits:
+        titles = " or ".join(info.title for info in fits)
+        raise ConfigError(f"model: these experiments are not about {MODELS[model].title}; choose {titles} under Run.")
+    return model

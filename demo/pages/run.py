@@ -17,20 +17,30 @@ from demo.viewer import advanced, begun, finished, recorded, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.driver import Job
-from engines.methods import METHODS
+from engines.methods import METHODS, SHARED, ordinary
+from engines.methods.base import Family
 from engines.models.base import ModelError, ModelInfo
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
 
-BASELINE: Final = METHODS["ar"]
 DEFAULT: Final = METHODS["scd"]
-EXAMPLES: Final = (
-    "a red ankle boot on grass",
-    "a blue dress on petals",
-    "a yellow bag on wood",
-    "a white sneaker at dusk",
-    "a purple coat in a storm",
-)
+EXAMPLES: Final = {
+    "studio-image": (
+        "a red ankle boot on grass",
+        "a blue dress on petals",
+        "a yellow bag on wood",
+        "a white sneaker at dusk",
+        "a purple coat in a storm",
+    ),
+    "text-target": (
+        "James is 22 years old. In 7 years his sister Jennifer will be 2 times as old as James is now. "
+        "How old is Jennifer right now?",
+        "A child has 6 books. His friend has 5 fewer books than he has. How many books do they have together?",
+        "A lasagna has 24 servings. If Liam can eat 4 servings a day while Noah can eat 2 times as much, "
+        "how many days will the lasagna last?",
+    ),
+}
+"""What to try, by model."""
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
@@ -60,7 +70,16 @@ class RunPage:
             self.run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=110)
             self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=110)
         self.problem = notice_box(elem_id="problem")
-        self.examples = gr.Examples([[text] for text in EXAMPLES], self.prompt, label="Try", api_visibility="private")
+        self.examples = {
+            name: gr.Examples(
+                [[text] for text in texts],
+                self.prompt,
+                label="Try",
+                api_visibility="private",
+                visible=name == model.id,
+            ).dataset
+            for name, texts in EXAMPLES.items()
+        }
         with gr.Row(elem_classes="aligned"):
             self.method = gr.Dropdown(
                 [(m.title, m.name) for m in METHODS.values()],
@@ -72,7 +91,7 @@ class RunPage:
             self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
             self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
             self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
-        with gr.Accordion("What can be said", open=False):
+        with gr.Accordion("What can be said", open=False) as self.words:
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Accordion("Settings", open=False, elem_classes="settings"):
             self.beside = gr.Checkbox(
@@ -87,19 +106,25 @@ class RunPage:
         self.own: dict[str, controls.Controls] = {}
         self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
-            own = controls.own_settings(method.config)
+            own = controls.own_settings(method)
             with gr.Column(visible=method is DEFAULT and bool(own)) as group:
                 gr.Markdown(f"**{method.title}**")
                 with gr.Row():
                     self.own[method.name] = controls.build(own)
             self.groups[method.name] = group
-        gr.Markdown("**Sampling**, the same for both")
-        with gr.Row():
-            self.sampling = controls.build(controls.sampling_settings())
+        self.sampling: dict[Family, controls.Controls] = {}
+        self.samplings: dict[Family, gr.Column] = {}
+        for family in SHARED:
+            with gr.Column(visible=family == DEFAULT.family) as group:
+                gr.Markdown("**Sampling**, the same for both")
+                with gr.Row():
+                    self.sampling[family] = controls.build(controls.sampling_settings(family))
+            self.samplings[family] = group
 
     def _connect(self) -> None:
-        form = {self.prompt, self.method, self.model, self.seed, self.beside, *self.sampling.of.values()}
-        form |= {component for own in self.own.values() for component in own.of.values()}
+        form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
+        for settings in (*self.own.values(), *self.sampling.values()):
+            form |= set(settings.of.values())
         started = gr.on(
             [self.run.click, self.prompt.submit], self.begin, None, {self.problem, self.run, self.stop}, **AT_ONCE
         )
@@ -114,9 +139,14 @@ class RunPage:
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
-            self.choose_method, {self.method, self.model}, [self.model, self.beside, *self.groups.values()], **AT_ONCE
+            self.choose_method,
+            {self.method, self.model},
+            [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
+            **AT_ONCE,
         )
-        self.model.change(self.choose_model, {self.model}, [self.prompt, self.examples.dataset], **AT_ONCE)
+        self.model.change(
+            self.choose_model, {self.model}, [self.prompt, self.words, *self.examples.values()], **AT_ONCE
+        )
 
     def begin(self, request: gr.Request) -> Update:
         """Make ready for a run."""
@@ -175,15 +205,15 @@ class RunPage:
             ModelError: when the model cannot be had.
         """
         method = METHODS[values[self.method]]
-        sampling = self.sampling.values(values)
+        sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
         model = load_model(values[self.model])
         prompt = values[self.prompt] or ""
         jobs = [Job(method, model, prompt, config, seed)]
-        if values[self.beside] and method is not BASELINE:
-            ordinary = controls.read_config(BASELINE.config, sampling)
-            jobs.insert(0, Job(BASELINE, model, prompt, ordinary, seed))
+        baseline, usual = ordinary(method.family, sampling)
+        if values[self.beside] and (method, config) != (baseline, usual):
+            jobs.insert(0, Job(baseline, model, prompt, usual, seed))
         return jobs
 
     def choose_method(self, values: Update) -> Update:
@@ -194,11 +224,12 @@ class RunPage:
             group: gr.update(visible=name == method.name and bool(self.own[name].of))
             for name, group in self.groups.items()
         }
+        shown |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
         return shown | {
             self.model: gr.update(
                 choices=_models(method.family), value=model if fits else default_model(method.family)
             ),
-            self.beside: gr.update(visible=method is not BASELINE),
+            self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
 
     def choose_model(self, values: Update) -> Update:
@@ -207,7 +238,8 @@ class RunPage:
         asks = bool(model.default_prompt)
         return {
             self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
-            self.examples.dataset: gr.update(visible=asks),
+            self.words: gr.update(visible=model.id == "studio-image"),
+            **{examples: gr.update(visible=name == model.id) for name, examples in self.examples.items()},
         }
 
 

@@ -1,9 +1,14 @@
 """The registry: one line a method."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from engines.methods import ar, gsd, scd
-from engines.methods.base import Method, lossless
+from engines.blocks import TextSampling
+from engines.config import make_config
+from engines.config import settings as settings_of
+from engines.laws import GuidedSampling
+from engines.methods import ar, blockwise, gsd, scd
+from engines.methods.base import Family, Method, lossless
 
 METHODS: Final[dict[str, Method]] = {
     method.name: method
@@ -14,5 +19,28 @@ METHODS: Final[dict[str, Method]] = {
                "speculative Jacobi decoding with coupled drafts", "arXiv 2510.24211", scd.deviation),
         Method("gsd", "Grouped Speculative Decoding", "discrete-ar", gsd.Config, gsd.decode,
                "speculative Jacobi decoding with grouped verdicts; lossy", "So et al., 2025", gsd.deviation),
+        Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
+               "reveals confident tokens, block by block; block size 1 is ordinary decoding", "", lossless),
     )
 }  # fmt: skip
+
+_ORDINARY: Final[dict[Family, tuple[str, dict[str, object]]]] = {
+    "discrete-ar": ("ar", {}),
+    "diffusion-lm": ("blockwise", {"block": "1"}),
+}
+
+
+SHARED: Final[dict[Family, type[Any]]] = {"discrete-ar": GuidedSampling, "diffusion-lm": TextSampling}
+"""The settings that every method of a family shares with its baseline."""
+
+
+def ordinary(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:
+    """Ordinary decoding, the baseline of a family, under those of `settings` that it has: the method and its Config.
+
+    Raises:
+        ConfigError: for a value that is not allowed.
+    """
+    name, own = _ORDINARY[family]
+    shared = {setting.name for setting in settings_of(SHARED[family])}
+    config = make_config(METHODS[name].config, {k: v for k, v in settings.items() if k in shared} | own)
+    return METHODS[name], config

@@ -28,10 +28,23 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "",
             "Takes no prompt.",
         ),
+        ModelInfo(
+            "text-target",
+            "Studio language model",
+            "diffusion-lm",
+            "nothing: weights ship in assets/models",
+            "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz "
+            "how many calories did he consume?",
+            "Solves short grade-school maths problems of a dozen kinds.",
+        ),
     )
 }
 
-_LOADERS: Final = {"studio-image": "engines.models.studio.image", "toy-raster": "engines.models.toy"}
+_LOADERS: Final = {
+    "studio-image": "engines.models.studio.image",
+    "toy-raster": "engines.models.toy",
+    "text-target": "engines.models.studio.text",
+}
 
 
 def default_model(family: Family) -> str:
@@ -51,5 +64,5 @@ def load_model(model_id: str, device: str = "cpu") -> DiscreteAR:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"device: {device!r} is not available here; use cpu.") from error
-    load: Callable[[str], DiscreteAR] = import_module(_LOADERS[model_id]).load
-    return load(device)
+    load: Callable[[str, str], DiscreteAR] = import_module(_LOADERS[model_id]).load
+    return load(model_id, device)

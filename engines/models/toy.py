@@ -93,6 +93,6 @@ def _png(picture: Image.Image) -> str:
 
 
 @cache
-def load(device: str = "cpu") -> ToyRaster:
+def load(model_id: str = ID, device: str = "cpu") -> ToyRaster:
     """The toy raster on a device."""
     return ToyRaster(torch.device(device))

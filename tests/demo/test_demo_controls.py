@@ -10,8 +10,8 @@ from engines.methods import METHODS
 def test_every_setting_has_a_control_that_starts_at_its_default(name: str) -> None:
     config = METHODS[name].config
     with gr.Blocks():
-        own = controls.build(controls.own_settings(config))
-        shared = controls.build(controls.sampling_settings())
+        own = controls.build(controls.own_settings(METHODS[name]))
+        shared = controls.build(controls.sampling_settings(METHODS[name].family))
     assert set(own.of) | set(shared.of) == {setting.name for setting in settings(config)}
     values = {setting: component.value for setting, component in (*own.of.items(), *shared.of.items())}
     assert controls.read_config(config, values) == config()

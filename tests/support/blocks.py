@@ -44,6 +44,8 @@ class Blocks:
     """Verify when the drafts expected to pass exceed this many."""
     skill: float = 0.75
     """Confidence of the drafter, from 0 to 1."""
+    endless: bool = False
+    """Repeat the answer instead of ending, for a text that fills the canvas."""
 
 
 def s2d2(run: Blocks = Blocks(), **fields: Any) -> Trace:
@@ -72,14 +74,16 @@ class _Decoding:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.run.seed)
         ids = [IDS[word] for word in WORDS]
-        self.goal = (ids + [END] * self.run.length)[: self.run.length]
+        rest = ids[:-1] * self.run.length if self.run.endless else [END] * self.run.length
+        self.goal = (ids[:-1] + ([] if self.run.endless else [END]) + rest)[: self.run.length]
 
     def trace(self, method: str, config: Mapping[str, Any], **fields: Any) -> Trace:
         """Decode block by block until a block holds the end, and record it."""
         self.record("prefill", tokens=32)
         for start in range(0, self.run.length, self.run.block):
             self.decode(range(start, min(start + self.run.block, self.run.length)))
-            if END in (self.held[i] for i in range(start, min(start + self.run.block, self.run.length))):
+            ended = END in (self.held[i] for i in range(start, min(start + self.run.block, self.run.length)))
+            if ended and not self.run.endless:
                 break
             self.record("commit", tokens=self.run.block)
         tokens = tuple(self.held.get(i) for i in range(self.run.length))

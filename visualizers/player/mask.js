@@ -10,13 +10,13 @@ class MaskView extends View {
     super("mask", "Attention mask of this call", "row = query, column = key · filled = sees");
     this.speaks = true;
     this.redraw = redraw;
-    this.cell = null;
+    this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
     this.words = make("p", { class: "ds-words" });
     this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "What every query sees" });
     this.list = make("details", { class: "ds-list" }, make("summary", {}, "What every query sees"), this.rows);
     this.figure.append(this.words, this.list);
-    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.move(event));
     this.list.addEventListener("toggle", () => this.fill());
   }
@@ -45,7 +45,7 @@ class MaskView extends View {
     let from = count - 1;
     while (from >= 0 && !replay.steps[from].mask) from -= 1;
     const current = from >= 0 && from === count - 1;
-    this.mask = replay.steps[from]?.mask ?? null;
+    this.use(replay.steps[from]?.mask ?? null);
     this.canvas.style.opacity = current ? 1 : 0.3;
     if (this.mask !== this.filled) this.fill();
     super.draw(scene);
@@ -56,6 +56,14 @@ class MaskView extends View {
     for (const [name, value] of Object.entries({ valuemax: cells - 1, valuenow: this.index(), valuetext: words })) {
       this.canvas.setAttribute(`aria-${name}`, value);
     }
+  }
+
+  /** Take a mask; its runs are spelled out cell by cell only while it is shown. */
+  use(mask) {
+    if (mask === this.source) return;
+    this.source = mask;
+    const spelled = (row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
+    this.mask = mask && { ...mask, sees: mask.runs.map(spelled) };
   }
 
   index() {

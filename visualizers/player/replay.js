@@ -332,13 +332,13 @@ function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
 }
 
-/** A mask with its runs spelled out, cell by cell; null where there is none or it does not add up. */
+/** A mask whose runs add up, with labels that are text; null otherwise. */
 function readMask(mask) {
   const { queries, keys, runs } = mask ?? {};
   if (![queries, keys, runs].every(Array.isArray) || runs.length !== queries.length || keys.length === 0) return null;
-  const sees = runs.map((row) => row.flatMap((length, index) => Array(Math.max(0, Math.min(length, keys.length))).fill(index % 2 === 1)));
-  if (sees.some((row) => row.length !== keys.length)) return null;
-  return { queries: queries.map(String), keys: keys.map(String), sees };
+  const sound = (row) => Array.isArray(row) && row.every((length) => Number.isInteger(length) && length >= 0);
+  if (!runs.every((row) => sound(row) && row.reduce((sum, length) => sum + length, 0) === keys.length)) return null;
+  return { queries: queries.map(String), keys: keys.map(String), runs };
 }
 
 /** 1 - TV per entry, where the draft came from the model: an initial guess has no law to agree with. */

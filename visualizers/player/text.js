@@ -4,6 +4,7 @@
 const SIGN = /^(<[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 
+const BREAK = "\u200b";
 /** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
 const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefilled: "none" };
 
@@ -13,7 +14,7 @@ class TextView {
     this.name = "text";
     this.grid = grid;
     this.canvas = make("div", { class: "ds-tokens", tabindex: "0", role: "slider", "aria-label": "Text so far: token cursor", "aria-valuemin": "0" });
-    this.prompt = make("div", { class: "ds-prompt", tabindex: "0", role: "group", "aria-label": "Prompt" });
+    this.prompt = make("div", { class: "ds-prompt", tabindex: "0", role: "group", "aria-label": "Prompt of this run" });
     this.note = make("span", { class: "ds-note" });
     this.figure = make(
       "figure",
@@ -44,9 +45,9 @@ class TextView {
     const nodes = [];
     this.chips = Array.from({ length: this.grid.positions }, (_, position) => {
       const starts = block && position > 0 && (position + offset) % block === 0;
-      if (starts) nodes.push(make("span", { class: "ds-border", "data-block": Math.floor((position + offset) / block) }));
-      const chip = { span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
-      nodes.push(chip.span, chip.rest);
+      if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + offset) / block)} begins` }));
+      const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
+      nodes.push(chip.gap, chip.span, chip.rest);
       return chip;
     });
     this.canvas.replaceChildren(...nodes);
@@ -88,10 +89,15 @@ class TextView {
     });
   }
 
-  /** Put the token's text into its chip, a line break behind it. */
-  write({ span, rest }, text) {
-    say(span, text === null ? "·" : text.replaceAll("\n", "↵"));
-    say(rest, text?.includes("\n") ? "\n" : "");
+  /**
+   * Put the token's text into its chip. Spaces before a word stand before the chip, so that lines may break there; behind it
+   * stands a line break, or a place where the line may break.
+   */
+  write({ gap, span, rest }, text) {
+    const [, spaces, word] = /^( *)(.*)$/s.exec(text ?? "·");
+    say(gap, word ? spaces : "");
+    say(span, word ? word.replaceAll("\n", "↵") : "␣".repeat(spaces.length));
+    say(rest, text === null ? BREAK : text.includes("\n") ? "\n" : "");
   }
 
   /** Class and colours of a chip; nothing is touched when it looks as before. */
@@ -111,7 +117,8 @@ class TextView {
     const look = `${names.join(" ")} ${code} ${colored} ${theme.dark}`;
     if (chip.look === look) return;
     chip.look = look;
-    const { span } = chip;
+    const { span, gap } = chip;
+    gap.className = framed.has(position) && framed.has(position - 1) ? "ds-gap is-framed" : "ds-gap";
     span.className = names.join(" ");
     const fate = ended ? undefined : theme.fates[code];
     span.dataset.glyph = fate && (colored || (final && !(fate.name in LINES))) ? fate.glyph : "";

@@ -120,7 +120,7 @@ def load_weights(network: nn.Module, name: str) -> str:
 
 
 @cache
-def load(device: str = "cpu") -> StudioImage:
+def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
     """The studio image model, loaded once per device and shared."""
     tokenizer, transformer = Tokenizer(), Transformer()
     weights = {
