@@ -17,7 +17,7 @@ from torch import Tensor
 from engines import masks
 from engines.chance import Chance, Draw
 from engines.config import Knob
-from engines.decoding import BlockForward, Task
+from engines.decoding import BlockForward, Role, Task
 from engines.laws import Sampling
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
@@ -64,6 +64,19 @@ class BlockSettings(TextSampling):
         return int(self.block)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Tokens of the block under way as a method lays them out for one pass, behind what is finished."""
+
+    tokens: Int[Tensor, "K n"]
+    position: Int[Tensor, " n"]
+    read: Int[Tensor, " m"]
+    """Which of the n outputs are wanted; -1 is the last finished token's."""
+    seen: Bool[Tensor, "n n"]
+    drafted: int = 0
+    """How many tokens, from the left, may be drafts; for the picture of the mask."""
+
+
 class Row:
     """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
 
@@ -73,7 +86,7 @@ class Row:
         self.asked = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
         self._first = self.asked if task.full else self.asked // size * size
-        self._stored = 0  # tokens whose keys and values the model has
+        self._stored: dict[Role, int] = {}  # tokens whose keys and values a model has
 
     @property
     def block(self) -> slice:
@@ -105,41 +118,52 @@ class Row:
         while not len(self.open) and self.block.stop < len(self.tokens):
             self._first = self.block.stop
 
-    def look(self, mode: str = "draft") -> BlockForward:
-        """Ask for the laws of the open positions, the block seen as it is."""
-        if self.task.full:
-            everybody = torch.arange(len(self.tokens))
-            return self._request(self.tokens[None], everybody, self.open, torch.ones(2 * [len(everybody)]).bool(), mode)
-        position = torch.arange(self.block.start, self.block.stop)
-        everything = torch.ones(len(position), len(position), dtype=torch.bool)
-        return self._request(self.tokens[None, self.block], position, self.open - self._first, everything, mode)
+    def look(self, mode: str = "draft", role: Role = "self", seen: Bool[Tensor, "n n"] | None = None) -> BlockForward:
+        """Ask for the laws of the open positions, the block seen as it is; `seen` overrules who sees whom in it."""
+        first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, self.block.stop)
+        position = torch.arange(first, last)
+        everybody = torch.ones(len(position), len(position), dtype=torch.bool)
+        read = self.open - first - int(self.task.shift)
+        if self.size == 1 and self.task.shift:  # the token before predicts this one; there is nothing else to feed
+            position, everybody = position[:0], everybody[:0, :0]
+        tokens = self.tokens[None, position]
+        layout = Layout(tokens=tokens, position=position, read=read, seen=everybody if seen is None else seen)
+        return self.request(layout, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions are predicted by the block before: their law is only seen in a block's first pass."""
         return (position == self._first) & self.task.shift
 
-    def _request(
-        self, tokens: Int[Tensor, "K n"], position: Int[Tensor, " n"], read: Tensor, seen: Tensor, mode: str
-    ) -> BlockForward:
-        """A request for the outputs that predict tokens `read`, led by what is finished but not stored."""
-        if self.task.full:
-            return BlockForward(tokens, position, read - int(self.task.shift), 0, seen, mode=mode)
-        stored, self._stored = self._stored, self._first
-        lead = torch.arange(stored, self._first)
+    def request(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
+        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role."""
+        stored = 0 if self.task.full else self._stored.get(role, 0)
+        self._stored[role] = stop = 0 if self.task.full else self._first
+        lead = torch.arange(stored, stop)
         among = masks.block_causal(lead, 1 if self._causal else self.size)
-        if self.size == 1 and self.task.shift:  # the token before predicts this one; there is nothing else to feed
-            return BlockForward(
-                self.tokens[None, lead], lead, read + len(lead) - 1, stored, among, len(lead), mode=mode
-            )
         return BlockForward(
-            tokens=torch.cat([self.tokens[lead].expand(len(tokens), -1), tokens], 1),
-            position=torch.cat([lead, position]),
-            read=read + len(lead) - int(self.task.shift),
+            tokens=torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1),
+            position=torch.cat([lead, layout.position]),
+            read=layout.read + len(lead),
             finished=stored,
-            seen=masks.behind(among, seen),
+            seen=masks.behind(among, layout.seen),
             keep=len(lead),
+            labels=self._labels(lead, layout),
+            role=role,
             mode=mode,
         )
+
+    def _labels(self, lead: Tensor, layout: Layout) -> tuple[str, ...]:
+        """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
+        names = [self._label("P" if place < self.asked else "T", place) for place in lead.tolist()]
+        for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
+            open_here = int(self.tokens[place]) == self.task.mask
+            final = "P" if place < self.asked else "T"
+            drafted = "D" if i < layout.drafted and open_here else final
+            names.append(self._label("M" if token == self.task.mask else drafted, place))
+        return tuple(names)
+
+    def _label(self, letter: str, place: int) -> str:
+        return f"{letter}{place if letter == 'P' else place - self.asked}"
 
 
 def propose(

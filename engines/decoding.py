@@ -127,6 +127,8 @@ class Decision:
     """Laws the drafts were judged by."""
     q: Float[Tensor, "W V"] | None = None
     """Laws the drafts were drawn from."""
+    law: Float[Tensor, "E V"] | None = None
+    """Laws whose likeliest tokens are worth keeping beside each entry."""
     accept_prob: Float[Tensor, " W"] | None = None
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)

@@ -22,6 +22,8 @@ from engines.environment import environment
 from engines.laws import Sampling, guidance_of, to_laws
 from engines.methods.base import Method
 from engines.models.base import DiscreteAR, Session
+from engines.models.catalog import load_model, small_of
+from engines.models.pair import PairSession
 from engines.recorder import derive, pack, unpack
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
@@ -38,6 +40,20 @@ class Job:
     seed: int = 0
     sample: int = 0
     """Distinguishes sequences that share a seed."""
+    small: DiscreteAR | None = None
+    """Drafts in place of the catalogue's small model, for methods that have another model draft."""
+
+    @property
+    def draft(self) -> DiscreteAR | None:
+        """The model that drafts, for methods that let the user choose.
+
+        Raises:
+            ModelError: when it cannot be had.
+        """
+        drafter = getattr(self.config, "drafter", None)
+        if drafter is None or drafter == "itself":
+            return self.model if drafter else None
+        return self.small or load_model(small_of(self.model.card.id), str(self.model.device))
 
     @property
     def task(self) -> Task:
@@ -67,10 +83,20 @@ def open_session(jobs: Sequence[Job]) -> Session:
     """A session of the model for jobs that share it and a config.
 
     Raises:
-        ValueError: for a prompt or setting that the model refuses.
+        ModelError: when a model that is to draft cannot be had.
+        ValueError: for a prompt or setting that the model refuses, or two models that speak of different tokens.
     """
     first = jobs[0]
-    return first.model.start([job.task for job in jobs], guided=guidance_of(first.config) != 1.0)
+    tasks, guided, draft = [job.task for job in jobs], guidance_of(first.config) != 1.0, first.draft
+    session = first.model.start(tasks, guided)
+    if draft is None:
+        return session
+    if first.model.legend({}).vocabulary != draft.legend({}).vocabulary:
+        raise ValueError(
+            f"drafter: {draft.card.id} and {first.model.card.id} have different vocabularies, so one cannot judge the "
+            "other's drafts; set drafter=itself."
+        )
+    return PairSession({"target": session, "draft": draft.start(tasks, guided)})
 
 
 def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record: bool = True) -> Iterator[list[int]]:
@@ -217,6 +243,7 @@ def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
     return Trace(
         method=job.method.name,
         model=model.card,
+        draft_model=job.draft.card if job.draft else None,
         prompt=job.prompt,
         config=as_values(job.config),
         seed=job.seed,

@@ -15,6 +15,8 @@ from traces.schema import Call, Fate, Mask, Numbers, Step
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
 """Significant digits kept: enough for any figure, and a third of the file size."""
+_ALTERNATIVES: Final = 5
+_TOP: Final = "top"
 
 
 def derive(decision: Decision) -> Mapping[str, Tensor]:
@@ -56,6 +58,10 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     if decision.accept_prob is not None and decision.coin is not None:
         columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
     columns |= dict(decision.numbers) | dict(derived)
+    if decision.law is not None:
+        best = decision.law.topk(min(_ALTERNATIVES, decision.law.shape[-1]))
+        for i in range(best.values.shape[-1]):
+            columns |= {f"{_TOP} token {i}": best.indices[:, i], f"{_TOP} share {i}": best.values[:, i]}
     table = torch.full(
         (len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device
     )
@@ -84,6 +90,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
     p, q, accept_prob, coin = (
         _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
     )
+    top = _alternatives(columns, real)
     accepted = sum(f is Fate.ACCEPTED for f in fate)
     return Step(
         call=call,
@@ -95,11 +102,22 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         q=q,
         accept_prob=accept_prob,
         coin=coin,
+        top=top,
         numbers={name: _numbers(column, real) for name, column in columns.items()},
         signals=({} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)})
         | {name: float(f"{value:.{_DIGITS}g}") for name, value in zip(packed.signals, signals, strict=True)},
         mask=mask,
     )
+
+
+def _alternatives(columns: dict[str, list[float]], real: list[int]) -> tuple[tuple[tuple[int, float], ...], ...] | None:
+    """Take the columns of alternatives out; impossible tokens are none."""
+    names = [name for name in columns if name.startswith(f"{_TOP} ")]
+    if not names:
+        return None
+    table = [columns.pop(name) for name in names]
+    pairs = list(zip(table[::2], table[1::2], strict=True))
+    return tuple(tuple((int(token[i]), share[i]) for token, share in pairs if share[i] > 0) for i in real)
 
 
 def _numbers(column: list[float], real: list[int]) -> Numbers:

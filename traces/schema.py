@@ -284,6 +284,8 @@ class Trace:
     version: str = VERSION
     method: str
     model: Model
+    draft_model: Model | None = None
+    """Who drafted for `model`, where a method lets another model, or the same one, draft."""
     prompt: str
     config: Mapping[str, Scalar]
     seed: int

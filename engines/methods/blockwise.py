@@ -58,6 +58,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             token,
             _fates(confidence, chosen, config),
             readback=torch.stack([token, chosen.long()]).flatten(),
+            law=law,
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
         )

@@ -77,6 +77,8 @@ class ModelInfo:
     """What must be there to load it."""
     default_prompt: str
     prompt_help: str
+    small: str = ""
+    """Id of the small model of the same vocabulary that drafts for it."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -52,6 +52,18 @@ def default_model(family: Family) -> str:
     return next(info.id for info in MODELS.values() if info.family == family)
 
 
+def small_of(model_id: str) -> str:
+    """The small model that drafts for a model.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    small = MODELS[model_id].small if model_id in MODELS else ""
+    if not small:
+        raise ModelError(f"drafter: no small model drafts for {model_id!r}; set drafter=itself.")
+    return small
+
+
 def load_model(model_id: str, device: str = "cpu") -> DiscreteAR:
     """A model by id, loaded once and shared.
 
