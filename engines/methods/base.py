@@ -1,7 +1,7 @@
 """What a method is to the rest of the program."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engines.chance import Chance
@@ -26,6 +26,8 @@ class Method:
     paper: str
     deviation: Callable[[Any], str]
     """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Settings that a paper or a release gives a name, by that name."""
 
 
 def lossless(_: Any) -> str:
