@@ -111,7 +111,7 @@ def test_independent_positions_accept_every_seasoned_draft() -> None:
             assert not (fate is Fate.RESAMPLED and age)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.family == "discrete-ar"])
 def test_traces_survive_a_file(method: str) -> None:
     trace = finish(job(method))
     assert loads(dumps(trace)) == trace
