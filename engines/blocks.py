@@ -105,6 +105,25 @@ class Row:
         return masked
 
     @property
+    def span(self) -> Int[Tensor, " m"]:
+        """The first run of open positions of the block, without one that the block before predicts."""
+        position = self.open
+        position = position[~self.carried(position)]
+        return position[position - position[:1] == torch.arange(len(position))]
+
+    @property
+    def written(self) -> Int[Tensor, " m"]:
+        """Positions of the block under way that hold a token of the answer which a pass over the block predicts."""
+        position = torch.arange(max(self.block.start, self.asked), self.block.stop)
+        position = position[self.tokens[position] != self.task.mask]
+        return position[~self.carried(position)]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the block under way has no open position that counts."""
+        return not len(self.open) or self.ended
+
+    @property
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
         answer = self.tokens[self.asked :]
@@ -112,18 +131,32 @@ class Row:
         counted = answer[: int(stops[0])] if len(stops) else answer
         return not bool((counted == self.task.mask).any())
 
-    def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
-        """Make tokens final; go on to the next block when this one is full."""
+    def fill(self, position: Sequence[int], token: Sequence[int], *, stay: bool = False) -> None:
+        """Make tokens final; go on to the next block when this one is full, unless to `stay`."""
         self.tokens[torch.tensor(position, dtype=torch.long)] = torch.tensor(token, dtype=torch.long)
+        if not stay:
+            self.move_on()
+
+    def move_on(self) -> None:
+        """Go on to the next block if this one is full."""
         while not len(self.open) and self.block.stop < len(self.tokens):
             self._first = self.block.stop
 
-    def look(self, mode: str = "draft", role: Role = "self", seen: Bool[Tensor, "n n"] | None = None) -> BlockForward:
-        """Ask for the laws of the open positions, the block seen as it is; `seen` overrules who sees whom in it."""
+    def look(
+        self,
+        mode: str = "draft",
+        role: Role = "self",
+        seen: Bool[Tensor, "n n"] | None = None,
+        read: Int[Tensor, " m"] | None = None,
+    ) -> BlockForward:
+        """Ask for the laws of the open positions, or of those to `read`, the block seen as it is.
+
+        `seen` overrules who sees whom in the block.
+        """
         first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, self.block.stop)
         position = torch.arange(first, last)
         everybody = torch.ones(len(position), len(position), dtype=torch.bool)
-        read = self.open - first - int(self.task.shift)
+        read = (self.open if read is None else read) - first - int(self.task.shift)
         if self.size == 1 and self.task.shift:  # the token before predicts this one; there is nothing else to feed
             position, everybody = position[:0], everybody[:0, :0]
         tokens = self.tokens[None, position]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -105,7 +106,11 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         top=top,
         numbers={name: _numbers(column, real) for name, column in columns.items()},
         signals=({} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)})
-        | {name: float(f"{value:.{_DIGITS}g}") for name, value in zip(packed.signals, signals, strict=True)},
+        | {
+            name: float(f"{value:.{_DIGITS}g}")
+            for name, value in zip(packed.signals, signals, strict=True)
+            if isfinite(value)  # a mean over nothing is left out
+        },
         mask=mask,
     )
 
