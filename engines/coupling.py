@@ -43,6 +43,11 @@ def toss(
     return Coins(kept, accept_prob, coin)
 
 
+def first_refusal(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
+    """Index of the first draft that was refused; W when all were kept."""
+    return kept.long().cumprod(0).sum()
+
+
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
     """(p - q)+, unnormalised: the law of a refused draft's replacement.
 

@@ -138,7 +138,7 @@ class Decision:
 
 
 Request: TypeAlias = Forward | BlockForward
-Answer: TypeAlias = Float[Tensor, "W V"] | tuple[int, ...] | None
+Answer: TypeAlias = Float[Tensor, "*K W V"] | tuple[int, ...] | None
 Decoder: TypeAlias = Generator[Request | Decision, Answer, Tensor]
 
 

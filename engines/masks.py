@@ -46,6 +46,15 @@ def temporal(order: Int[Tensor, " g"]) -> Seen:
     return torch.cat([drafts, copies])
 
 
+def beside(pair: Seen, drafts: int, more: int) -> Bool[Tensor, "k k"]:
+    """A mask over [D | M] with `more` masks to their right that nobody drafted: all see those, and they see D."""
+    count = len(pair)
+    top = torch.cat([pair, torch.ones(count, more, dtype=torch.bool)], 1)
+    bottom = torch.ones(more, count + more, dtype=torch.bool)
+    bottom[:, drafts:count] = False
+    return torch.cat([top, bottom])
+
+
 def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
     """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
     n, m = len(lead), len(rest)

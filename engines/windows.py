@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -73,8 +73,3 @@ class Guesser:
             torch.cat([window.q, law]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
         )
-
-
-def first_refusal(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
-    """Index of the first draft that was refused; W when all were kept."""
-    return kept.long().cumprod(0).sum()

@@ -7,7 +7,7 @@ from engines.blocks import TextSampling
 from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.laws import GuidedSampling
-from engines.methods import ar, blockwise, gsd, scd
+from engines.methods import ar, blockwise, gsd, scd, simsd
 from engines.methods.base import Family, Method, lossless
 
 METHODS: Final[dict[str, Method]] = {
@@ -20,7 +20,11 @@ METHODS: Final[dict[str, Method]] = {
         Method("gsd", "Grouped Speculative Decoding", "discrete-ar", gsd.Config, gsd.decode,
                "speculative Jacobi decoding with grouped verdicts; lossy", "So et al., 2025", gsd.deviation),
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
-               "reveals confident tokens, block by block; block size 1 is ordinary decoding", "", lossless),
+               "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
+               blockwise.deviation),
+        Method("simsd", "SimSD", "diffusion-lm", simsd.Config, simsd.decode,
+               "a small diffusion model drafts in any order, a large one judges in one pass", "arXiv 2606.02544",
+               simsd.deviation),
     )
 }  # fmt: skip
 

@@ -44,6 +44,11 @@ class Config(BlockSettings):
             )
 
 
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1."""
+    return "" if config.block == "1" else "Not the law of block size 1: tokens of one pass do not know of each other."
+
+
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal tokens until the text ends."""
     row = Row(task, config.size)

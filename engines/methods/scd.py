@@ -21,10 +21,10 @@ from torch import Tensor
 
 from engines.chance import Chance, Draw
 from engines.config import Knob
-from engines.coupling import residual, toss
+from engines.coupling import first_refusal, residual, toss
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
 from engines.laws import GuidedSampling
-from engines.windows import Guesser, Initial, Window, empty_window, first_refusal
+from engines.windows import Guesser, Initial, Window, empty_window
 from traces.schema import Fate
 
 

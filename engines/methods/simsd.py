@@ -1,0 +1,188 @@
+"""SimSD: a small diffusion language model drafts for a large one (arXiv 2606.02544).
+
+The drafter phi reveals gamma tokens of a block one after the other, at positions o_1 .. o_gamma. The target theta then
+judges all of them in one pass over the layout [D | M]: the drafted tokens D and a mask copy M of each, under a mask of
+time, so that the output at M_k is the law of position o_k given the tokens drafted before it.
+
+That is an approximation (section 4.4): M_k sees the copies of later positions, and those see D_k one layer below. The
+`exact` verifier asks for the same laws with one row a draft; `2L` sees no copy but its own.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from itertools import count
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor
+
+from engines.blocks import BlockSettings, Layout, Row, Size, TextTask
+from engines.chance import Chance, Draw
+from engines.config import ConfigError, Knob
+from engines.copies import LAYOUTS, Drafts
+from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.verdicts import Rule, divergences, judge
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(BlockSettings):
+    """Settings of SimSD."""
+
+    block: Annotated[Size, Knob("Block size", "Tokens that are decoded together; 4 and 8 in the paper.")] = "8"
+    drafter: Annotated[
+        Literal["small", "itself"], Knob("Drafter", "The small model of the family, or the target itself.")
+    ] = "small"
+    gamma: Annotated[
+        int,
+        Knob("Drafts", "Gamma: drafts per verification, at most the block size; 0 is the block size.", 0, 32, 1),
+    ] = 4
+    verifier: Annotated[
+        Literal["eq1", "exact", "2L"],
+        Knob(
+            "Verifier",
+            "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own laws. 2L "
+            "lets a copy see only the tokens before it.",
+        ),
+    ] = "eq1"
+    rope_copy: Annotated[
+        bool, Knob("RoPE copy", "Mask copies take the position of their token. Off is the paper's ablation.")
+    ] = True
+    order: Annotated[
+        Literal["draft", "position"],
+        Knob("Judged in", "The order of drafting, as in the paper, or from left to right, as in the released code."),
+    ] = "draft"
+    verdict: Rule = "match"
+    rest: Annotated[
+        Literal["fallback", "truncate"],
+        Knob(
+            "Fewer than gamma left",
+            "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted, too, as in the "
+            "released code.",
+        ),
+    ] = "truncate"
+
+    def __post_init__(self) -> None:
+        if self.gamma > self.size:
+            raise ConfigError(f"gamma: {self.gamma} is more than a block of {self.size} has tokens; lower it or use 0.")
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from drawing the target's own law, one token after the other in the order of drafts."""
+    found = []
+    if config.verifier == "eq1" and config.size > 1 and config.gamma != 1:
+        found.append("the one-pass mask lets a draft reach its own verdict through later copies")
+    if config.verifier == "2L":
+        found.append("the verifier sees no masks at open positions, unlike the target in training")
+    if not config.rope_copy and config.verifier != "exact":
+        found.append("mask copies stand at positions of their own")
+    if config.order == "position":
+        found.append("drafts are judged from left to right, by laws that are given the tokens drafted before")
+    if config.verdict == "plain":
+        found.append("a refused draft is redrawn from the target's law instead of what is missing")
+    if config.verdict == "ratio" and config.mode == "greedy":
+        found.append("likeliest tokens are judged by a coin as if they were drawn")
+    if config.verdict == "match" and config.mode == "sample":
+        found.append("only the target's likeliest token passes")
+    return f"Not the target's law: {'; '.join(found)}." if found else ""
+
+
+Part = Generator[BlockForward | Decision, Any, Any]
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Draft, judge, go on."""
+    if task.full or task.shift:
+        kind = "bidirectional" if task.full else "right-shifted"
+        raise ValueError(f"model: simsd needs an aligned block-causal model, and this one is {kind}; use blockwise.")
+    row, passes = Row(task, config.size), count()
+    block, width = None, 0
+    while not row.ended:
+        if row.block != block:
+            block, width = row.block, min(config.gamma or config.size, len(row.open))
+        gamma = min(width, len(row.open))
+        if gamma < width and config.rest == "fallback":
+            yield from _reveal(row, row.look("fallback", "target"), config.mode, chance, next(passes))
+            continue
+        held, drafts = row.tokens.clone(), []
+        for r in range(gamma):
+            drafts.append((yield from _draft(row, held, config.mode, chance, (r, next(passes)))))
+        position, token, q = zip(*drafts, strict=True)
+        made = Drafts(torch.tensor(position), torch.tensor(token), torch.stack(q))
+        yield from _verify(row, made, config, chance, next(passes))
+    return row.tokens[row.asked :]
+
+
+def _draft(row: Row, held: Tensor, mode: str, chance: Chance, names: tuple[int, int]) -> Part:
+    """One pass of the drafter over the block as `held` has it; the surest position takes a token.
+
+    The position is chosen by its law, not by the token drawn there: a choice that favours likely draws would make the
+    token's law another than q.
+    """
+    r, number = names
+    position = torch.arange(row.block.start, row.block.stop)
+    open_ = (held[position] == row.task.mask).nonzero().squeeze(1)
+    seen = torch.ones(len(position), len(position), dtype=torch.bool)
+    layout = Layout(tokens=held[None, position], position=position, read=open_, seen=seen, drafted=len(position))
+    request = row.request(layout, "small_draft", "draft")
+    place, token, q = yield from _choose(row, request, open_ + row.block.start, mode, chance, (number, r))
+    held[place] = token
+    return place, token, q
+
+
+def _reveal(row: Row, request: BlockForward, mode: str, chance: Chance, number: int) -> Part:
+    """One pass of the target; the surest position takes a final token."""
+    place, token, _ = yield from _choose(row, request, row.open, mode, chance, (number, None))
+    row.fill([place], [token])
+
+
+def _choose(
+    row: Row, request: BlockForward, position: Tensor, mode: str, chance: Chance, names: tuple[int, int | None]
+) -> Part:
+    """Ask, and put a token at the position whose law is surest: (position, token, law)."""
+    number, order = names
+    law = ask_laws((yield request))
+    position = position.to(law.device)
+    best = law.max(-1).values.argmax()[None]
+    here, law = position[best], law[best]
+    token = law.argmax(-1) if mode == "greedy" else chance.categorical(law, Draw("draft", number, here))
+    answer = yield Decision(
+        here - row.asked,
+        token,
+        torch.full_like(here, FATE_CODES[Fate.FALLBACK if order is None else Fate.DRAFTED]),
+        readback=torch.cat([here, token]),
+        law=law,
+        numbers={"confidence": law.gather(1, token[:, None]).squeeze(1)}
+        | ({} if order is None else {"order": torch.full_like(law[:, 0], order)}),
+        signals={"block": row.number, "open": len(position), "committed": float(order is None)},
+    )
+    place, taken = ask_numbers(answer)
+    return place, taken, law[0]
+
+
+def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part:
+    """One pass of the target over all drafts (eq. 2)."""
+    gamma = len(drafts.token)
+    law = ask_laws((yield row.request(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
+    p = law.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else law
+    rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
+    on = rank.to(p.device)
+    position, x = drafts.position[rank].to(p.device), drafts.token[rank].to(p.device)
+    q, p = drafts.q[on], p[on]
+    verdict = judge(x, (q, p), config.verdict, chance, Draw("verify", number, position))
+    answer = yield Decision(
+        position - row.asked,
+        verdict.token,
+        verdict.fate,
+        readback=torch.cat([verdict.refusal[None], verdict.token]),
+        draft=x,
+        p=p,
+        q=q,
+        law=p,
+        accept_prob=verdict.accept_prob if verdict.coin is not None else None,
+        coin=verdict.coin,
+        numbers={"order": on.to(p.dtype), **divergences(x, q, p)},
+        signals={"block": row.number, "open": len(row.open), "committed": (verdict.refusal + 1).clamp(max=gamma)},
+    )
+    refusal, *token = ask_numbers(answer)
+    row.fill(drafts.position[rank].tolist()[: refusal + 1], token[: refusal + 1])

@@ -1,0 +1,306 @@
+"""SimSD: its verifiers against decoding one token after the other, its law by enumeration, its pinned deviations."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import torch
+from support.conditionals import Conditionals, law_of, sequential
+from support.enumeration import largest_error
+from support.language import MASK, TinyLM, tiny
+from torch import Tensor
+
+from engines.blocks import Row, TextTask
+from engines.chance import Chance
+from engines.config import ConfigError, make_config
+from engines.copies import LAYOUTS, Drafts
+from engines.decoding import BlockForward, Decoder
+from engines.driver import Job, Run, open_session, run_batch
+from engines.methods import METHODS
+from engines.methods.simsd import Config
+from traces import dumps, loads
+from traces.schema import Fate, Trace
+
+EXACT = 1e-12
+PROMPT = "abcdefg"  # two blocks, with the line break behind it
+
+
+def settings(**values: object) -> Config:
+    return make_config(Config, {"block": "4", "gamma": 4, "length": 16, **values})
+
+
+def job(model: Any = None, small: Any = None, seed: int = 0, **values: object) -> Job:
+    draft = small or tiny(seed=1, layers=1)
+    return Job(METHODS["simsd"], cast(Any, model or tiny()), PROMPT, settings(**values), seed, small=draft)
+
+
+def finish(asked: Job) -> Trace:
+    run = Run(asked)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+# ---------------------------------------------------------------- one pass against many
+
+
+def drafts_of(row: Row, order: list[int], tokens: list[int]) -> Drafts:
+    return Drafts(torch.tensor(order) + row.block.start, torch.tensor(tokens), torch.empty(len(order), 0))
+
+
+def slots(model: TinyLM, row: Row, drafts: Drafts, verifier: str, rope_copy: bool = True) -> Tensor:
+    """Logits the verifier reads for the drafts, from one pass without a cache."""
+    request = row.request(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
+    row._stored.clear()  # the next request begins anew
+    many = [model.everything(tokens, request.position, request.seen)[request.read] for tokens in request.tokens]
+    return torch.stack([many[r][r] for r in range(len(many))]) if verifier == "exact" else many[0]
+
+
+def replay(model: TinyLM, row: Row, drafts: Drafts) -> Tensor:
+    """The same logits, one pass a draft over prompt and block, as the target itself would decode."""
+    ids, found = row.tokens[: row.block.stop].clone(), []
+    block = torch.arange(len(ids)) // row.size
+    for place, token in zip(drafts.position.tolist(), drafts.token.tolist(), strict=True):
+        found.append(model.everything(ids, torch.arange(len(ids)), block[:, None] >= block[None, :])[place])
+        ids[place] = token
+    return torch.stack(found)
+
+
+def begin(model: TinyLM, block: int = 4) -> Row:
+    config = settings(block=str(block), gamma=block)
+    return Row(cast(TextTask, model.pose(PROMPT, config)), block)
+
+
+ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
+
+
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_the_exact_verifier_is_the_target_one_token_after_the_other(layers: int) -> None:
+    model = tiny(layers=layers)
+    row = begin(model)
+    drafts = drafts_of(row, ORDER, TOKENS)
+    assert (slots(model, row, drafts, "exact") - replay(model, row, drafts)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_the_one_pass_mask_is_exact_in_one_layer(given: int) -> None:
+    model = tiny(layers=1)
+    row = begin(model)
+    if given:
+        row.fill([row.block.start + 1], [6])
+    drafts = drafts_of(row, [2, 0, 3], [4, 7, 5])
+    assert (slots(model, row, drafts, "eq1") - replay(model, row, drafts)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_the_one_pass_mask_deviates_in_more_layers(layers: int) -> None:
+    model = tiny(layers=layers)
+    row = begin(model)
+    drafts = drafts_of(row, ORDER, TOKENS)
+    deviation = (slots(model, row, drafts, "eq1") - replay(model, row, drafts)).abs().amax(1)
+    assert (deviation[1:] > 1e-2).all()
+    assert (slots(model, row, drafts, "2L") - replay(model, row, drafts)).abs().amax(1)[1:].min() > 1e-2
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("verifier", ["eq1", "exact", "2L"])
+def test_whether_a_draft_reaches_its_own_verdict(verifier: str, layers: int) -> None:
+    model = tiny(layers=layers)
+    row = begin(model)
+    drafts = drafts_of(row, ORDER, TOKENS)
+    before = slots(model, row, drafts, verifier)
+    for r in range(4):
+        other = [*TOKENS]
+        other[r] = 11
+        moved = (slots(model, row, drafts_of(row, ORDER, other), verifier) - before).abs().amax(1)
+        leaks = verifier == "eq1" and layers > 1 and r < 3
+        assert bool(moved[r] > 1e-3) == leaks
+        assert (moved[:r] < 1e-5).all() or leaks
+        if r == 3:
+            assert moved.max() < 1e-5  # the last draft is seen by no copy
+
+
+@pytest.mark.parametrize("verifier", ["eq1", "2L"])
+def test_a_single_draft_is_judged_exactly(verifier: str) -> None:
+    model = tiny(layers=3)
+    row = begin(model, block=1)
+    drafts = drafts_of(row, [0], [5])
+    assert (slots(model, row, drafts, verifier) - replay(model, row, drafts)).abs().max() < 1e-4
+
+
+def test_copies_at_positions_of_their_own_are_further_off() -> None:
+    model = tiny(layers=1)
+    row = begin(model)
+    drafts = drafts_of(row, ORDER, TOKENS)
+    assert (slots(model, row, drafts, "eq1", rope_copy=False) - replay(model, row, drafts)).abs().max() > 0.1
+
+
+# ---------------------------------------------------------------- the law
+
+
+def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
+    config = settings(length=8, mode="sample", verdict="ratio", verifier="exact", **values)
+    return lambda chance: METHODS["simsd"].decode(task, config, chance)
+
+
+def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
+    return {role: Conditionals(length, 2, seed, joint) for seed, role in enumerate(("draft", "target"))}
+
+
+def test_judged_in_draft_order_the_law_is_the_targets() -> None:
+    models = pair(joint=False)
+    law = law_of(decoder(models["target"].task), models)
+    assert largest_error(law, sequential(models["target"], models["draft"])) < EXACT
+
+
+@pytest.mark.parametrize("rest", ["fallback", "truncate"])
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+def test_any_window_and_any_rest_keep_a_joint_law(gamma: int, rest: str) -> None:
+    models = pair(joint=True)
+    law = law_of(decoder(models["target"].task, gamma=gamma, rest=rest), models)
+    table = models["target"].table
+    assert largest_error(law, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
+
+
+def test_judged_in_order_of_position_the_law_is_another() -> None:
+    models = pair(joint=False)
+    law = law_of(decoder(models["target"].task, order="position"), models)
+    assert largest_error(law, sequential(models["target"], models["draft"])) > 1e-2
+
+
+@pytest.mark.parametrize("values", [{"verdict": "plain"}, {"mode": "greedy"}, {"verdict": "match"}])
+def test_other_verdicts_change_the_law(values: dict[str, object]) -> None:
+    models = pair(joint=False)
+    config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
+    assert METHODS["simsd"].deviation(config)
+    law = law_of(lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), models)
+    assert largest_error(law, sequential(models["target"], models["draft"])) > 1e-2
+
+
+def test_where_nothing_deviates_nothing_is_said() -> None:
+    say = METHODS["simsd"].deviation
+    assert say(settings(mode="sample", verdict="ratio", verifier="exact")) == ""
+    assert say(settings(mode="greedy", verdict="match", verifier="exact")) == ""
+    assert "one-pass mask" in say(settings())
+    assert "left to right" in say(settings(order="position"))
+    assert "positions of their own" in say(settings(rope_copy=False))
+
+
+# ---------------------------------------------------------------- on a model
+
+
+@pytest.mark.parametrize("verifier", ["eq1", "exact", "2L"])
+def test_sessions_with_caches_give_what_whole_rows_give(verifier: str) -> None:
+    """The request of a verification, answered behind the cache of earlier blocks and from the whole text at once."""
+    model: Any = tiny()
+    asked = job(model, verifier=verifier, mode="sample", verdict="ratio")
+    session, decode = open_session([asked]), asked.decoder()
+    finished = torch.empty(0, dtype=torch.long)
+    answer, worst, compared = cast(Any, None), 0.0, 0
+    while True:
+        try:
+            request = cast(BlockForward, decode.send(answer))
+        except StopIteration:
+            break
+        logits = session.logits({0: request})
+        if request.role == "target":
+            past = finished[: request.finished]
+            for k, row in enumerate(request.tokens):
+                ids = torch.cat([past, row])
+                seen = torch.ones(len(ids), len(ids), dtype=torch.bool)
+                block = torch.arange(len(past)) // 4
+                seen[: len(past), : len(past)] = block[:, None] >= block[None, :]
+                seen[: len(past), len(past) :] = False
+                seen[len(past) :, len(past) :] = request.seen
+                position = torch.cat([torch.arange(len(past)), request.position])
+                slow = model.everything(ids, position, seen)[len(past) + request.read]
+                kept = torch.arange(slow.shape[-1]) != MASK
+                worst = max(worst, float((logits[0, k, 0] - slow)[:, kept].abs().max()))
+                compared += 1
+            finished = torch.cat([past, request.tokens[0, : request.keep]])
+        decision: Any = decode.send(request.cut(logits[0, :, 0].double().softmax(-1)))
+        answer = tuple(int(value) for value in decision.readback)
+    assert compared >= 3
+    assert worst < 1e-4
+
+
+def test_who_drafts_for_itself_is_always_right() -> None:
+    trace = finish(job(drafter="itself", verifier="exact"))
+    assert trace.summary.acceptance == 1.0
+    assert trace.draft_model == trace.model
+
+
+def test_matching_is_the_targets_own_greedy_text_in_the_drafters_order() -> None:
+    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
+    texts = {
+        (gamma, rest): finish(job(drafter="itself", verifier="exact", gamma=gamma, rest=rest)).output.tokens
+        for gamma in (1, 2, 4)
+        for rest in ("fallback", "truncate")
+    }
+    assert len(set(texts.values())) == 1
+
+
+def test_calls_and_fates_tell_who_did_what() -> None:
+    trace = finish(job())
+    assert {(step.call.role, step.call.mode) for step in trace.steps} == {
+        ("draft", "small_draft"),
+        ("target", "verify"),
+    }
+    assert trace.draft_model is not None
+    for step in trace.steps:
+        if step.call.mode == "small_draft":
+            assert step.fate == (Fate.DRAFTED,)
+        else:
+            assert step.mask is not None
+            assert set(step.fate) <= {Fate.ACCEPTED, Fate.RESAMPLED, Fate.DISCARDED}
+            assert {"order", "kl", "cross_entropy", "agrees", "ratio", "residual_mass"} <= set(step.numbers)
+    assert loads(dumps(trace)) == trace
+    assert trace.summary.forwards == len(trace.steps)
+
+
+def test_fewer_than_gamma_are_left_to_the_target() -> None:
+    trace = finish(job(rest="fallback"))
+    left = [step for step in trace.steps if step.call.mode == "fallback"]
+    assert left
+    assert all(step.call.role == "target" and step.fate == (Fate.FALLBACK,) for step in left)
+
+
+def test_sequences_of_a_batch_do_not_meet() -> None:
+    jobs = [job(seed=seed, mode="sample", verdict="ratio") for seed in range(3)]
+    together = run_batch(jobs)
+    assert [trace.output.tokens for trace in together] == [finish(each).output.tokens for each in jobs]
+    assert len({trace.output.tokens for trace in together}) > 1
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_more_drafts_than_a_block_has_tokens_are_refused() -> None:
+    with pytest.raises(ConfigError, match="gamma: 8 is more than a block of 4"):
+        settings(gamma=8)
+
+
+@pytest.mark.parametrize(("kind", "word"), [("shift", "right-shifted"), ("full", "bidirectional")])
+def test_models_it_was_not_made_for_are_refused(kind: str, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        finish(job(tiny(kind), tiny(kind)))
+
+
+def test_models_of_different_vocabularies_are_refused() -> None:
+    small: Any = tiny(seed=1, layers=1)
+    stranger = TinyLM(small._network, _other_tokenizer(), small.kind, small.card, small.device)
+    with pytest.raises(ValueError, match="different vocabularies"):
+        Run(job(small=stranger))
+
+
+def test_a_model_without_a_small_one_says_so() -> None:
+    asked = Job(METHODS["simsd"], cast(Any, tiny()), PROMPT, settings())
+    with pytest.raises(RuntimeError, match="drafter=itself"):
+        Run(asked)
+
+
+def _other_tokenizer() -> Any:
+    from tokenizers import Tokenizer
+
+    text = tiny()._tokenizer.to_str().replace('"h":', '"z":')
+    return Tokenizer.from_str(text)
