@@ -7,7 +7,7 @@ from engines.blocks import TextSampling
 from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.laws import GuidedSampling
-from engines.methods import ar, blockwise, gsd, scd, simsd
+from engines.methods import ar, blockwise, editing, gsd, s2d2, scd, simsd
 from engines.methods.base import Family, Method, lossless
 
 METHODS: Final[dict[str, Method]] = {
@@ -22,6 +22,11 @@ METHODS: Final[dict[str, Method]] = {
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
                blockwise.deviation),
+        Method("s2d2", "S2D2", "diffusion-lm", s2d2.Config, s2d2.decode,
+               "a block-diffusion model drafts, and verifies itself with blocks of one token", "arXiv 2603.25702",
+               s2d2.deviation, s2d2.PRESETS),
+        Method("editing", "Token editing", "diffusion-lm", editing.Config, editing.decode,
+               "reveals tokens early and repairs them later", "", editing.deviation, editing.PRESETS),
         Method("simsd", "SimSD", "diffusion-lm", simsd.Config, simsd.decode,
                "a small diffusion model drafts in any order, a large one judges in one pass", "arXiv 2606.02544",
                simsd.deviation),

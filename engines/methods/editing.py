@@ -1,0 +1,79 @@
+"""Token editing, the decoding of LLaDA2.1: reveal early, repair later (its released code; no paper gives the rule).
+
+Every pass over the block reads open and filled positions alike. Open ones are revealed where the model is sure enough,
+or else the surest one; filled ones are replaced where it is sure of another token. A block with nothing left to fill is
+read on until a pass edits nothing, 16 times at most.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import torch
+
+from engines import policies
+from engines.blocks import BlockSettings, Row, TextTask, propose
+from engines.chance import Chance
+from engines.config import Knob
+from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_laws, ask_numbers
+from engines.repair import MOST_PASSES, polish, repair, replace
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(BlockSettings):
+    """Settings of token editing."""
+
+    threshold: Annotated[
+        float, Knob("Threshold", "tau_mask: confidence above which an open position is revealed.", 0.0, 1.0, 0.05)
+    ] = 0.95
+    edit: Annotated[
+        float, Knob("Edit threshold", "tau_edit: confidence above which a token is replaced; 1 is off.", 0.0, 1.0, 0.05)
+    ] = 0.9
+    passes: Annotated[
+        int, Knob("Repair passes", "Passes over a finished block, at most, while they edit anything.", 0, 32, 1)
+    ] = MOST_PASSES
+
+
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "LLaDA2.1 quality": {"block": "32", "threshold": 0.7, "edit": 0.5},
+    "LLaDA2.1 conservative": {"block": "32", "threshold": 0.95, "edit": 0.9},
+}
+"""The pairs of thresholds that S2D2 (arXiv 2603.25702, Table 3) compares with."""
+
+
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1."""
+    found = ["tokens of one pass do not know of each other"] if config.size > 1 else []
+    found += ["final tokens are edited"] if config.edit < 1 else []
+    return f"Not the law of block size 1: {'; '.join(found)}." if found else ""
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Reveal and edit tokens until the text ends."""
+    row, iteration = Row(task, config.size), 0
+    while not row.ended:
+        position, written = row.open, row.written[: None if config.edit < 1 else 0]
+        both, count = torch.cat([position, written]), len(position)
+        laws = ask_laws((yield row.look(read=both)))
+        token, confidence = propose(laws[:count], position, iteration, chance, config.mode)
+        chosen = policies.dynamic(confidence, config.threshold, 1) | row.carried(position).to(laws.device)
+        rescued = chosen & (confidence <= config.threshold)
+        fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+        fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
+        repaired, sure, edited = repair(laws[count:], row.tokens[written], config.edit)
+        after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
+        answer = yield Decision(
+            (both - row.asked).to(laws.device),
+            after,
+            torch.cat([fate, edited]),
+            readback=torch.cat([after, kept.long()]),
+            law=laws,
+            numbers={"confidence": torch.cat([confidence, sure])},
+            signals={"block": row.number, "open": count, "committed": chosen.sum()},
+        )
+        replace(row, both, ask_numbers(answer))
+        if row.settled:
+            yield from polish(row, config.edit, config.passes)
+        row.move_on()
+        iteration += 1
+    return row.tokens[row.asked :]

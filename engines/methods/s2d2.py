@@ -1,0 +1,199 @@
+"""S2D2: a block-diffusion language model drafts and verifies itself (arXiv 2603.25702).
+
+Symbols follow the paper, apart from p and q, which the whole program has the other way round: here q is the law P_l a
+draft was drawn from and p the verifier's. A draft pass gives laws and drafts x^ for all open positions M_t (`token`).
+A router decides whether the first contiguous span C_t (`span`) goes to a second pass, in which the same model with
+block size 1 is the judge (eq. 3); else the confidence rule reveals what is above tau (Alg. 3, lines 27 to 29).
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines import estimators, policies, routing, spans
+from engines.blocks import Row, TextTask, propose
+from engines.chance import Chance, Draw
+from engines.config import Knob
+from engines.decoding import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.repair import polish, repair, replace
+from engines.verdicts import divergences, judge
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(spans.SpanSettings):
+    """Settings of S2D2."""
+
+    verdict: Annotated[
+        Literal["match", "ratio"],
+        Knob(
+            "Verdict",
+            "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q, and redraws a "
+            "refused draft from (p - q)+.",
+        ),
+    ] = "match"
+    tempering: Annotated[
+        float, Knob("Tempering", "Exponent of p/q in ratio: below 1 more drafts pass, at 0 all do.", 0.0, 3.0, 0.25)
+    ] = 1.0
+    edit: Annotated[
+        float,
+        Knob("Edit threshold", "Replace final tokens of the block above this confidence; 1 is off.", 0.0, 1.0, 0.05),
+    ] = 1.0
+
+
+_SDAR: Final = {"mode": "sample", "verdict": "ratio", "threshold": 0.85}
+_FAST: Final = {"mode": "greedy", "verdict": "ratio", "threshold": 0.9, "ar_cache": False}
+_LLADA: Final = {"mode": "greedy", "verdict": "ratio", "block": "32", "router": "score", "cost": 4.0, "ar_cache": False}
+_SWITCH: Final = {"router": "hysteresis", "scoring": "dynamic"}
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "SDAR-1.7B A": {**_SDAR, "block": "4", "router": "span", "span_threshold": 2, "ar_cache": False},
+    "SDAR-1.7B B": {**_SDAR, "block": "32", "router": "always"},
+    "SDAR-4B A": {**_SDAR, "block": "16", "router": "always"},
+    "SDAR-4B B": {**_SDAR, "block": "32", "router": "always"},
+    "SDAR-8B A": {**_SDAR, "block": "4", "router": "score"},
+    "SDAR-8B B": {**_SDAR, "block": "16", "router": "always"},
+    "Fast-dLLM v2 A": {**_FAST, **_SWITCH, "block": "4"},
+    "Fast-dLLM v2 B": {**_FAST, **_SWITCH, "block": "16"},
+    "Fast-dLLM v2 C": {**_FAST, "router": "span", "span_threshold": 8, "block": "32"},
+    "LLaDA2.1 conservative": {**_LLADA, "threshold": 0.95, "edit": 0.9, "score_threshold": -5.0},
+    "LLaDA2.1 quality": {**_LLADA, "threshold": 0.7, "edit": 0.5, "score_threshold": 0.0},
+}
+"""The paper's configurations (section 5.1); settings they do not name keep their defaults."""
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from the law of block size 1, ordinary decoding."""
+    always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
+    found = {
+        "steps without verification reveal tokens by confidence": not always,
+        "finished tokens are stored as a block sees them, not as a causal model does": not config.ar_cache,
+        "coins judge likeliest tokens as if they were drawn": (config.mode, config.verdict) == ("greedy", "ratio"),
+        "p/q is tempered": config.verdict == "ratio" and config.tempering != 1,
+        "steps that gain too little are topped up by confidence": 0 < config.steps < config.size,
+    }
+    found = dict.fromkeys(found, False) if config.size == 1 else found  # there drafts and verdicts come from one law
+    found["only the verifier's likeliest token passes"] = (config.mode, config.verdict) == ("sample", "match")
+    found["final tokens are edited"] = config.edit < 1
+    reasons = [reason for reason, holds in found.items() if holds]
+    return f"Not the law of block size 1: {'; '.join(reasons)}." if reasons else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What a draft pass leaves to a verification: the positions still open, of which the first L are the span."""
+
+    span: Int[Tensor, " L"]
+    """On the CPU."""
+    filled: Int[Tensor, " T"]
+    """The row with the drafts in it, on the CPU."""
+    position: Int[Tensor, " m"]
+    token: Int[Tensor, " m"]
+    confidence: Float[Tensor, " m"]
+    law: Float[Tensor, "m V"]
+    estimate: Float[Tensor, " L"]
+
+
+Part = Generator[BlockForward | Decision, Any, Any]
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Draft, and verify where the router says so.
+
+    Raises:
+        ValueError: for a bidirectional model, which cannot judge one token after the other.
+    """
+    if task.full:
+        raise ValueError("model: s2d2 needs a block-causal model, and this one is bidirectional; use blockwise.")
+    return _decode(Row(task, config.size, causal=config.ar_cache), config, chance)
+
+
+def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
+    memory = routing.fresh(config, row.task.device)
+    iteration, block, taken = 0, row.block, 0
+    while not row.ended:
+        least = policies.schedule(config.size, config.steps or config.size, taken)
+        drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, least)
+        if drafts is not None:
+            gained = gained + (yield from _verify(row, config, chance, drafts, iteration, least))
+        memory = routing.learn(route, gained)
+        if row.settled:
+            yield from polish(row, config.edit)
+        row.move_on()
+        iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
+        block = row.block
+    return row.tokens[row.asked :]
+
+
+def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int) -> Part:
+    """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
+    position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
+    both, count, first = torch.cat([position, written]), len(position), int(row.carried(position).sum())
+    laws = ask_laws((yield row.look(seen=spans.drafting(row, config), read=both)))
+    law, places, carried = laws[:count], both.to(laws.device), row.carried(position).to(laws.device)
+    token, confidence = propose(law, position, iteration, chance, config.mode)
+    _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
+    inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
+    progress = (row.block.stop - max(row.block.start, row.asked) - count) / config.size
+    view = routing.View(law[inside], confidence[inside], coin[inside], sure, progress)
+    route = routing.route(config, view, memory)
+
+    ruled = policies.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
+    chosen = ruled | carried
+    fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+    fate = torch.where(ruled & (confidence <= config.threshold), FATE_CODES[Fate.FALLBACK], fate)
+    repaired, _, edited = repair(laws[count:], row.tokens[written], config.edit)
+    after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
+    answer = yield Decision(
+        places - row.asked,
+        after,
+        torch.cat([fate, edited]),
+        readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
+        law=laws,
+        numbers={"confidence": confidence, **estimators.shape(law)}
+        | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
+        signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
+    )
+    *numbers, verify = ask_numbers(answer)
+    replace(row, both, tuple(numbers))
+    if not verify or row.ended:
+        return None, route, chosen.sum()
+    filled, left = row.tokens.clone(), slice(first, count)
+    filled[position] = torch.tensor(numbers[:count])
+    drafts = Drafts(span, filled, places[left], token[left], confidence[left], law[left], route.estimate)
+    return drafts, route, chosen.sum()
+
+
+def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration: int, least: int) -> Part:
+    """The verification pass: the number of tokens gained."""
+    x, count = drafts.token, len(drafts.span)
+    p = ask_laws((yield row.request(spans.judging(row, drafts.span, drafts.filled, config), "verify")))
+    q, names = drafts.law[:count], Draw("verify", iteration, drafts.position[:count])
+    verdict = judge(x[:count], (q, p), config.verdict, chance, names, config.tempering)
+
+    passed = torch.arange(count, device=x.device) <= verdict.refusal
+    ends = passed & (verdict.token == row.task.end)
+    passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
+    kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
+    topped = policies.top_up(drafts.confidence, kept, least)
+    fate = torch.cat([torch.where(passed, verdict.fate, FATE_CODES[Fate.DISCARDED]), 0 * x[count:] + NO_ENTRY])
+    token = torch.cat([torch.where(passed, verdict.token, x[:count]), x[count:]])
+    answer = yield Decision(
+        drafts.position - row.asked,
+        token,
+        torch.where(topped, FATE_CODES[Fate.UNMASKED], fate),
+        readback=torch.cat([token, (kept | topped).long()]),
+        draft=x[:count],
+        p=p,
+        q=q,
+        law=torch.cat([p, drafts.law[count:]]),
+        accept_prob=None if verdict.coin is None else verdict.accept_prob,
+        coin=verdict.coin,
+        numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
+        signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
+    )
+    replace(row, row.open, ask_numbers(answer))
+    return (kept | topped).sum()
