@@ -12,7 +12,7 @@ from engines.config import ConfigError, make_config, settings
 from engines.driver import Job, Run
 from engines.methods import METHODS
 from engines.models.base import ModelError
-from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.catalog import MODELS, default_model, open_model
 from traces import write
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
@@ -68,8 +68,9 @@ def run(options: argparse.Namespace) -> int:
     method = METHODS[options.method]
     config = make_config(method.config, dict(_assignment(text) for text in options.set))
     model_id = options.model or default_model(method.family)
-    model = load_model(model_id, options.device)
-    prompt = MODELS[model_id].default_prompt if options.prompt is None else options.prompt
+    model = open_model(model_id, options.device)
+    example = MODELS[model_id].default_prompt if model_id in MODELS else ""
+    prompt = example if options.prompt is None else options.prompt
     running = Run(Job(method, model, prompt, config, options.seed))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
@@ -118,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(action=list_everything)
     running: Any = actions.add_parser("run", help="decode once and write the trace")
     running.add_argument("method", choices=METHODS)
-    running.add_argument("--model", help="default: the method's studio model")
+    running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--prompt", help="default: the model's example")
     running.add_argument("--seed", type=int, default=0)
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")

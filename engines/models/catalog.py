@@ -2,12 +2,27 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import torch
 
 from engines.methods.base import Family
 from engines.models.base import DiscreteAR, ModelError, ModelInfo
+
+
+def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
+    """A checkpoint of the hub; `gigabytes` is what its config.json comes to in bfloat16."""
+    return ModelInfo(
+        name,
+        title,
+        "diffusion-lm",
+        f"{gigabytes} GB (twice that on a CPU): hf download {name}",
+        "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
+        "Ask a question.",
+        small,
+    )
+
 
 MODELS: Final[dict[str, ModelInfo]] = {
     info.id: info
@@ -37,6 +52,19 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "how many calories did he consume?",
             "Solves short grade-school maths problems of a dozen kinds.",
         ),
+        *(
+            _published(name, title, gigabytes, small)
+            for name, title, gigabytes, small in (
+                ("JetLM/SDAR-1.7B-Chat", "SDAR 1.7B Chat", 4.1, ""),
+                ("JetLM/SDAR-4B-Chat", "SDAR 4B Chat", 8.8, "JetLM/SDAR-1.7B-Chat"),
+                ("JetLM/SDAR-8B-Chat", "SDAR 8B Chat", 16.4, "JetLM/SDAR-1.7B-Chat"),
+                ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "Fast-dLLM v2 1.5B", 3.1, ""),
+                ("Efficient-Large-Model/Fast_dLLM_v2_7B", "Fast-dLLM v2 7B", 15.2, ""),
+                ("GSAI-ML/LLaDA-8B-Instruct", "LLaDA 8B Instruct", 16.0, ""),
+                ("GSAI-ML/LLaDA-1.5", "LLaDA 1.5 8B", 16.0, ""),
+                ("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", 15.2, ""),
+            )
+        ),
     )
 }
 
@@ -45,6 +73,7 @@ _LOADERS: Final = {
     "toy-raster": "engines.models.toy",
     "text-target": "engines.models.studio.text",
 }
+_HUB: Final = "engines.models.hub.text"
 
 
 def default_model(family: Family) -> str:
@@ -72,9 +101,29 @@ def load_model(model_id: str, device: str = "cpu") -> DiscreteAR:
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
+    _need_device(device)
+    load: Callable[[str, str], DiscreteAR] = import_module(_LOADERS.get(model_id, _HUB)).load
+    return load(model_id, device)
+
+
+def open_model(name: str, device: str = "cpu") -> DiscreteAR:
+    """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
+
+    For people at their own machine: `load_model` is for strangers, whose input is never a path.
+
+    Raises:
+        ModelError: as `load_model` does, and for a checkpoint that cannot be read.
+    """
+    if name in MODELS or not ("/" in name or Path(name).is_dir()):
+        return load_model(name, device)
+    _need_device(device)
+    hub = import_module(_HUB)
+    model: DiscreteAR = hub.load_folder(Path(name), device) if Path(name).is_dir() else hub.load(name, device)
+    return model
+
+
+def _need_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"device: {device!r} is not available here; use cpu.") from error
-    load: Callable[[str, str], DiscreteAR] = import_module(_LOADERS[model_id]).load
-    return load(model_id, device)

@@ -29,6 +29,10 @@ class Kind:
     """Block sizes that were trained; empty for any."""
     longest: int = 512
     """Positions, prompt included."""
+    other_ends: tuple[int, ...] = ()
+    """Further ids that the text is cut at."""
+    asks: tuple[str, str] = ("", "\n")
+    """What stands before and behind a prompt."""
 
 
 class DiffusionLM:
@@ -39,6 +43,16 @@ class DiffusionLM:
         self.card, self.device, self.kind = card, device, kind
         self._network: Any = network.to(device).eval()
         self._tokenizer = tokenizer
+        # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
+        self._width = max(tokenizer.get_vocab().values()) + 1
+        names = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        self._special = names | {kind.mask: tokenizer.id_to_token(kind.mask) or ""}
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        found: torch.dtype = self._network.dtype
+        return found
 
     def pose(self, prompt: str, config: Sampling) -> TextTask:
         """See `engines.models.base.DiscreteAR.pose`."""
@@ -48,7 +62,11 @@ class DiffusionLM:
             raise ValueError("prompt: is empty; ask a question.")
         if self.kind.sizes and config.size not in self.kind.sizes:
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(self.kind.sizes)}.")
-        ids = tuple(self._tokenizer.encode(prompt.strip() + "\n").ids)
+        for name in filter(None, self._special.values()):
+            if name in prompt:
+                raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
+        before, behind = self.kind.asks
+        ids = tuple(self._tokenizer.encode(before + prompt.strip() + behind, add_special_tokens=False).ids)
         room = self.kind.longest - config.length
         if len(ids) > room:
             raise ValueError(
@@ -57,18 +75,15 @@ class DiffusionLM:
             )
         offset = 0 if self.kind.full else len(ids) % config.size
         canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
-        known = self._tokenizer.get_vocab_size()
         kind = self.kind
-        return TextTask(canvas, known, self.device, None, ids, kind.mask, kind.end, kind.shift, kind.full)
+        return TextTask(canvas, self._width, self.device, None, ids, kind.mask, kind.end, kind.shift, kind.full)
 
     def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
         """See `engines.models.base.DiscreteAR.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
         banned = (self.kind.mask,)
         layers = 0 if self.kind.full else len(self._network.model.layers)
-        return BlockSession(
-            Network(self._hidden, self._network.lm_head, layers, banned, self.device), len(tasks), slots
-        )
+        return BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
         """The text of the tokens."""
@@ -80,8 +95,8 @@ class DiffusionLM:
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""
         kept = list(tokens)
-        if self.kind.end in kept:
-            kept = kept[: kept.index(self.kind.end)]
+        ends = (self.kind.end, *self.kind.other_ends)
+        kept = kept[: next((i for i, token in enumerate(kept) if token in ends), len(kept))]
         text = self._tokenizer.decode([token for token in kept if token is not None])
         return Output(tokens=tuple(tokens), text=text)
 
@@ -89,13 +104,19 @@ class DiffusionLM:
         states: Tensor = self._network.model(
             input_ids=ids,
             position_ids=positions,
-            attention_mask=mask,
+            attention_mask=mask.to(self.dtype),
             past_key_values=None if self.kind.full else cache,
             use_cache=not self.kind.full,
         ).last_hidden_state
         return states
 
+    def _logits(self, states: Tensor) -> Tensor:
+        logits: Tensor = self._network.lm_head(states)[..., : self._width]
+        return logits
+
     def _piece(self, token: int) -> str:
+        if token in self._special:
+            return self._special[token]
         name = self._tokenizer.id_to_token(token) or ""
         return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
 

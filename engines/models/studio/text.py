@@ -1,18 +1,16 @@
 """The studio language models: they solve generated grade-school maths problems. Weights ship in assets/models."""
 
-import hashlib
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModelForCausalLM
+from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.base import ModelError
 from engines.models.diffusion import DiffusionLM, Kind
 from engines.models.studio.image import FOLDER
+from engines.models.weights import Source, read_network, sha256
 from traces.schema import Model
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
@@ -30,21 +28,16 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
 
 @cache
 def _load(model_id: str, device: str) -> DiffusionLM:
-    folder = FOLDER / model_id
+    folder, kind = FOLDER / model_id, model_id.removeprefix("text-")
+    source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.text {kind}")
     manifest: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text()).get(model_id, {})
-    weights = {path.name: _hash(path) for path in sorted(folder.glob("*.safetensors"))}
+    weights = {path.name: sha256(path) for path in sorted(folder.glob("*.safetensors"))}
     if not weights or weights != manifest.get("files"):
-        what = "weights are not those listed in MANIFEST.json" if weights else "weights are missing"
-        kind = model_id.removeprefix("text-")
-        raise ModelError(f"{model_id}: {what}. Restore assets/models, or retrain: python -m training.text {kind}")
-    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        raise source.lacks("weights are not those listed in MANIFEST.json" if weights else "weights are missing")
+    network = read_network(source, Qwen3ForCausalLM, Qwen3Config.from_pretrained(folder), torch.float32)
     tokenizer = Tokenizer.from_file(str(FOLDER / "text-tokenizer.json"))
     card = Model(id=model_id, title=manifest["title"], weights=weights)
     sizes = (8, 16, 32) if manifest["full"] else _SIZES
     ids = tokenizer.get_vocab()
     traits = Kind(ids[MASK], ids[END], manifest["shift"], manifest["full"], sizes)
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,1 @@
+"""Published checkpoints in the layout they were published in, read into native transformers classes."""

@@ -1,0 +1,172 @@
+"""What sets the families of published diffusion language models apart, one entry each.
+
+All of them are ordinary decoders with another attention mask, so that a native class holds their weights; what differs
+is what the fields of config.json and the tensors are called, the tokens that mean something, and how a question is put.
+
+    sdar            SDAR, arXiv 2510.06303         block-causal, aligned         Qwen3 under its own names
+    Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2 under its own names
+    llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama, renamed
+    Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2 under its own names
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """How checkpoints of a family are laid out and meant to be asked."""
+
+    name: str
+    """`model_type` in their config.json."""
+    title: str
+    config: type[Any]
+    network: type[Any]
+    sizes: Mapping[str, str]
+    """Native config field -> what config.json calls it."""
+    fixed: Mapping[str, object]
+    """Fields of config.json that may be missing and, where present, must have this value: nothing else was built."""
+    constants: Mapping[str, object] = field(default_factory=dict)
+    """Native config fields that the family does not vary."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Parts of a native tensor's name and what the checkpoint calls them, applied in this order."""
+    mask: str
+    """The token of an open position."""
+    adds_mask: bool = False
+    """Whether a tokenizer without the mask gets it as its next id, as the release's own scripts do."""
+    ends: tuple[str, ...]
+    """Tokens behind which nothing counts: first a turn's end, last a document's."""
+    asks: tuple[str, str]
+    """What stands before and behind a question in a model that was taught to chat."""
+    shift: bool
+    full: bool
+    blocks: tuple[int, ...] = ()
+    """Block sizes that can be asked for; empty for any."""
+    trained: str = ""
+    """What config.json calls the one block size that was trained, for models that take no other but 1."""
+
+
+_QWEN_SIZES: Final = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "intermediate_size",
+    "num_hidden_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "num_key_value_heads": "num_key_value_heads",
+    "max_position_embeddings": "max_position_embeddings",
+    "rms_norm_eps": "rms_norm_eps",
+    "rope_theta": "rope_theta",
+    "tie_word_embeddings": "tie_word_embeddings",
+}
+_QWEN_FIXED: Final = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
+_QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+_QWEN_ASKS: Final = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+_ASSISTANT: Final = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+
+_SDAR: Final = Family(
+    name="sdar",
+    title="SDAR",
+    config=Qwen3Config,
+    network=Qwen3ForCausalLM,
+    sizes=_QWEN_SIZES | {"head_dim": "head_dim"},
+    fixed=_QWEN_FIXED | {"attention_bias": False},
+    constants={"attention_bias": False},
+    mask="<|MASK|>",
+    adds_mask=True,
+    ends=_QWEN_ENDS,
+    asks=_QWEN_ASKS,
+    shift=False,
+    full=False,
+)
+
+_FAST_DLLM: Final = Family(
+    name="Fast_dLLM_Qwen",
+    title="Fast-dLLM v2",
+    config=Qwen2Config,
+    network=Qwen2ForCausalLM,
+    sizes=_QWEN_SIZES,
+    fixed=_QWEN_FIXED,
+    mask="|<MASK>|",
+    ends=_QWEN_ENDS,
+    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    shift=True,
+    full=False,
+    trained="bd_size",
+)
+
+_LLADA: Final = Family(
+    name="llada",
+    title="LLaDA",
+    config=LlamaConfig,
+    network=LlamaForCausalLM,
+    sizes={
+        "vocab_size": "embedding_size",
+        "hidden_size": "d_model",
+        "intermediate_size": "mlp_hidden_size",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "num_key_value_heads": "n_kv_heads",
+        "max_position_embeddings": "max_sequence_length",
+        "rms_norm_eps": "rms_norm_eps",
+        "rope_theta": "rope_theta",
+        "tie_word_embeddings": "weight_tying",
+    },
+    fixed={
+        "activation_type": "silu",
+        "alibi": False,
+        "attention_layer_norm": False,
+        "bias_for_layer_norm": False,
+        "block_group_size": 1,
+        "block_type": "llama",
+        "include_bias": False,
+        "include_qkv_bias": False,
+        "input_emb_norm": False,
+        "layer_norm_type": "rms",
+        "layer_norm_with_affine": True,
+        "multi_query_attention": None,
+        "rope": True,
+        "scale_logits": False,
+    },
+    constants={"hidden_act": "silu", "attention_bias": False, "mlp_bias": False},
+    renamed=(
+        ("lm_head.", "model.transformer.ff_out."),
+        ("model.embed_tokens.", "model.transformer.wte."),
+        ("model.norm.", "model.transformer.ln_f."),
+        ("model.layers.", "model.transformer.blocks."),
+        (".input_layernorm.", ".attn_norm."),
+        (".post_attention_layernorm.", ".ff_norm."),
+        (".self_attn.o_proj.", ".attn_out."),
+        (".self_attn.", "."),
+        (".mlp.gate_proj.", ".ff_proj."),
+        (".mlp.down_proj.", ".ff_out."),
+        (".mlp.", "."),
+    ),
+    mask="<|mdm_mask|>",
+    ends=("<|eot_id|>", "<|endoftext|>"),
+    asks=(
+        "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n",
+        "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+    ),
+    shift=False,
+    full=True,
+)
+
+_DREAM: Final = Family(
+    name="Dream",
+    title="Dream",
+    config=Qwen2Config,
+    network=Qwen2ForCausalLM,
+    sizes=_QWEN_SIZES,
+    fixed=_QWEN_FIXED | {"use_mrope": False},
+    mask="<|mask|>",
+    ends=_QWEN_ENDS,
+    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    shift=True,
+    full=True,
+    blocks=(2, 4, 8, 16, 32),  # engines.blocks lays out no block of 1 that is both right-shifted and uncached
+)
+
+FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM)}

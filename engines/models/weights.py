@@ -1,0 +1,146 @@
+"""Reading a folder of safetensors into a native transformers class, checked name by name before a tensor is read."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from engines.models.base import ModelError
+
+_INDEX: Final = "model.safetensors.index.json"
+_SINGLE: Final = "model.safetensors"
+_HEAD: Final = "lm_head.weight"
+_FLOATS: Final = ("F16", "BF16", "F32")
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A folder that holds a checkpoint, and how it can be had again."""
+
+    name: str
+    folder: Path
+    remedy: str
+
+    def lacks(self, problem: str) -> ModelError:
+        """The error that says what is wrong with this checkpoint."""
+        return ModelError(f"{self.name}: {problem}. {self.remedy}")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """An object from one of the folder's files.
+
+        Raises:
+            ModelError: when there is no such file, or it holds something else.
+        """
+        try:
+            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise self.lacks(f"{name} is missing in {self.folder}") from None
+        except ValueError as error:
+            raise self.lacks(f"{name} is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise self.lacks(f"{name} holds no JSON object")
+        return found
+
+
+def read_network(
+    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, renamed: Sequence[tuple[str, str]] = ()
+) -> nn.Module:
+    """A network of a native class with the weights of a folder, on the CPU.
+
+    Args:
+        source: Where the weights are.
+        kind: The native causal-LM class.
+        config: Its config.
+        dtype: What the weights become.
+        renamed: Parts of a native tensor's name and what the folder calls them, applied in this order.
+
+    Raises:
+        ModelError: for files that are missing or broken, and for tensors that are missing, superfluous, misshapen or
+            no plain floats; the message names the first of them as the folder does.
+    """
+    with torch.device("meta"):
+        native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
+    wanted = {_rename(name, renamed): name for name in native}
+    files = weight_files(source)
+    found = _headers(source, files)
+    spare = _rename(_HEAD, renamed) if config.tie_word_embeddings else None  # the embedding takes its place
+    if missing := sorted(wanted.keys() - found.keys() - {spare}):
+        raise source.lacks(f"{_several(missing)} missing in its weights")
+    if extra := sorted(found.keys() - wanted.keys()):
+        raise source.lacks(f"{_several(extra)} in its weights, and a {kind.__name__} has no place for it")
+    for name in sorted(found):
+        shape, number = found[name]
+        if number not in _FLOATS:
+            raise source.lacks(f"tensor {name!r} is stored as {number}; only {', '.join(_FLOATS)} can be read")
+        if shape != native[wanted[name]]:
+            raise source.lacks(
+                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(native[wanted[name]])}"
+            )
+    state: dict[str, Tensor] = {}
+    for file in files:
+        state |= {wanted[name]: tensor for name, tensor in load_file(file).items() if name != spare}
+    network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
+    return network
+
+
+def weight_files(source: Source) -> list[Path]:
+    """The safetensors of a folder, as its index lists them.
+
+    Raises:
+        ModelError: when one is missing, or there are none.
+    """
+    names: Iterable[Any] = [_SINGLE]
+    if (source.folder / _INDEX).is_file():
+        index = source.read_json(_INDEX).get("weight_map")
+        if not isinstance(index, dict) or not index:
+            raise source.lacks(f"{_INDEX} has no 'weight_map'")
+        names = sorted(set(map(str, index.values())))
+    for name in names:
+        if Path(name).name != name:
+            raise source.lacks(f"{_INDEX} names {name!r}, which lies outside the folder")
+        if not (source.folder / name).is_file():
+            raise source.lacks(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
+    return [source.folder / name for name in names]
+
+
+def sha256(file: Path) -> str:
+    """SHA-256 of a file; the hub's cache names large files by it, so that those need not be read."""
+    name = file.resolve().name
+    if _SHA256.fullmatch(name):
+        return name
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and number format of every tensor, read from the heads of the files."""
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
+                    part = tensors.get_slice(name)
+                    found[name] = (tuple(part.get_shape()), part.get_dtype())
+        except (SafetensorError, OSError) as error:
+            raise source.lacks(f"{file.name} cannot be read: {error}") from error
+    return found
+
+
+def _rename(name: str, renamed: Sequence[tuple[str, str]]) -> str:
+    for native, original in renamed:
+        name = name.replace(native, original)
+    return name
+
+
+def _several(names: Sequence[str]) -> str:
+    rest = len(names) - 1
+    return f"tensor {names[0]!r}" + (f" and {rest} more are" if rest else " is")
