@@ -19,7 +19,7 @@ export GRADIO_SERVER_PORT ?= 7860
 BIN := $(VENV)/bin
 APP := $(VENV)/.app
 DEV := $(VENV)/.dev
-BENCHMARKS := $(filter-out __init__ __main__ report,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
+BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
 TRACES := $(wildcard assets/traces/*.json.gz)
 
 .PHONY: app test check pytest chromium format bench traces figures clean

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engines.chance import Chance
+from engines.config import ConfigError
 from engines.decoding import Decoder
 from engines.laws import Sampling
 
@@ -28,6 +29,17 @@ class Method:
     """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
+
+    def preset(self, name: str) -> Mapping[str, object]:
+        """The settings of a preset.
+
+        Raises:
+            ConfigError: for a name that there is not.
+        """
+        if name in self.presets:
+            return self.presets[name]
+        there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
+        raise ConfigError(f"preset: {self.name} has no {name!r}; {there_are}.")
 
 
 def lossless(_: Any) -> str:

@@ -1,0 +1,98 @@
+"""The rows of a sweep on disk: JSON lines that are appended and never changed, so that a kill loses none of them.
+
+Beside rows there are lines with nothing but `about`: when and with which software a stretch of the sweep ran.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ENDINGS: Final = (".jsonl", ".jsonl.gz")
+
+
+class RowsError(ValueError):
+    """A file that is not one of ours, or holds rows of something else; the message names field, value and remedy."""
+
+
+class Rows:
+    """The rows of one file. Only one process may write."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is there, without its last line where that was cut off.
+
+        Raises:
+            RowsError: for a name or folder that cannot be, and for lines that are no rows.
+        """
+        if not path.name.endswith(ENDINGS):
+            raise RowsError(f"-o: {str(path)!r} must end in {' or '.join(ENDINGS)}")
+        if not path.parent.is_dir():
+            raise RowsError(f"-o: the folder {str(path.parent)!r} does not exist; make it first")
+        self.path = path
+        self._zipped = path.suffix == ".gz"
+        self._plain = path.with_name(path.name + ".part") if self._zipped else path
+        self._sound_bytes = 0
+        self.rows = self._read()
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        """Key -> row."""
+        source = self._plain if self._plain.exists() else self.path
+        rows: dict[str, dict[str, Any]] = {}
+        if not source.exists():
+            return rows
+        data = source.read_bytes()
+        try:
+            data = gzip.decompress(data) if source.suffix == ".gz" else data
+        except (OSError, EOFError) as error:
+            raise RowsError(f"-o: {source} cannot be unpacked ({error}); name another file") from None
+        self._sound_bytes = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[: self._sound_bytes].splitlines(), 1):
+            row = _parsed(line, f"{source}, line {number}")
+            if "about" not in row:
+                rows[row["key"]] = row
+        return rows
+
+    def begin(self, about: Mapping[str, Any]) -> None:
+        """Make ready to append, and say about what."""
+        if self._zipped and not self._plain.exists() and self.path.exists():
+            unfinished = self._plain.with_suffix(".tmp")
+            unfinished.write_bytes(gzip.decompress(self.path.read_bytes()))
+            os.replace(unfinished, self._plain)
+        if self._plain.exists():
+            os.truncate(self._plain, self._sound_bytes)
+        self._write([{"about": about}])
+
+    def append(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Add rows; they are in the file when this returns."""
+        found = list(rows)
+        self._write(found)
+        self.rows |= {row["key"]: row for row in found}
+
+    def finish(self) -> None:
+        """All rows are there: compress them where the name says so."""
+        if not self._zipped or not self._plain.exists():
+            return
+        unfinished = self._plain.with_suffix(".tmp")
+        with unfinished.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:  # no name, no time
+            packed.write(self._plain.read_bytes())
+        os.replace(unfinished, self.path)
+        self._plain.unlink()
+
+    def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        with self._plain.open("ab") as file:
+            file.write(text.encode())
+
+
+def _parsed(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or not (
+        "about" in row or {"key", "label", "method", "config", "weights"} <= row.keys()
+    ):
+        raise RowsError(f"{where}: {line!r:.60} is no row of a sweep; name another file with -o")
+    return row

@@ -1,0 +1,96 @@
+"""What a process of a sweep does: decode some problems together under one configuration and judge the answers.
+
+A module of its own, because processes find what they are to call by the name of its module.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import torch
+from transformers.utils import logging
+
+from benchmarks._grid import Configuration, key, weights_of
+from benchmarks._problems import given, held_out, solved
+from benchmarks._runs import decode
+from engines.blocks import TextTask
+from engines.config import make_config
+from engines.driver import Job
+from engines.environment import environment
+from engines.methods import METHODS
+from engines.models.base import DiscreteAR
+from engines.models.catalog import load_model
+from traces.schema import Step
+from traces.stats import cost
+
+ANSWER_CHARACTERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Problems that one process decodes in lockstep."""
+
+    model: str
+    device: str
+    configuration: Configuration
+    seed: int
+    problems: tuple[int, ...]
+    """Places in the list of held-out problems."""
+
+
+def solve(chunk: Chunk) -> list[dict[str, Any]]:
+    """The rows of a chunk, ready for JSON."""
+    torch.set_num_threads(1)
+    model, one = ready(chunk.model, chunk.device), chunk.configuration
+    method, problems = METHODS[one.method], held_out()
+    config = make_config(method.config, one.config)
+    jobs = [Job(method, model, problems[i].question, config, chunk.seed, sample=i) for i in chunk.problems]
+    run = decode(jobs, record=True)
+    return [
+        _row(chunk, place, job, tokens, steps)
+        for place, (job, tokens, steps) in enumerate(zip(jobs, run.tokens, run.steps, strict=True))
+    ]
+
+
+@cache
+def ready(model_id: str, device: str) -> DiscreteAR:
+    """A model that has decoded once, so that no row is charged with loading kernels and growing memory pools."""
+    logging.disable_progress_bar()
+    model = load_model(model_id, device)
+    method = METHODS["blockwise"]
+    decode([Job(method, model, held_out()[0].question, make_config(method.config, {"length": 8}))])
+    return model
+
+
+def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> dict[str, Any]:
+    one, index, task = chunk.configuration, chunk.problems[place], job.task
+    assert isinstance(task, TextTask)
+    text, answer = job.model.output(tokens).text or "", held_out()[index].answer
+    counted = tokens.index(task.end) + 1 if task.end in tokens else len(tokens)
+    spent = cost(steps)
+    draft = sum(step.call.role == "draft" for step in steps)
+    seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
+    return {
+        "key": key(chunk.model, one, index, chunk.seed),
+        "method": one.method,
+        "label": one.label,
+        "model": chunk.model,
+        "weights": weights_of(job),
+        "config": dict(one.config),
+        "seed": chunk.seed,
+        "problem": index,
+        "correct": solved(text, answer),
+        "answer": given(text)[:ANSWER_CHARACTERS],
+        "forwards": spent.forwards,
+        "draft_forwards": draft,
+        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
+        "row_forwards": spent.row_forwards,
+        "query_tokens": spent.query_tokens,
+        "tokens": counted,
+        "tokens_per_forward": round(counted / spent.forwards, 4),
+        "seconds": round(seconds, 6),
+        "batch": len(chunk.problems),
+        "device": environment(job.model.device, torch.float32).device,
+    }

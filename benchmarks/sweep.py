@@ -1,0 +1,216 @@
+"""Many runs on problems with known answers: every configuration of a grid, one row a run, over cores or a cluster.
+
+    python -m benchmarks.sweep GRID -o RESULTS.jsonl[.gz] [--jobs N] [--batch B] [--backend loky|dask|ray]
+
+Rows are appended as they come. A sweep that was interrupted, or whose grid grew, goes on where it stopped when the same
+command is given again; a line that was cut off by the interruption is dropped and its problem solved anew. For .gz the
+rows stand in RESULTS.jsonl.gz.part until all are there. Ray finds its cluster by RAY_ADDRESS and Dask by
+DASK_SCHEDULER_ADDRESS; without these they use this machine. docs/benchmarks.md says what a grid and a row are.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from transformers.utils import logging
+
+from benchmarks._grid import Grid, GridError, key, read_grid, try_out
+from benchmarks._problems import held_out
+from benchmarks._results import positive
+from benchmarks._rows import Rows, RowsError
+from benchmarks._solving import Chunk, solve
+from engines.environment import environment
+from engines.models.base import ModelError
+from visualizers.sweeps import canonical, gathered, read_rows
+
+DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
+NEEDED: Final = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+"""Backend -> the package it needs."""
+ROUND: Final = 8
+"""Chunks a process of a cluster gets at a time. Rows are written after each round: joblib streams from loky alone."""
+REPORT_SECONDS: Final = 30
+"""Between two lines of progress where there is no terminal."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _options(arguments)
+    logging.disable_progress_bar()  # of loading weights
+    try:
+        grid = read_grid(options.grid)
+        grid = replace(grid, problems=options.problems or grid.problems)
+        rows = Rows(options.output)
+        weights = try_out(grid)
+        _check_rows(rows, grid, weights)
+    except (GridError, RowsError) as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return NO_MODEL
+    return _sweep(grid, rows, options)
+
+
+def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
+    """Solve what is missing."""
+    chunks = missing(grid, rows, options.batch, options.device)
+    progress = Progress(sum(len(chunk.problems) for chunk in chunks), len(rows.rows))
+    try:
+        if chunks:
+            rows.begin(_about(options))
+            for found in solve_all(chunks, options.jobs, options.backend):
+                rows.append(found)
+                progress.advance(len(found))
+            progress.end()
+        rows.finish()
+    except KeyboardInterrupt:
+        progress.end()
+        print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return NO_MODEL
+    _summarise(rows, grid)
+    return DONE
+
+
+def missing(grid: Grid, rows: Rows, batch: int, device: str) -> list[Chunk]:
+    """What is still to solve. Configurations take turns, so that a machine's quiet hours favour none of them."""
+    places = range(grid.problems)
+    return [
+        Chunk(model=grid.model, device=device, configuration=one, seed=seed, problems=tuple(wanted))
+        for seed in grid.seeds
+        for first in range(0, grid.problems, batch)
+        for one in grid.configurations
+        if (wanted := [i for i in places[first : first + batch] if key(grid.model, one, i, seed) not in rows.rows])
+    ]
+
+
+def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list[dict[str, Any]]]:
+    """The rows of all chunks, in the order in which they come."""
+    with ExitStack() as stack:
+        stack.enter_context(_cluster(backend))
+        threads = {"inner_max_num_threads": 1} if backend == "loky" else {}
+        stack.enter_context(parallel_config(backend=backend, n_jobs=jobs, **threads))
+        calls = [delayed(solve)(chunk) for chunk in chunks]
+        if backend == "loky":
+            yield from Parallel(batch_size=1, return_as="generator_unordered")(calls)
+            return
+        size = ROUND * effective_n_jobs()
+        for first in range(0, len(calls), size):
+            yield from Parallel(batch_size=1)(calls[first : first + size])
+
+
+def _cluster(backend: str) -> Any:
+    """Connect to a cluster, for as long as the context lasts."""
+    stack = ExitStack()
+    if backend == "dask":
+        stack.enter_context(import_module("distributed").Client())
+    elif backend == "ray":
+        ray = import_module("ray")
+        ray.init(ignore_reinit_error=True, log_to_driver=False)
+        stack.callback(ray.shutdown)
+        import_module("ray.util.joblib").register_ray()
+    return stack
+
+
+def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:
+    """Rows of other weights or by other names would end up in the same figure.
+
+    Raises:
+        RowsError: when the file holds such rows.
+    """
+    labels = {(one.method, canonical(one.config)): one.label for one in grid.configurations}
+    for row in rows.rows.values():
+        for model, digest in row["weights"].items():
+            if weights.get(model, digest) != digest:
+                raise RowsError(f"-o: {rows.path} holds rows of other weights of {model}; name another file")
+        label = labels.get((row["method"], canonical(row["config"])), row["label"])
+        if label != row["label"]:
+            raise RowsError(f"label: {label!r} is {row['label']!r} in {rows.path}; keep that or name another file")
+
+
+def _about(options: argparse.Namespace) -> dict[str, Any]:
+    place = asdict(environment(torch.device("cpu"), torch.float32))
+    return {
+        "grid": options.grid.name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "backend": options.backend,
+        "jobs": options.jobs,
+        **{name: place[name] for name in ("python", "libraries", "commit", "threads")},
+    }
+
+
+def _summarise(rows: Rows, grid: Grid) -> None:
+    """One line a configuration."""
+    labels = {one.label for one in grid.configurations}
+    for group in gathered(read_rows([row for row in rows.rows.values() if row["label"] in labels])):
+        error = f" ± {100 * group.accuracy_error:.1f}" if group.accuracy_error is not None else ""
+        speed = group.total("tokens") / group.total("forwards")
+        milliseconds = 1000 * group.total("seconds") / group.total("tokens")
+        print(
+            f"{group.label}: {100 * group.accuracy:.1f}{error} % right on {group.problems} problems, "
+            f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token"
+        )
+
+
+class Progress:
+    """How far a sweep is, on stderr."""
+
+    def __init__(self, total: int, there: int) -> None:
+        self._total, self._done, self._live = total, 0, sys.stderr.isatty()
+        self._start = self._said = time.monotonic()
+        print(f"{total} runs to go, {there} are there already", file=sys.stderr)
+
+    def advance(self, runs: int) -> None:
+        """So many more are done."""
+        self._done += runs
+        if self._live or time.monotonic() - self._said >= REPORT_SECONDS:
+            self._said = time.monotonic()
+            self._say()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._say()
+        if self._live:
+            print(file=sys.stderr)
+
+    def _say(self) -> None:
+        spent = time.monotonic() - self._start
+        left = spent * (self._total / self._done - 1) if self._done else 0.0
+        text = f"{self._done} of {self._total} runs, {self._done / spent:.1f} a second, about {left / 60:.0f} min left"
+        print(f"\r{text}\033[K" if self._live else text, file=sys.stderr, end="" if self._live else "\n", flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("grid", type=Path, metavar="GRID", help="JSON; benchmarks/grids has some")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .jsonl.gz")
+    parser.add_argument("--jobs", type=positive, default=-1, metavar="N", help="processes; default: one a core")
+    parser.add_argument("--backend", choices=NEEDED, default="loky", help="loky is this machine")
+    parser.add_argument("--batch", type=positive, default=1, metavar="B", help="problems a process decodes in lockstep")
+    parser.add_argument("--problems", type=positive, metavar="N", help="the first N, whatever the grid says")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
+    options = parser.parse_args(arguments)
+    package, most = NEEDED[options.backend], len(held_out())
+    if find_spec(package) is None:
+        parser.error(f"argument --backend: {options.backend} needs the package {package}: pip install {package}")
+    if options.problems is not None and options.problems > most:
+        parser.error(f"argument --problems: {options.problems} is not valid; there are {most}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,378 @@
+"""Sweeps: grids are checked whole, rows say what was decoded, and a kill loses and repeats nothing."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from support.language import tiny
+
+from benchmarks import _grid, _solving, sweep
+from benchmarks._grid import GridError, expand, key
+from benchmarks._problems import given, held_out, solved
+from benchmarks._rows import Rows, RowsError
+from benchmarks._solving import Chunk, solve
+from engines.config import make_config
+from engines.driver import Job, run_batch
+from engines.methods import METHODS
+from engines.models.base import DiscreteAR
+from engines.models.diffusion import DiffusionLM
+from visualizers.sweeps import gathered, read_rows
+
+ROOT = Path(__file__).parents[1]
+CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}
+
+
+def grid(**changed: Any) -> dict[str, Any]:
+    return {"model": "text-target", "problems": 2, "length": 16, "configurations": [CONFIGURATION]} | changed
+
+
+@cache
+def roomy() -> DiscreteAR:
+    """The tiny model, with room for whole problems."""
+    model = tiny()
+    return DiffusionLM(model._network, model._tokenizer, replace(model.kind, longest=512), model.card, model.device)
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In this process, a tiny model with random weights takes the place of the studio language model."""
+
+    def load(model_id: str, device: str = "cpu") -> DiscreteAR:
+        return roomy()
+
+    monkeypatch.setattr(_grid, "load_model", load)
+    monkeypatch.setattr(_solving, "load_model", load)
+    _solving.ready.cache_clear()
+    yield
+    _solving.ready.cache_clear()
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("text", "right"),
+        [
+            ("5*3=15\n#### 15", True),
+            ("#### 15.0", True),
+            ("#### 14\n#### 15", True),
+            ("#### 15\n#### 14", False),
+            ("#### $15 or 14", True),
+            ("the answer is 15", False),
+            ("#### none", False),
+            ("####", False),
+            ("", False),
+        ],
+    )
+    def test_the_number_behind_the_last_mark_decides(self, text: str, right: bool) -> None:
+        assert solved(text, "15") is right
+
+    def test_the_verdicts_are_those_of_the_scorer(self) -> None:
+        training = pytest.importorskip("training.text_data", reason="needs training/requirements.txt")
+        texts = [
+            f"{before}{mark}{space}{sign}{number}{behind}"
+            for before in ("", "#### 7 ")
+            for mark in ("####", "###")
+            for space in ("", " x", " 1")
+            for sign in ("", "-", "$", "+")
+            for number in ("15", "15.0", "015", "1,5", "15.", ".15", "1e1", "15a", "")
+            for behind in ("", " 3", ".5", "-3", "%")
+        ]
+        verdicts = [solved(text, "15") for text in texts]
+        assert verdicts == [training.solved(text, "15") for text in texts]
+        assert 0 < sum(verdicts) < len(texts)
+
+    def test_all_problems_have_an_answer_that_counts(self) -> None:
+        assert len(held_out()) == 600
+        assert all(solved(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
+        assert given("#### 1\n#### 2 \n") == "2"
+
+
+class TestGrids:
+    def test_lists_become_all_combinations_with_labels_of_their_own(self) -> None:
+        found = expand(grid()).configurations
+        assert [one.label for one in found] == [
+            f"confidence, block {block}, threshold {threshold}" for block in (4, 8) for threshold in (0.5, 0.9)
+        ]
+        assert found[1].config["block"] == "4" and found[1].config["threshold"] == 0.9
+        assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in found)
+
+    def test_presets_are_settings_that_config_overrules(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        presets = {"calm": {"threshold": 0.95, "block": "4"}, "bold": {"threshold": 0.6, "block": "4"}}
+        monkeypatch.setattr(_grid, "METHODS", {"blockwise": replace(METHODS["blockwise"], presets=presets)})
+        entry = {"label": "B", "method": "blockwise", "preset": ["calm", "bold"], "config": {"block": "8"}}
+        found = expand(grid(configurations=[entry])).configurations
+        assert [(one.label, one.config["threshold"], one.config["block"]) for one in found] == [
+            ("B, calm", 0.95, "8"), ("B, bold", 0.6, "8")
+        ]  # fmt: skip
+        with pytest.raises(GridError, match=r"preset: blockwise has no 'wild'; there are calm, bold"):
+            expand(grid(configurations=[entry | {"preset": "wild"}]))
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of text-target"),
+            ({"problems": 0}, r"^problems: 0 is not valid; give a whole number from 1 to 600"),
+            ({"problems": True}, r"^problems: True"),
+            ({"seeds": []}, r"^seeds: \[\] is not valid"),
+            ({"seeds": [1, 1]}, r"^seeds: \[1, 1\] is not valid; give a list of different"),
+            ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),
+            ({"speed": 1}, r"^grid\.speed: there is no such field; there are model, problems"),
+            ({"configurations": []}, r"^configurations: \[\] is not valid"),
+            ({"configurations": [3]}, r"^configurations\[0\]: 3 is no object"),
+        ],
+    )
+    def test_a_bad_grid_is_refused_by_field_value_and_remedy(self, changed: dict[str, Any], said: str) -> None:
+        with pytest.raises(GridError, match=said):
+            expand(grid(**changed))
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"label": ""}, r"^configurations\[0\]\.label: '' is not valid"),
+            ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
+            ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; it has none"),
+            ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
+            ({"config": {"block": 8}}, r"^configurations\[0\]\.config: block: 8 is not allowed; use one of 1, 2"),
+            ({"config": {"block": []}}, r"^configurations\[0\]\.block: \[\] is not valid; list different values"),
+            ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: "),
+            ({"config": [1]}, r"^configurations\[0\]\.config: \[1\] is no object"),
+            ({"colour": 1}, r"^configurations\[0\]\.colour: there is no such field"),
+        ],
+    )
+    def test_a_bad_configuration_is_refused_by_its_place(self, changed: dict[str, Any], said: str) -> None:
+        with pytest.raises(GridError, match=said):
+            expand(grid(configurations=[CONFIGURATION | changed]))
+
+    def test_the_same_settings_or_label_twice_are_refused(self) -> None:
+        other = {"label": "again", "method": "blockwise", "config": {"block": "4", "threshold": 0.5}}
+        with pytest.raises(GridError, match=r"'again' has the settings of 'confidence, block 4, threshold 0.5'"):
+            expand(grid(configurations=[CONFIGURATION, other]))
+        same = {"label": "confidence, block 4, threshold 0.5", "method": "blockwise", "config": {"block": "2"}}
+        with pytest.raises(GridError, match=r"label: .* is used twice"):
+            expand(grid(configurations=[CONFIGURATION, same]))
+
+    @pytest.mark.usefixtures("letters")
+    def test_what_the_model_refuses_is_said_before_any_work(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        wide = {"label": "wide", "method": "blockwise", "config": {"block": "16"}}
+        file = tmp_path / "grid.json"
+        file.write_text(json.dumps(grid(configurations=[wide])))
+        assert sweep.main([str(file), "-o", str(tmp_path / "rows.jsonl")]) == 2
+        assert "'wide': block: tiny knows no blocks of 16; use 1, 2, 4 or 8" in capsys.readouterr().err
+        assert not (tmp_path / "rows.jsonl").exists()
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "grids").glob("*.json")), ids=lambda path: path.stem)
+    def test_the_grids_that_ship_are_sound(self, path: Path) -> None:
+        made = expand(json.loads(path.read_text()))
+        assert any(one.config["block"] == "1" for one in made.configurations), "speed-ups need ordinary decoding"
+
+
+@pytest.mark.usefixtures("letters")
+class TestRows:
+    def chunk(self, *problems: int, seed: int = 3, **settings: object) -> Chunk:
+        config = {"block": "4", "length": 16, "mode": "sample", "threshold": 0.3, **settings}
+        (one,) = expand(grid(configurations=[{"label": "B 4", "method": "blockwise", "config": config}])).configurations
+        return Chunk(model="text-target", device="cpu", configuration=one, seed=seed, problems=problems)
+
+    def test_a_row_counts_what_the_trace_of_that_run_shows(self) -> None:
+        chunk = self.chunk(5)
+        (row,) = solve(chunk)
+        config = make_config(METHODS["blockwise"].config, chunk.configuration.config)
+        job = Job(METHODS["blockwise"], roomy(), held_out()[5].question, config, 3, sample=5)
+        (trace,) = run_batch([job])
+        assert row["forwards"] == trace.summary.forwards == sum(row["forwards_by_mode"].values())
+        assert (row["row_forwards"], row["query_tokens"]) == (trace.summary.row_forwards, trace.summary.query_tokens)
+        tokens = trace.output.tokens
+        assert row["tokens"] == (tokens.index(1) + 1 if 1 in tokens else 16)
+        assert row["tokens_per_forward"] == pytest.approx(row["tokens"] / row["forwards"], abs=1e-4)
+        assert (row["seed"], row["problem"], row["batch"], row["draft_forwards"]) == (3, 5, 1, 0)
+        assert row["correct"] is solved(trace.output.text or "", held_out()[5].answer)
+        assert row["seconds"] > 0 and row["device"].startswith("cpu")
+        assert row["key"] == key("text-target", chunk.configuration, 5, 3)
+        assert read_rows([json.loads(json.dumps(row))])
+
+    def test_problems_of_a_batch_get_the_rows_they_get_alone(self) -> None:
+        together = solve(self.chunk(0, 1, 2))
+        alone = [row for i in range(3) for row in solve(self.chunk(i))]
+        timed = {"seconds", "batch"}
+        assert [{k: v for k, v in row.items() if k not in timed} for row in together] == [
+            {k: v for k, v in row.items() if k not in timed} for row in alone
+        ]
+        assert [row["batch"] for row in together] == [3, 3, 3]
+
+    def test_nothing_behind_the_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows = [row for seed in range(6) for row in solve(self.chunk(0, 1, 2, 3, seed=seed, block="8"))]
+        assert {row["tokens"] for row in rows} != {16}, "some texts must end early for this to test anything"
+        assert all(1 <= row["tokens"] <= 16 for row in rows)
+
+    def test_keys_tell_apart_whatever_changes_a_run(self) -> None:
+        one, two = expand(grid()).configurations[:2]
+        keys = {key(model, each, problem, seed)
+                for model in ("a", "b") for each in (one, two) for problem in (0, 1) for seed in (0, 1)}  # fmt: skip
+        assert len(keys) == 16
+
+
+class TestFiles:
+    def row(self, name: str, **fields: Any) -> dict[str, Any]:
+        return {"key": name, "label": "L", "method": "m", "config": {}, "weights": {}} | fields
+
+    @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+    def test_rows_outlive_a_line_that_was_cut_off(self, tmp_path: Path, ending: str) -> None:
+        path = tmp_path / f"rows{ending}"
+        writer = Rows(path)
+        writer.begin({})
+        writer.append([self.row("a"), self.row("b")])
+        under_way = path if ending == ".jsonl" else tmp_path / "rows.jsonl.gz.part"
+        with under_way.open("ab") as file:
+            file.write(b'{"key": "c", "lab')
+        again = Rows(path)
+        assert list(again.rows) == ["a", "b"]
+        again.begin({})
+        again.append([self.row("c")])
+        again.finish()
+        assert [path.name for path in tmp_path.iterdir()] == [path.name]
+        assert list(Rows(path).rows) == ["a", "b", "c"]
+        more = Rows(path)
+        more.begin({})
+        more.append([self.row("d")])
+        assert list(Rows(path).rows) == ["a", "b", "c", "d"]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "said"),
+        [
+            ("rows.json", None, "must end in .jsonl or .jsonl.gz"),
+            ("missing/rows.jsonl", None, "make it first"),
+            ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: b'a diary' is no row of a sweep; name another file"),
+            ("rows.jsonl", b'{"key": "a"}\n', "is no row of a sweep"),
+            ("rows.jsonl.gz", b"no gzip", "cannot be unpacked"),
+            ("rows.jsonl.gz", gzip.compress(b"{}\n")[:-9], "cannot be unpacked"),
+        ],
+    )
+    def test_files_that_are_not_ours_are_left_alone(
+        self, tmp_path: Path, name: str, content: bytes | None, said: str
+    ) -> None:
+        path = tmp_path / name
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(RowsError, match=said.replace(".", r"\.")):
+            Rows(path)
+        assert content is None or path.read_bytes() == content
+
+
+@pytest.mark.usefixtures("letters")
+class TestCommandLine:
+    def run(self, tmp_path: Path, data: dict[str, Any], *arguments: str) -> int:
+        (tmp_path / "grid.json").write_text(json.dumps(data))
+        target = str(tmp_path / "rows.jsonl")
+        return sweep.main([str(tmp_path / "grid.json"), "-o", target, "--jobs", "1", *arguments])
+
+    def lines(self, tmp_path: Path) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+
+    def test_a_sweep_has_one_row_a_run_and_a_larger_grid_adds_to_it(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.run(tmp_path, grid(seeds=[0, 1]), "--batch", "2") == 0
+        said = capsys.readouterr()
+        assert said.out.count("on 2 problems") == 4 and "16 of 16 runs" in said.err
+        about, *rows = self.lines(tmp_path)
+        assert about["about"]["grid"] == "grid.json" and about["about"]["libraries"]
+        assert len({row["key"] for row in rows}) == len(rows) == 16
+        assert {len(group.rows) for group in gathered(read_rows(rows))} == {4}
+        assert self.run(tmp_path, grid(seeds=[0, 1], problems=3), "--batch", "2") == 0
+        assert "8 runs to go, 16 are there already" in capsys.readouterr().err
+        assert self.lines(tmp_path)[1:17] == rows
+        assert self.run(tmp_path, grid(seeds=[0, 1], problems=3)) == 0
+        assert len(self.lines(tmp_path)) == 2 + 24
+
+    def test_rows_by_another_name_or_of_other_weights_are_not_mixed(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert self.run(tmp_path, grid()) == 0
+        renamed = CONFIGURATION | {"label": "new name"}
+        assert self.run(tmp_path, grid(configurations=[renamed])) == 2
+        assert "label: 'new name, block 4, threshold 0.5' is 'confidence, block 4" in capsys.readouterr().err
+        monkeypatch.setattr(_grid, "weights_of", lambda job: {"tiny": "another"})
+        assert self.run(tmp_path, grid()) == 2
+        assert "holds rows of other weights of tiny; name another file" in capsys.readouterr().err
+
+    def test_an_interruption_keeps_what_is_there(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(chunks: Any, jobs: int, backend: str) -> Any:
+            yield solve(chunks[0])
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(sweep, "solve_all", interrupted)
+        assert self.run(tmp_path, grid()) == 130
+        assert "1 rows are kept" in capsys.readouterr().err
+        monkeypatch.undo()
+        assert len(self.lines(tmp_path)) == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--backend", "ray"], "argument --backend: ray needs the package ray: pip install ray"),
+            (["--problems", "601"], "argument --problems: 601 is not valid; there are 600"),
+            (["--jobs", "0"], "use a whole number from 1"),
+        ],
+    )
+    def test_mistakes_are_named(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+        arguments: list[str], said: str,
+    ) -> None:  # fmt: skip
+        monkeypatch.setattr(sweep, "find_spec", lambda name: None if name == "ray" else name)
+        with pytest.raises(SystemExit) as left:
+            self.run(tmp_path, grid(), *arguments)
+        assert left.value.code == 2
+        assert said in capsys.readouterr().err
+
+    def test_a_grid_that_is_no_json_is_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "grid.json").write_text("{")
+        for path, said in (("grid.json", "is no JSON"), ("none.json", "cannot be read")):
+            assert sweep.main([str(tmp_path / path), "-o", str(tmp_path / "rows.jsonl")]) == 2
+            error = capsys.readouterr().err
+            assert said in error and error.count("\n") == 1
+
+
+def started(command: list[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
+    """A process whose group can be killed with it: the workers of one that is killed alone idle on for minutes."""
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
+    """Two processes, the studio language model, and a kill that nothing can catch."""
+    file, target = tmp_path / "grid.json", tmp_path / "rows.jsonl"
+    blocks = {"label": "B", "method": "blockwise", "config": {"block": ["8", "32"]}}
+    file.write_text(json.dumps(grid(problems=60, length=64, configurations=[blocks])))
+    command = [sys.executable, "-m", "benchmarks.sweep", str(file), "-o", str(target), "--jobs", "2"]
+    late = time.monotonic() + 120
+    with (tmp_path / "said.txt").open("wb") as said, started(command, said) as process:
+        while not target.exists() or target.read_bytes().count(b"\n") < 5:
+            assert process.poll() is None and time.monotonic() < late, (tmp_path / "said.txt").read_text()
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+    kept = target.read_bytes()
+    there = kept.count(b"\n") - 1
+    assert 4 <= there < 120
+    with target.open("ab") as torn:
+        torn.write(b'{"key":"0')
+    done = subprocess.run(
+        [*command, "--problems", "3", "--jobs", "1"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    rows = [row for row in map(json.loads, target.read_text().splitlines()) if "about" not in row]
+    assert len({row["key"] for row in rows}) == len(rows) >= there
+    assert {(row["label"], row["problem"]) for row in rows} >= {(f"B, block {b}", i) for b in (8, 32) for i in range(3)}
