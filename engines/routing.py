@@ -133,7 +133,7 @@ class Route:
     estimate: Float[Tensor, " L"]
     """The chance of each draft to pass."""
     signals: Mapping[str, Tensor | float] = field(default_factory=dict)
-    bucket: Int[Tensor, ""] | None = None
+    bucket: Int[Tensor, " 1"] | None = None
     """Where the bandit will note what came of it."""
 
 
@@ -179,10 +179,10 @@ def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
     """The memory after a decision that made `committed` tokens final (eq. 18)."""
     if taken.bucket is None:
         return taken.memory
-    here = (taken.bucket, taken.verify.long())
-    visits, rewards = taken.memory.visits.clone(), taken.memory.rewards.clone()
-    visits[here] += 1
-    rewards[here] += committed / (1 + taken.verify.double())
+    here = (taken.bucket, taken.verify.long()[None])
+    reward = committed / (1 + taken.verify.double())
+    visits = taken.memory.visits.index_put(here, torch.ones_like(reward)[None], accumulate=True)
+    rewards = taken.memory.rewards.index_put(here, reward[None], accumulate=True)
     return replace(taken.memory, visits=visits, rewards=rewards)
 
 
@@ -192,14 +192,15 @@ def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tenso
     span = _bin((len(view.law) - 1) / max(settings.size - 1, 1), spans)
     entropy = (estimators.entropy_share(view.law).mean() * entropies).long().clamp(max=entropies - 1)
     bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
-    n = memory.visits[bucket]
-    mean = memory.rewards[bucket] / n
+    bucket = bucket[None]  # an index without dimensions would be read back to the host
+    n = memory.visits.index_select(0, bucket)[0]
+    mean = memory.rewards.index_select(0, bucket)[0] / n
     bound = mean + settings.exploration * (memory.visits.sum().clamp(min=1).log() / n).sqrt()
     ahead = torch.where(n == 0, torch.inf, bound)
     verify = ahead[1] >= ahead[0]
-    chosen = verify.long()
+    chosen = verify.long()[None]
     signals = {"bucket": bucket.double(), "bucket_visits": n.sum()}
-    return verify, bucket, signals | {"bandit_mean": mean[chosen], "bandit_bound": bound[chosen]}
+    return verify, bucket, signals | {"bandit_mean": mean.gather(0, chosen), "bandit_bound": bound.gather(0, chosen)}
 
 
 def _bin(share: float, count: int) -> int:

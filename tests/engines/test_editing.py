@@ -1,0 +1,106 @@
+"""Token editing: what it repairs, when it stops, and that it can be turned off."""
+
+from typing import Any, cast
+
+import pytest
+import torch
+from support.language import END, MASK, tiny
+
+from engines import policies
+from engines.config import make_config
+from engines.driver import Job, Run, run_batch
+from engines.methods import METHODS
+from engines.methods.editing import PRESETS, Config
+from traces import dumps, loads
+from traces.schema import Fate, Trace
+
+
+def job(method: str = "editing", prompt: str = "abcde", kind: str = "aligned", seed: int = 0, **values: object) -> Job:
+    config = make_config(METHODS[method].config, {"block": "4", "length": 16, "threshold": 0.3, **values})
+    return Job(METHODS[method], cast(Any, tiny(kind)), prompt, config, seed)
+
+
+def finish(asked: Job) -> Trace:
+    run = Run(asked)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def test_edits_are_confident_and_change_something() -> None:
+    confidence = torch.tensor([0.9, 0.95, 0.95])
+    chosen = policies.edits(confidence, torch.tensor([1, 2, 3]), torch.tensor([0, 2, 0]), 0.9)
+    assert chosen.tolist() == [False, False, True]
+
+
+def test_top_up_adds_the_most_confident_of_what_is_left() -> None:
+    confidence, taken = torch.tensor([0.9, 0.5, 0.7, 0.7]), torch.tensor([True, False, False, False])
+    assert policies.top_up(confidence, taken, 2).tolist() == [False, False, True, False]
+    assert policies.top_up(confidence, taken, 1).tolist() == [False] * 4
+    assert policies.top_up(confidence, taken, 9).tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
+@pytest.mark.parametrize("mode", ["greedy", "sample"])
+def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:
+    off = finish(job(kind=kind, edit=1.0, mode=mode, seed=1))
+    plain = finish(job("blockwise", kind=kind, mode=mode, rule="dynamic", steps=4, seed=1))
+    assert off.output.tokens == plain.output.tokens
+    assert len(off.steps) == len(plain.steps)
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
+def test_tokens_are_edited_while_a_block_fills_and_when_it_is_full(kind: str) -> None:
+    trace = finish(job(kind=kind, edit=0.1, mode="sample", length=32))
+    repaired = [step.call.mode for step in trace.steps if Fate.EDITED in step.fate]
+    assert {"draft", "edit"} <= set(repaired)
+    assert MASK not in trace.output.tokens
+    again = loads(dumps(trace))
+    assert again.output.tokens == trace.output.tokens
+    assert again.summary.forwards == len(trace.steps)
+
+
+@pytest.mark.parametrize("passes", [0, 2, 16])
+def test_a_full_block_is_read_until_a_pass_edits_nothing(passes: int) -> None:
+    trace = finish(job(edit=0.1, mode="sample", passes=passes))
+    runs: list[list[bool]] = [[]]
+    for step in trace.steps:
+        if step.call.mode == "edit":
+            runs[-1].append(Fate.EDITED in step.fate)
+        elif runs[-1]:
+            runs.append([])
+    assert all(len(run) <= passes and all(run[:-1]) for run in runs)
+    assert all(len(run) == passes or not run[-1] for run in runs if run)
+    assert any(runs) == (passes > 0)
+
+
+def test_a_block_that_needs_no_repair_costs_one_more_pass() -> None:
+    trace = finish(job(edit=0.999))
+    blocks = {step.signals["block"] for step in trace.steps}
+    assert sum(step.call.mode == "edit" for step in trace.steps) == len(blocks)
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
+def test_lanes_do_not_disturb_each_other(kind: str) -> None:
+    jobs = [job(prompt="abc" * (i + 1), seed=i, kind=kind, edit=0.2, mode="sample") for i in range(3)]
+    for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
+        assert trace.output.tokens == alone.output.tokens
+
+
+def test_what_is_behind_the_end_stays_open() -> None:
+    traces = [finish(job(seed=seed, mode="sample", edit=0.5, block="8", threshold=1.0)) for seed in range(6)]
+    assert any(END in trace.output.tokens[:-1] for trace in traces)
+    for trace in traces:
+        if END in trace.output.tokens:
+            before = trace.output.tokens[: trace.output.tokens.index(END)]
+            assert None not in before
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_settings_and_lossy(name: str) -> None:
+    assert "edited" in METHODS["editing"].deviation(make_config(Config, PRESETS[name]))
+
+
+def test_only_single_tokens_without_edits_keep_the_law() -> None:
+    assert METHODS["editing"].deviation(make_config(Config, {"block": "1", "edit": 1.0})) == ""
+    assert METHODS["editing"].deviation(make_config(Config, {"block": "2", "edit": 1.0})) != ""

@@ -1,0 +1,165 @@
+"""Routers and what they go by: estimates, scores, the switch of hysteresis, the bandit's table."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from engines import estimators
+from engines.config import make_config
+from engines.routing import Memory, Route, RouterSettings, View, fresh, learn, route
+
+CPU = torch.device("cpu")
+
+
+def settings(**values: object) -> RouterSettings:
+    return make_config(RouterSettings, {"block": "4", "estimator": "power", "cost": 0.0, **values})
+
+
+def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0, entropy: float = 0.0) -> View:
+    """Drafts of these confidences; `entropy` 0 or 1 for laws that are certain or uniform."""
+    count = len(confidence)
+    law = torch.full((count, 4), 0.25) if entropy else torch.eye(4)[:1].expand(count, -1)
+    chosen = torch.tensor(confidence, dtype=torch.float64)
+    return View(law.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def test_expected_drafts_have_their_limits() -> None:
+    one, none = torch.ones(5), torch.tensor([0.0, 1.0, 1.0])
+    assert estimators.expected(one) == 5
+    assert estimators.expected(none) == 0
+    assert estimators.expected(torch.tensor([0.5, 0.5, 0.0, 1.0])) == 0.75
+    assert estimators.expected(torch.empty(0)) == 0
+
+
+def test_estimates_are_the_papers() -> None:
+    law = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
+    found = estimators.acceptance(law, confidence, coin, exponent=0.5, cut=0.25)
+    share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
+    wanted = {
+        "random": [0.1, 0.2, 0.3],
+        "entropy": [math.exp(-0.5 * share), math.exp(-0.5), 1],
+        "power": [0.7**0.5, 0.5, 1],
+        "renyi": [0.54, 0.25, 1],
+        "hard_entropy": [0, 0, 1],
+        "margin": [1, 0, 1],
+        "clipped_margin": [0.25, 0, 0.5],
+    }
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        torch.testing.assert_close(found[name], torch.tensor(values, dtype=torch.float64))
+    assert set(estimators.TABLE) == found.keys() - {"clipped_margin"}
+
+
+def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None:
+    law = torch.tensor([[0.75, 0.25]], dtype=torch.float64)
+    assert estimators.acceptance(law, law[:, 0], law[:, 0], 1.0, 0.5)["margin"] == 1
+    uniform = torch.full((1, 2), 0.5, dtype=torch.float64)
+    assert estimators.acceptance(uniform, law[:, 0], law[:, 0], 1.0, 1.0)["hard_entropy"] == 0
+
+
+# ---------------------------------------------------------------- routers
+
+
+def decide(config: RouterSettings, seen: View, memory: Memory | None = None) -> bool:
+    return bool(route(config, seen, memory or fresh(config, CPU)).verify)
+
+
+def test_simple_routers() -> None:
+    assert decide(settings(router="always"), view([0.0]))
+    assert not decide(settings(router="never"), view([1.0]))
+    assert decide(settings(router="span", span_threshold=2), view([0.0, 0.0]))
+    assert not decide(settings(router="span", span_threshold=2), view([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "cost", "confident", "score"),
+    [("static", 1.0, 3, 0.5), ("dynamic", 1.0, 3, -1.5), ("dynamic", 0.5, 0, 1.5)],
+)
+def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, confident: int, score: float) -> None:
+    seen = view([1.0, 0.5], confident)
+    taken = route(settings(router="score", scoring=scoring, cost=cost), seen, fresh(settings(), CPU))
+    assert float(taken.signals["score"]) == score
+    assert float(taken.signals["expected_accepted"]) == 1.5
+    assert bool(taken.verify) == (score >= 0)
+    assert taken.estimate.tolist() == [1.0, 0.5]
+
+
+def test_a_score_at_the_threshold_verifies() -> None:
+    assert decide(settings(router="score", score_threshold=0.5), view([0.5]))
+    assert not decide(settings(router="score", score_threshold=0.5), view([0.499]))
+
+
+def test_nothing_is_decided_without_a_span() -> None:
+    config = settings(router="bandit")
+    taken = route(config, view([]), fresh(config, CPU))
+    assert not taken.verify
+    assert not taken.signals
+    assert learn(taken, torch.tensor(1)) is taken.memory
+
+
+def test_hysteresis_switches_late_both_ways() -> None:
+    config = settings(router="hysteresis", switch_on=1.0, switch_off=0.5)
+    memory, said = fresh(config, CPU), []
+    for score in (0.9, 1.0, 0.6, 0.5, 0.4, 0.9, 1.2, 0.0):
+        taken = route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
+        memory = learn(taken, torch.tensor(1))
+        assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals["switch"])
+        said.append(bool(taken.verify))
+    assert said == [False, True, True, True, False, False, True, False]
+
+
+def turn(config: RouterSettings, memory: Memory, seen: View, gained: int) -> tuple[Route, Memory]:
+    taken = route(config, seen, memory)
+    return taken, learn(taken, torch.tensor(gained))
+
+
+def test_a_bucket_is_tried_both_ways_first_and_verifying_goes_first() -> None:
+    config = settings(router="bandit", exploration=0.0)
+    memory, said = fresh(config, CPU), []
+    for gained in (2, 1, 4, 2, 2):  # tokens per pass: 1 verified, 1 not: a tie, which is verified, and so on
+        taken, memory = turn(config, memory, view([0.5]), gained)
+        said.append(bool(taken.verify))
+    assert said == [True, False, True, True, True]
+    (row,) = memory.visits[memory.visits.sum(1) > 0].tolist()
+    assert row == [1, 4]
+    assert memory.rewards.sum(0).tolist() == [1, 1 + 2 + 1 + 1]
+
+
+def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
+    table = torch.zeros(8, 2, dtype=torch.float64)
+    visits, rewards = table.clone(), table.clone()
+    visits[0], rewards[0] = torch.tensor([10.0, 2.0]), torch.tensor([20.0, 3.0])
+    memory = Memory(torch.tensor(False), visits, rewards)
+    calm, curious = settings(router="bandit", exploration=0.0), settings(router="bandit", exploration=2.0)
+    assert not decide(calm, view([0.5]), memory)
+    taken = route(curious, view([0.5]), memory)
+    assert taken.verify
+    assert float(taken.signals["bucket_visits"]) == 12
+    assert float(taken.signals["bandit_mean"]) == 1.5
+    assert float(taken.signals["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(12) / 2))
+
+
+@pytest.mark.parametrize(
+    ("bins", "count", "progress", "entropy", "bucket"),
+    [
+        ("2,2,2", 1, 0.0, 0.0, 0),
+        ("2,2,2", 2, 0.0, 0.0, 0),
+        ("2,2,2", 3, 0.0, 0.0, 4),
+        ("2,2,2", 4, 0.5, 1.0, 7),
+        ("2,2,2", 1, 0.49, 1.0, 1),
+        ("1,2,2", 4, 0.5, 0.0, 2),
+        ("4,4,4", 4, 1.0, 1.0, 63),
+        ("2,1,2", 4, 1.0, 0.0, 2),
+    ],
+)
+def test_buckets(bins: str, count: int, progress: float, entropy: float, bucket: int) -> None:
+    config = settings(router="bandit", bins=bins)
+    taken = route(config, view([0.5] * count, progress=progress, entropy=entropy), fresh(config, CPU))
+    assert taken.signals["bucket"] == bucket
+    assert len(taken.memory.visits) == math.prod(config.buckets)

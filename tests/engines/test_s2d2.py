@@ -1,0 +1,357 @@
+"""S2D2: its verifier against block size 1, its law by enumeration, what sets its variants apart, and its traces."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import torch
+from support.conditionals import law_of
+from support.depth import Depth
+from support.enumeration import Enumerator
+from support.language import END, MASK, TinyLM, tiny
+from torch import Tensor
+
+from engines import masks, spans
+from engines.blocks import Layout, Row, TextTask
+from engines.chance import Chance, Draw, SeededChance
+from engines.config import ConfigError, make_config
+from engines.decoding import BlockForward, Decoder
+from engines.driver import Job, Run, open_session, run_batch
+from engines.methods import METHODS
+from engines.methods.s2d2 import PRESETS, Config, decode
+from engines.verdicts import judge
+from traces import dumps, loads
+from traces.schema import Fate, Trace
+from traces.text_stats import decisions
+
+EXACT = 1e-12
+PROMPT = "abcde"  # with the line break behind it, a block and a half of four
+
+
+def job(method: str = "s2d2", prompt: str = PROMPT, model: Any = None, seed: int = 0, **values: object) -> Job:
+    config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
+    return Job(METHODS[method], cast(Any, model or tiny()), prompt, config, seed)
+
+
+def finish(asked: Job) -> Trace:
+    run = Run(asked)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def text(trace: Trace) -> list[int | None]:
+    """The tokens up to the end."""
+    tokens = list(trace.output.tokens)
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+# ---------------------------------------------------------------- the verifier is block size 1
+
+
+def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Tensor]:
+    """Logits of a span whose first block is half written, on a cache of two blocks: logits, row, tokens of F."""
+    config = make_config(Config, {"block": "4", "length": 16, "layout": layout})
+    row = Row(cast(TextTask, model.pose("abcdeabcd", config)), 4, causal=causal)
+    session = open_session([job(model=model, prompt="abcdeabcd")])
+    session.logits({0: row.look()})
+    filled = row.tokens.clone()
+    filled[row.open] = torch.tensor([4, 9])
+    row.tokens[row.block.stop - 1] = MASK
+    request = row.request(spans.judging(row, row.span, filled, config), "verify")
+    return session.logits({0: request})[0, 0, 0], row, filled
+
+
+def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
+    """The same, one block of size 1 at a time, over a cache that was filled the same way."""
+    again = Row(row.task, 4, causal=row._causal)
+    session = open_session([job(model=model, prompt="abcdeabcd")])
+    session.logits({0: again.look()})
+    found = []
+    for place in row.span.tolist():
+        position = torch.arange(row.block.start, place + (0 if row.task.shift else 1))
+        tokens = filled[position].clone()
+        if not row.task.shift:
+            tokens[-1] = MASK
+        last = torch.tensor([len(position) - 1])
+        layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(position, 1))
+        found.append(session.logits({0: again.request(layout, "verify")})[0, 0, 0, 0])
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+def test_one_pass_gives_the_laws_of_block_size_one(kind: str, layers: int, causal: bool) -> None:
+    model = tiny(kind, layers=layers)
+    minimal, row, filled = judged(model, causal=causal, layout="minimal")
+    assert len(minimal) == 2
+    torch.testing.assert_close(minimal, one_by_one(model, row, filled), rtol=0, atol=1e-5)
+    torch.testing.assert_close(judged(model, causal=causal, layout="full")[0], minimal, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_only_a_causal_cache_makes_verdicts_autoregressive(kind: str, layers: int) -> None:
+    model = tiny(kind, layers=layers)
+    wanted = []
+    cached, row, filled = judged(model, causal=True, layout="minimal")
+    for place in row.span.tolist():
+        ids = filled[:place] if kind == "shift" else torch.cat([filled[:place], torch.tensor([MASK])])
+        seen = torch.ones(len(ids), len(ids)).tril().bool()
+        wanted.append(model.everything(ids, torch.arange(len(ids)), seen)[-1])
+    reference = torch.stack(wanted)
+    reference[:, MASK] = -torch.inf
+    torch.testing.assert_close(cached, reference, rtol=0, atol=1e-5)
+    blockwise = judged(model, causal=False, layout="minimal")[0]
+    apart = float((blockwise - reference)[reference.isfinite()].abs().max())
+    assert apart < 1e-5 if layers == 1 else apart > 0.01
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize("layout", ["minimal", "full"])
+def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> None:
+    model = Depth(3, shift=kind == "shift")
+    config = make_config(Config, {"block": "4", "layout": layout})
+
+    def laws(last: int) -> Tensor:
+        row = Row(model.task(4), 4)
+        row.fill([0, 3], [1, last], stay=True)
+        filled = row.tokens.clone()
+        filled[1:3] = torch.tensor([0, 2])
+        assert row.span.tolist() == [1, 2]
+        return model.laws(row.request(spans.judging(row, row.span, filled, config), "verify"))
+
+    assert laws(0).equal(laws(2))
+
+
+# ---------------------------------------------------------------- exact laws
+
+
+def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object) -> Callable[[Chance], Decoder]:
+    config = make_config(Config, {"block": "2", "mode": "sample", "verdict": "ratio", **values})
+    return lambda chance: decode(model.task(length, prompt), config, chance)
+
+
+def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values: object) -> float:
+    """Total variation from the law of block size 1."""
+    law = law_of(decoder(model, length, prompt, **values), cast(Any, {"self": model}))
+    assert sum(law.values()) == pytest.approx(1)
+    wanted = model.joint(length, prompt)
+    return sum(abs(law.get(key, 0.0) - wanted.get(key, 0.0)) for key in law.keys() | wanted.keys()) / 2
+
+
+@pytest.mark.parametrize("causal_draft", [False, True])
+@pytest.mark.parametrize("shift", [False, True])
+def test_always_verifying_on_a_causal_cache_draws_the_law_of_block_size_one(shift: bool, causal_draft: bool) -> None:
+    prompt = (1, 0) if shift else ()
+    assert deviation(Depth(2, shift=shift), 4, prompt, causal_draft=causal_draft) < EXACT
+    assert deviation(Depth(3, shift=shift), 2, (1,), causal_draft=causal_draft, layout="full") < EXACT
+    assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio"})) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"ar_cache": False}, "as a block sees them"),
+        ({"mode": "greedy"}, "coins judge likeliest tokens"),
+        ({"tempering": 0.5}, "tempered"),
+        ({"router": "span"}, "without verification"),
+        ({"steps": 1}, "topped up"),
+        ({"edit": 0.4}, "edited"),
+        ({"verdict": "match"}, "only the verifier's likeliest token passes"),
+    ],
+)
+def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:
+    assert deviation(Depth(2, seed=3), 3, **values) > 0.05
+    assert said in METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values}))
+
+
+def committed(p: Tensor, q: Tensor, *, sampled: bool) -> Tensor:
+    """Law of the first token that a verification commits, by enumeration."""
+    law, todo = torch.zeros_like(p[0]), [cast(tuple[int, ...], ())]
+    place = torch.arange(len(p))
+    while todo:
+        path = todo.pop()
+        chance = Enumerator(path)
+        x = chance.categorical(q, Draw("draft", 0, place)) if sampled else q.argmax(-1)
+        verdict = judge(x, (q, p), "ratio", chance, Draw("verify", 0, place))
+        law[verdict.token[0]] += chance.weight
+        todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
+    return law
+
+
+def test_a_verdict_commits_the_verifiers_law_for_drawn_drafts_only() -> None:
+    p, q = (torch.rand(2, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64).softmax(-1) for _ in "pq")
+    p, q = p**4 / (p**4).sum(-1, keepdim=True), q.flip(1)
+    assert float((committed(p, q, sampled=True) - p[0]).abs().max()) < EXACT
+    assert float((committed(p, q, sampled=False) - p[0]).abs().max()) > 0.01
+
+
+# ---------------------------------------------------------------- what must be the same
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize("block", ["2", "4", "8"])
+def test_greedy_match_is_the_text_of_block_size_one(kind: str, block: str) -> None:
+    for seed in range(3):
+        model = tiny(kind, seed=seed)
+        fast, plain = finish(job(model=model, block=block)), finish(job("blockwise", model=model, block="1"))
+        assert text(fast) == text(plain)
+        assert fast.note == ""
+        assert (
+            finish(job(model=model, block=block, layout="full", causal_draft=True)).output.tokens == fast.output.tokens
+        )
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize("mode", ["sample", "greedy"])
+@pytest.mark.parametrize("steps", [0, 2])
+def test_never_verifying_is_ordinary_block_decoding(kind: str, mode: str, steps: int) -> None:
+    shared = {"model": tiny(kind), "mode": mode, "threshold": 0.3}
+    never = finish(job(router="never", ar_cache=False, steps=steps, **shared))
+    plain = finish(job("blockwise", rule="dynamic", steps=steps or 4, **shared))
+    assert never.output.tokens == plain.output.tokens
+    assert len(never.steps) == len(plain.steps)
+    beyond = finish(job(router="span", span_threshold=5, ar_cache=False, steps=steps, **shared))
+    assert beyond.output.tokens == plain.output.tokens
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize("values", [{}, {"mode": "sample", "verdict": "ratio"}, {"verdict": "ratio"}])
+def test_block_size_one_never_refuses(kind: str, values: dict[str, object]) -> None:
+    trace = finish(job(model=tiny(kind), block="1", **values))
+    fates = Counter(fate for step in trace.steps for fate in step.fate)
+    assert not fates[Fate.RESAMPLED]
+    assert (fates[Fate.UNMASKED] if kind == "shift" else fates[Fate.ACCEPTED]) == trace.summary.tokens
+
+
+def test_without_tempering_left_everything_passes() -> None:
+    def acceptance(tempering: float) -> set[float | None]:
+        drawn = {"mode": "sample", "verdict": "ratio", "block": "8", "tempering": tempering}
+        return {finish(job(seed=seed, **drawn)).summary.acceptance for seed in range(4)}
+
+    assert acceptance(0.0) == {1.0}
+    assert acceptance(1.0) != {1.0}
+
+
+@pytest.mark.parametrize("values", [{}, {"mode": "sample", "verdict": "ratio"}, {"router": "score"}])
+def test_an_edit_threshold_of_one_edits_nothing(values: dict[str, object]) -> None:
+    off = finish(job(edit=1.0, **values))
+    assert all(fate is not Fate.EDITED for step in off.steps for fate in step.fate)
+    assert all(step.call.mode != "edit" for step in off.steps)
+
+
+def test_the_verifier_sees_edits() -> None:
+    trace = finish(job(edit=0.1, model=tiny(seed=2), mode="sample", verdict="ratio", length=32))
+    edited = [step for step in trace.steps if Fate.EDITED in step.fate]
+    assert edited
+    assert {step.call.mode for step in edited} <= {"draft", "edit"}
+    assert loads(dumps(trace)).output.tokens == trace.output.tokens
+
+
+@pytest.mark.parametrize("kind", ["aligned", "shift"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"mode": "sample", "verdict": "ratio"},
+        {"router": "bandit", "estimator": "random"},
+        {"router": "span", "edit": 0.2},
+    ],
+)
+def test_lanes_do_not_disturb_each_other(kind: str, values: dict[str, object]) -> None:
+    jobs = [job(prompt="abc" * (i + 1), seed=i, model=tiny(kind), **values) for i in range(3)]
+    for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
+        assert trace.output.tokens == alone.output.tokens
+
+
+# ---------------------------------------------------------------- the release's schedule, the end, the trace
+
+
+def test_steps_that_gain_too_little_are_topped_up() -> None:
+    trace = finish(job(prompt="abc", block="8", steps=2, mode="sample", verdict="ratio", length=32))
+    gained = [
+        (draft.signals["open"], verify.signals["committed"])
+        for draft, verify in zip(trace.steps, trace.steps[1:], strict=False)
+        if verify.call.mode == "verify" and END not in verify.token
+    ]
+    assert gained
+    assert all(many >= min(open_, 4) for open_, many in gained)
+    assert any(Fate.UNMASKED in step.fate for step in trace.steps if step.call.mode == "verify")
+
+
+def test_nothing_is_decoded_behind_the_end() -> None:
+    model = Depth(3, seed=5)
+    config = make_config(Config, {"block": "8", "mode": "sample", "verdict": "ratio", "tempering": 0.0})
+    stopped = 0
+    for seed in range(20):
+        task = model.task(16, end=0)
+        run, answer = decode(task, config, SeededChance(seed)), cast(Any, None)
+        while True:
+            try:
+                item = run.send(answer)
+            except StopIteration as stop:
+                tokens = stop.value.tolist()
+                break
+            answer = item.cut(model.laws(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
+        if 0 in tokens:
+            stopped += 1
+            assert set(tokens[tokens.index(0) + 1 :]) <= {task.mask}
+    assert stopped
+
+
+MODES: dict[str, dict[str, object]] = {
+    "greedy_match": {},
+    "greedy_paper": {"verdict": "ratio"},
+    "sample": {"mode": "sample", "verdict": "ratio"},
+    "score": {"router": "score", "score_threshold": 0.5},
+    "hysteresis": {"router": "hysteresis", "scoring": "dynamic", "switch_on": -0.5, "switch_off": -1.0},
+    "bandit": {"router": "bandit"},
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
+    trace = finish(job(**MODES[name]))
+    again = loads(dumps(trace))
+    assert again.summary == trace.summary
+    modes = Counter(step.call.mode for step in again.steps)
+    assert set(modes) <= {"draft", "verify"}
+    assert again.summary.forwards == sum(modes.values())
+    found = decisions(again.steps)
+    assert len(found) == modes["draft"]
+    assert sum(bool(one.verify) for one in found) == modes["verify"]
+    for draft, verify in zip(again.steps, again.steps[1:], strict=False):
+        if verify.call.mode == "verify":
+            assert draft.signals["verify"] == 1
+            assert {"ratio", "residual_mass", "estimate"} <= set(verify.numbers)
+            assert verify.mask is not None
+            assert verify.p is not None and verify.q is not None
+            assert (verify.coin is None) == (name not in ("greedy_paper", "sample"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_settings(name: str) -> None:
+    config = make_config(Config, PRESETS[name])
+    exact = name.startswith("SDAR") and config.router == "always"
+    assert (METHODS["s2d2"].deviation(config) == "") == exact
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"router": "hysteresis", "switch_on": -5.0}, "switch_on: -5 must be above switch_off, -5"),
+        ({"steps": 8}, "steps: 8 is more than a block of 4"),
+        ({"router": "ucb"}, "router: 'ucb' is not allowed"),
+        ({"tempering": -1}, "tempering: -1 is not allowed"),
+    ],
+)
+def test_bad_settings_are_refused(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        job(**values)
+
+
+def test_bidirectional_models_are_refused_before_any_work() -> None:
+    with pytest.raises(ValueError, match="s2d2 needs a block-causal model"):
+        Run(job(model=tiny("full")))
