@@ -12,7 +12,7 @@ from engines.models.base import DiscreteAR, ModelError, ModelInfo
 
 
 def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
-    """A checkpoint of the hub; `gigabytes` is what its config.json comes to in bfloat16."""
+    """A checkpoint of the hub; `gigabytes` is what its parameters come to in bfloat16."""
     return ModelInfo(
         name,
         title,
