@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import gradio as gr
 from gradio.components import Component
 
-from engines.config import Setting, make_config, settings
+from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.base import Family, Method
 
+DEFAULTS: Final = "Defaults"
+CUSTOM: Final = "Custom"
 _MOST_SLIDER_STEPS = 1000
 """A slider finer than this cannot be aimed with; the number is typed instead."""
 
@@ -35,6 +37,26 @@ def own_settings(method: Method) -> tuple[Setting, ...]:
     """The settings of a method beyond those of sampling."""
     shared = {setting.name for setting in sampling_settings(method.family)}
     return tuple(setting for setting in settings(method.config) if setting.name not in shared)
+
+
+def preset_choice(method: Method) -> gr.Dropdown | None:
+    """A choice among the presets of a method; nothing for a method without any."""
+    if not method.presets:
+        return None
+    help_ = "Settings that a paper names. Choosing one moves the controls; moving one makes it your own."
+    return gr.Dropdown([DEFAULTS, *method.presets, CUSTOM], value=DEFAULTS, label="Preset", info=help_)
+
+
+def preset_values(method: Method, name: str) -> dict[str, Value]:
+    """What a preset makes of every setting that it could touch: the method's own, and shared ones that a preset names.
+
+    Raises:
+        ConfigError: for a preset that there is not.
+    """
+    touched = {setting.name for setting in own_settings(method)}.union(*method.presets.values())
+    defaults = {setting.name: setting.default for setting in settings(method.config) if setting.name in touched}
+    chosen = {} if name == DEFAULTS else method.preset(name)
+    return defaults | {setting: getattr(make_config(method.config, chosen), setting) for setting in chosen}
 
 
 def build(of: tuple[Setting, ...]) -> Controls:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from engines.config import ConfigError, make_config, settings
@@ -42,6 +43,7 @@ def list_everything(options: argparse.Namespace) -> int:
                 s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help}
                 for s in settings(method.config)
             },
+            "presets": {preset: dict(values) for preset, values in method.presets.items()},
         }
         for name, method in METHODS.items()
     }
@@ -52,6 +54,8 @@ def list_everything(options: argparse.Namespace) -> int:
         print(f"{name}: {about['title']}, {about['summary']}")
         for setting, detail in about["settings"].items():  # type: ignore[attr-defined]
             print(f"    {setting}={detail['default']}  {detail['allowed']}. {detail['help']}")
+        for preset, values in about["presets"].items():  # type: ignore[attr-defined]
+            print(f"    --preset {quote(preset)}  {' '.join(f'{name}={value}' for name, value in values.items())}")
     print()
     for model in MODELS.values():
         print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
@@ -66,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     if not target.parent.is_dir():
         raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
     method = METHODS[options.method]
-    config = make_config(method.config, dict(_assignment(text) for text in options.set))
+    named = {} if options.preset is None else method.preset(options.preset)
+    config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
     model = open_model(model_id, options.device)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
@@ -122,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--prompt", help="default: the model's example")
     running.add_argument("--seed", type=int, default=0)
+    running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
     running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")

@@ -18,7 +18,7 @@ from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.driver import Job
 from engines.methods import METHODS, SHARED, ordinary
-from engines.methods.base import Family
+from engines.methods.base import Family, Method
 from engines.models.base import ModelError, ModelInfo
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
@@ -104,11 +104,14 @@ class RunPage:
 
     def _build_settings(self) -> None:
         self.own: dict[str, controls.Controls] = {}
+        self.presets: dict[str, gr.Dropdown] = {}
         self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
             own = controls.own_settings(method)
             with gr.Column(visible=method is DEFAULT and bool(own)) as group:
                 gr.Markdown(f"**{method.title}**")
+                if preset := controls.preset_choice(method):
+                    self.presets[method.name] = preset
                 with gr.Row():
                     self.own[method.name] = controls.build(own)
             self.groups[method.name] = group
@@ -144,8 +147,25 @@ class RunPage:
             [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
+        for name, preset in self.presets.items():
+            self._connect_preset(METHODS[name], preset)
         self.model.change(
             self.choose_model, {self.model}, [self.prompt, self.words, *self.examples.values()], **AT_ONCE
+        )
+
+    def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
+        """A preset moves the controls; a control that a person moves makes it a custom one."""
+        every: dict[str, Any] = {**self.sampling[method.family].of, **self.own[method.name].of}
+        moved = {name: every[name] for name in controls.preset_values(method, controls.DEFAULTS)}
+
+        def choose(name: str) -> Update:
+            if name == controls.CUSTOM:
+                return {control: gr.skip() for control in moved.values()}
+            return {moved[setting]: value for setting, value in controls.preset_values(method, name).items()}
+
+        preset.input(choose, preset, list(moved.values()), **AT_ONCE)
+        gr.on(
+            [control.input for control in moved.values()], None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET
         )
 
     def begin(self, request: gr.Request) -> Update:

@@ -2,7 +2,7 @@ import gradio as gr
 import pytest
 
 from demo import controls
-from engines.config import ConfigError, settings
+from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS
 
 
@@ -28,6 +28,26 @@ def test_a_control_says_what_its_field_says(name: str) -> None:
             assert [value for _, value in component.choices] == list(setting.choices)
         elif setting.kind != "bool":
             assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before(name: str) -> None:
+    method = METHODS[name]
+    with gr.Blocks():
+        choice = controls.preset_choice(method)
+    if not method.presets:
+        assert choice is None
+        return
+    assert [value for _, value in choice.choices] == [controls.DEFAULTS, *method.presets, controls.CUSTOM]
+    defaults = controls.preset_values(method, controls.DEFAULTS)
+    assert {setting.name for setting in controls.own_settings(method)} <= defaults.keys()
+    assert make_config(method.config, defaults) == method.config()
+    for preset, named in method.presets.items():
+        values = controls.preset_values(method, preset)
+        assert values == defaults | dict(named)
+        assert make_config(method.config, values) == make_config(method.config, named)
+    with pytest.raises(ConfigError, match=r"preset: .* has no 'none such'; there are "):
+        controls.preset_values(method, "none such")
 
 
 @pytest.mark.parametrize(("value", "told"), [(None, "window: ''"), (0, "window: 0"), ("many", "window: 'many'")])

@@ -113,6 +113,29 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     expect(page.get_by_text("It comes from the file you opened")).to_be_visible()
 
 
+def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: Page) -> None:
+    page.get_by_label("Method").click()
+    page.get_by_role("option", name="S2D2", exact=True).click()
+    page.locator(".settings > button").click()
+    preset, router = (page.get_by_label(label, exact=True).locator("visible=true") for label in ("Preset", "Router"))
+    expect(preset).to_have_value("Defaults")
+    preset.click()
+    page.get_by_role("option", name="SDAR-8B A", exact=True).click()
+    expect(router).to_have_value("score")
+    tokens = page.get_by_label("Tokens", exact=True).locator("visible=true")
+    expect(tokens).to_have_value("sample")
+    expect(preset).to_have_value("SDAR-8B A")
+    router.click()
+    page.get_by_role("option", name="bandit", exact=True).click()
+    expect(preset).to_have_value("Custom")
+    expect(tokens).to_have_value("sample")
+    preset.click()
+    page.get_by_role("option", name="Defaults", exact=True).click()
+    expect(router).to_have_value("always")
+    expect(tokens).to_have_value("greedy")
+    expect(preset).to_have_value("Defaults")
+
+
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     choose_raster(page)
     run(page)

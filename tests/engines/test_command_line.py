@@ -1,11 +1,13 @@
 """`python -m engines`: what it writes, what it says, and how it fails."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engines.__main__ import main
+from engines.methods import METHODS
 from traces import read
 
 
@@ -40,6 +42,45 @@ def test_mistakes_are_named(
     assert main(["run", "scd", "--model", "toy-raster", "--prompt", "", *arguments, "-o", str(target)]) == code
     assert said in capsys.readouterr().err
     assert not target.exists()
+
+
+def presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCD with settings that go by a name."""
+    named = {"short window": {"window": 8, "coupling": "none"}, "long": {"window": 64}}
+    monkeypatch.setitem(METHODS, "scd", replace(METHODS["scd"], presets=named))
+
+
+def test_a_preset_names_settings_and_set_overrules_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    presets(monkeypatch)
+    target = tmp_path / "t.json"
+    arguments = ["run", "scd", "--model", "toy-raster", "--prompt", "", "--preset", "short window", "-o", str(target)]
+    assert main(arguments) == 0
+    assert (read(target).config["window"], read(target).config["coupling"]) == (8, "none")
+    assert main([*arguments, "--set", "window=24"]) == 0
+    assert (read(target).config["window"], read(target).config["coupling"]) == (24, "none")
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("scd", "preset: scd has no 'none such'; there are short window, long."),
+        ("ar", "preset: ar has no 'none such'; it has none; leave it out."),
+    ],
+)
+def test_an_unknown_preset_is_answered_with_those_there_are(
+    method: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    presets(monkeypatch)
+    assert main(["run", method, "--preset", "none such", "-o", str(tmp_path / "t.json")]) == 2
+    assert capsys.readouterr().err == said + "\n"
+
+
+def test_list_names_presets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    presets(monkeypatch)
+    assert main(["list"]) == 0
+    assert "    --preset 'short window'  window=8 coupling=none\n" in capsys.readouterr().out
+    assert main(["list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["methods"]["scd"]["presets"]["long"] == {"window": 64}
 
 
 def test_the_target_is_checked_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
