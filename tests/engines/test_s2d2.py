@@ -281,24 +281,48 @@ def test_steps_that_gain_too_little_are_topped_up() -> None:
     assert any(Fate.UNMASKED in step.fate for step in trace.steps if step.call.mode == "verify")
 
 
+def play(run: Decoder, model: Depth) -> list[int]:
+    """Run a decoder to its end: the tokens."""
+    answer: Any = None
+    while True:
+        try:
+            item = run.send(answer)
+        except StopIteration as stop:
+            return cast(list[int], stop.value.tolist())
+        answer = item.cut(model.laws(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
+
+
 def test_nothing_is_decoded_behind_the_end() -> None:
     model = Depth(3, seed=5)
     config = make_config(Config, {"block": "8", "mode": "sample", "verdict": "ratio", "tempering": 0.0})
     stopped = 0
     for seed in range(20):
         task = model.task(16, end=0)
-        run, answer = decode(task, config, SeededChance(seed)), cast(Any, None)
-        while True:
-            try:
-                item = run.send(answer)
-            except StopIteration as stop:
-                tokens = stop.value.tolist()
-                break
-            answer = item.cut(model.laws(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
+        tokens = play(decode(task, config, SeededChance(seed)), model)
         if 0 in tokens:
             stopped += 1
             assert set(tokens[tokens.index(0) + 1 :]) <= {task.mask}
     assert stopped
+
+
+class Names(SeededChance):
+    """Chance that notes the names of its draws."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.met: Counter[tuple[str, int, int]] = Counter()
+
+    def _uniform(self, draw: Draw) -> Tensor:
+        self.met.update((draw.purpose, draw.iteration, place) for place in draw.position.tolist())
+        return super()._uniform(draw)
+
+
+def test_no_two_draws_share_a_name() -> None:
+    model, chance = Depth(3, seed=1), Names()
+    config = make_config(Config, {"block": "4", "mode": "sample", "verdict": "ratio"})
+    play(decode(model.task(16), config, chance), model)
+    assert {name for name, _, _ in chance.met} == {"draft", "estimate", "verify", "residual"}
+    assert set(chance.met.values()) == {1}
 
 
 MODES: dict[str, dict[str, object]] = {
