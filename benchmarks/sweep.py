@@ -31,7 +31,8 @@ from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
 from engines.environment import environment
 from engines.models.base import ModelError
-from visualizers.sweeps import canonical, gathered, read_rows
+from visualizers.rows import read_rows
+from visualizers.sweeps import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
 NEEDED: Final = {"loky": "joblib", "dask": "distributed", "ray": "ray"}

@@ -26,7 +26,8 @@ from engines.driver import Job, run_batch
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR
 from engines.models.diffusion import DiffusionLM
-from visualizers.sweeps import gathered, read_rows
+from visualizers.rows import read_rows
+from visualizers.sweeps import gathered
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}

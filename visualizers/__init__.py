@@ -15,8 +15,8 @@ from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
+from visualizers.rows import SweepError, read_results, read_rows
 from visualizers.style import themed
-from visualizers.sweeps import SweepError, read_rows
 
 __all__ = [
     "FIGURES",
@@ -26,6 +26,7 @@ __all__ = [
     "SweepError",
     "SweepFigure",
     "View",
+    "read_results",
     "read_rows",
     "supported",
     "themed",
@@ -62,7 +63,7 @@ FIGURES = MappingProxyType(
 """Name -> figure, in the order a page shows them."""
 
 SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, SETTING)})
-"""Name -> figure of the results of many runs, see `read_rows`."""
+"""Name -> figure of the results of many runs, see `read_results`."""
 
 
 def supported(traces: Traces) -> tuple[Figure, ...]:

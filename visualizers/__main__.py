@@ -4,7 +4,6 @@ With --sweep, figures of the results of many runs instead.
 """
 
 import argparse
-import json
 import logging
 import sys
 from collections.abc import Sequence
@@ -14,12 +13,13 @@ from typing import NoReturn
 from traces.errors import TraceError
 from traces.io import read
 from traces.schema import Trace
-from visualizers import FIGURES, SWEEP_FIGURES, Figure, FigureError, SweepError, View, read_rows, supported, themed
+from visualizers import FIGURES, SWEEP_FIGURES, Figure, FigureError, SweepError, View, read_results, supported, themed
 from visualizers.base import labels
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.page import standalone
+from visualizers.rows import Row
 from visualizers.sheet import Described, page, page_of, section
-from visualizers.sweeps import SPEEDS, Row
+from visualizers.sweeps import SPEEDS
 
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
@@ -119,13 +119,11 @@ def _read(path: str) -> Trace:
 def _results(path: str) -> tuple[Row, ...]:
     """Read the results of a sweep; whatever is wrong is said with the path."""
     try:
-        return read_rows(json.loads(Path(path).read_text(encoding="utf-8")))
+        return read_results(Path(path).read_bytes()).rows
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     except OSError as error:
         raise SweepError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    except (ValueError, RecursionError) as error:
-        raise SweepError(f"{path}: is no JSON ({error}); give the results as a list of rows") from None
 
 
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
@@ -177,7 +175,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of .pdf, .svg and .png; pages follow the reader"
     )
-    parser.add_argument("--sweep", metavar="RESULTS", help="results of many runs, .json, instead of traces")
+    parser.add_argument(
+        "--sweep", metavar="RESULTS", help="results of many runs, .jsonl or .json, also .gz, instead of traces"
+    )
     parser.add_argument(
         "--speed", choices=tuple(SPEEDS), metavar="NAME", default="tokens-per-forward", help="of a sweep's runs"
     )

@@ -1,46 +1,32 @@
-"""Results of many runs on problems with known answers, gathered by setting: accuracy, speed, frontier.
+"""Results of many runs gathered by setting: accuracy, speed, frontier.
 
-A row is one run on one problem. Rows of one method, label and config form a group.
+Rows of one method, model, label and config form a group.
 """
 
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import sqrt
 from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Final
 
+from visualizers.rows import Row, SweepError
+
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
 """Modes of forward passes that decode nothing: they fill the cache."""
-
-
-class SweepError(ValueError):
-    """Rows that cannot be read, or a question that they do not answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One run on one problem."""
-
-    method: str
-    label: str
-    config: Mapping[str, object]
-    problem: int
-    correct: bool
-    forwards: int
-    forwards_by_mode: Mapping[str, int]
-    row_forwards: int
-    query_tokens: int
-    tokens: int
-    seconds: float
+MOST_GROUPS: Final = 1000
+"""In one file; beyond that no figure can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """All runs of one method in one setting."""
+    """All runs of one method on one model in one setting."""
 
     method: str
+    model: str
     label: str
     config: Mapping[str, object]
     rows: tuple[Row, ...]
@@ -83,17 +69,24 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """A way to say how fast a group is; larger is faster."""
+    """A way to say how fast a group is."""
 
     name: str
     axis: str
     of: Callable[[Group], float | None]
     relative: bool = False
     """Whether it is divided by the baseline's."""
+    falling: bool = False
+    """Whether less is faster: it is a price."""
 
 
 def _per(amount: float, cost: float) -> float | None:
     return amount / cost if cost > 0 else None
+
+
+def _price(cost: float, amount: float) -> float | None:
+    """None where it was not measured, too: nothing is free."""
+    return cost / amount if cost > 0 and amount > 0 else None
 
 
 SPEEDS: Final[Mapping[str, Speed]] = MappingProxyType(
@@ -111,9 +104,21 @@ SPEEDS: Final[Mapping[str, Speed]] = MappingProxyType(
                 of=lambda group: _per(group.total("tokens"), group.decoding_forwards),
             ),
             Speed(
-                name="tokens-per-query-token",
-                axis="Tokens per query token",
-                of=lambda group: _per(group.total("tokens"), group.total("query_tokens")),
+                name="tokens-per-target-forward",
+                axis="Tokens per forward pass of the large model",
+                of=lambda group: _per(group.total("tokens"), group.total("forwards") - group.total("draft_forwards")),
+            ),
+            Speed(
+                name="query-tokens-per-token",
+                axis="Query tokens per token",
+                of=lambda group: _price(group.total("query_tokens"), group.total("tokens")),
+                falling=True,
+            ),
+            Speed(
+                name="milliseconds-per-token",
+                axis="Milliseconds per token",
+                of=lambda group: _price(1000 * group.total("seconds"), group.total("tokens")),
+                falling=True,
             ),
             Speed(
                 name="tokens-per-second",
@@ -138,26 +143,20 @@ SPEEDS: Final[Mapping[str, Speed]] = MappingProxyType(
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
-def read_rows(data: object) -> tuple[Row, ...]:
-    """Read rows from plain JSON data: a list of rows, or an object that holds it as `rows`.
+def gathered(rows: Sequence[Row]) -> tuple[Group, ...]:
+    """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: With the field, the value and the remedy.
+        SweepError: There are too many groups for any figure.
     """
-    rows = data.get("rows") if isinstance(data, Mapping) else data
-    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes) or not rows:
-        raise SweepError("rows: no list of results is given; give a list with one object a run and problem")
-    return tuple(_row(f"rows[{index}]", row) for index, row in enumerate(rows))
-
-
-def gathered(rows: Sequence[Row]) -> tuple[Group, ...]:
-    """Gather rows by method, label and config, in order of appearance."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.method, row.label, canonical(row.config)), []).append(row)
+        groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
+    if len(groups) > MOST_GROUPS:
+        raise SweepError(f"rows: {len(groups)} settings are more than {MOST_GROUPS}; give fewer")
     return tuple(
-        Group(method=method, label=label, config=found[0].config, rows=tuple(found))
-        for (method, label, _), found in groups.items()
+        Group(method=method, model=model, label=label, config=found[0].config, rows=tuple(found))
+        for (method, model, label, _), found in groups.items()
     )
 
 
@@ -200,6 +199,46 @@ def speeds(groups: Sequence[Group], speed: str, baseline: str | None = None) -> 
     return tuple(None if value is None else value / base for value in values)
 
 
+def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[str, object]]:
+    """Return what every group comes to as plain data, in every speed there is; speed-ups need a baseline.
+
+    Raises:
+        SweepError: For a baseline that names no group or several, or has no cost.
+    """
+    found: dict[str, tuple[float | None, ...]] = {}
+    for name, speed in SPEEDS.items():
+        found[name] = (None,) * len(groups) if speed.relative and baseline is None else speeds(groups, name, baseline)
+    return [
+        {
+            "label": group.label,
+            "method": group.method,
+            "model": group.model,
+            "config": dict(group.config),
+            "problems": group.problems,
+            "runs": len(group.rows),
+            "accuracy": group.accuracy,
+            "accuracy_standard_error": group.accuracy_error,
+            **{name: values[index] for name, values in found.items()},
+        }
+        for index, group in enumerate(groups)
+    ]
+
+
+def as_csv(found: Sequence[Mapping[str, object]]) -> str:
+    """Return records as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(found[0] if found else ())
+    writer.writerows([_cell(value) for value in record.values()] for record in found)
+    return target.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, Mapping):
+        return canonical(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
 def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
     """Return for points of (speed, accuracy) whether no other is at least as good in both and better in one."""
     return tuple(
@@ -218,40 +257,3 @@ def varied(rows: Sequence[Row]) -> tuple[str, ...]:
         for name, value in row.config.items():
             values.setdefault(name, {}).setdefault(row.method, set()).add(canonical({"": value}))
     return tuple(name for name, methods in values.items() if any(len(seen) > 1 for seen in methods.values()))
-
-
-_COUNTS: Final = ("problem", "forwards", "row_forwards", "query_tokens", "tokens")
-
-
-def _row(path: str, data: object) -> Row:
-    if not isinstance(data, Mapping):
-        raise SweepError(f"{path}: {data!r:.60} is no object; give one with {', '.join(Row.__slots__)}")
-    for name in Row.__slots__:
-        if name not in data:
-            raise SweepError(f"{path}.{name}: is missing; every row needs {', '.join(Row.__slots__)}")
-    for name in ("method", "label"):
-        _expect(isinstance(data[name], str) and data[name], f"{path}.{name}", data[name], "give its name")
-    for name in ("config", "forwards_by_mode"):
-        _expect(isinstance(data[name], Mapping), f"{path}.{name}", data[name], "give an object")
-    _expect(isinstance(data["correct"], bool), f"{path}.correct", data["correct"], "give true or false")
-    for name in _COUNTS:
-        _expect(_is_count(data[name]), f"{path}.{name}", data[name], "give a whole number from 0")
-    for mode, count in data["forwards_by_mode"].items():
-        _expect(_is_count(count), f"{path}.forwards_by_mode.{mode}", count, "give a whole number from 0")
-    by_mode = sum(data["forwards_by_mode"].values())
-    if by_mode > data["forwards"]:
-        problem = f"adds up to {by_mode}, more than the {data['forwards']} forwards"
-        raise SweepError(f"{path}.forwards_by_mode: {problem}; count every forward pass under one mode")
-    seconds = data["seconds"]
-    sound = isinstance(seconds, int | float) and not isinstance(seconds, bool) and isfinite(seconds) and seconds >= 0
-    _expect(sound, f"{path}.seconds", seconds, "give seconds, 0 where not measured")
-    return Row(**{name: data[name] for name in Row.__slots__})
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _expect(sound: object, field: str, value: object, remedy: str) -> None:
-    if not sound:
-        raise SweepError(f"{field}: {value!r:.60} is not valid; {remedy}")

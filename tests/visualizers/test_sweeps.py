@@ -1,5 +1,7 @@
 """Sweeps: rows are read or refused with the field, gathered honestly, and drawn as they were gathered."""
 
+import csv
+import gzip
 import json
 from pathlib import Path
 from statistics import fmean, stdev
@@ -7,11 +9,11 @@ from statistics import fmean, stdev
 import pytest
 from support.results import row, sweep
 
-from visualizers import SWEEP_FIGURES, SweepError, View, read_rows, themed
+from visualizers import SWEEP_FIGURES, SweepError, View, read_results, read_rows, themed
 from visualizers.__main__ import main
 from visualizers.figures.results import curves, swept
 from visualizers.palette import DARK
-from visualizers.sweeps import SPEEDS, baseline_of, gathered, on_frontier, speeds, varied
+from visualizers.sweeps import SPEEDS, as_csv, baseline_of, gathered, on_frontier, records, speeds, varied
 
 ROWS = read_rows(sweep())
 
@@ -21,6 +23,57 @@ class TestReading:
         data = json.loads(json.dumps(sweep(2)))
         assert read_rows(data) == read_rows({"rows": data})
         assert len(read_rows(data)) == len(data)
+
+    def test_files_are_lines_or_lists_packed_or_not(self) -> None:
+        data = sweep(2)
+        rows = read_rows(data)
+        lines = "".join(json.dumps(one) + "\n" for one in data).encode()
+        for text in (lines, json.dumps(data).encode(), json.dumps({"rows": data}, indent=1).encode()):
+            assert read_results(text).rows == read_results(gzip.compress(text)).rows == rows
+        assert read_results(json.dumps({"rows": data}).encode()).rows == rows
+        half = len(lines) // 2
+        assert read_results(gzip.compress(lines[:half]) + gzip.compress(lines[half:])).rows == rows
+
+    def test_a_last_line_that_was_cut_off_is_left_out_and_another_is_named(self) -> None:
+        lines = [json.dumps(one).encode() for one in sweep(1)]
+        assert len(read_results(b"\n".join([*lines, b'{"key":"0'])).rows) == len(lines)
+        with pytest.raises(SweepError, match="line 2: is no JSON"):
+            read_results(b"\n".join([lines[0], b'{"key":"0', lines[1]]))
+        with pytest.raises(SweepError, match=f"line {len(lines) + 1}: is no JSON"):
+            read_results(b"\n".join([*lines, b"{\n"]))
+
+    def test_what_the_file_says_of_its_making_is_told(self) -> None:
+        about = {
+            "threads": 1,
+            "libraries": {"torch": "2.0"},
+            "commit": "0123456789abcdef+dirty",
+            "created": "2026-01-02T",
+        }
+        lines = [{"about": about}, {"about": {"threads": [], "libraries": 3}}, row("a", "A", {}, device="a laptop")]
+        found = read_results("\n".join(map(json.dumps, lines)).encode())
+        place = "a laptop, 1 thread a process, torch 2.0, commit 0123456789ab with changes, 2026-01-02"
+        assert found.place == place
+        assert read_results(json.dumps([row("a", "A", {})]).encode()).place == ""
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (b"", "results: is no JSON"),
+            (b"\x1f\x8bnonsense", "results: cannot be unpacked"),
+            (gzip.compress(b"[]")[:-4], "results: cannot be unpacked"),
+            (b"3", "rows: no list of results"),
+            (b"\xff\xfe", "results: is no JSON"),
+            (b"[" * 100_000, "results: is no JSON"),
+            (b'{"rows": ' * 50_000, "results: is no JSON"),
+            (b'{"about": {}}\n', "rows: no list of results"),
+            (b'{"method": "a"}\n', r"line 1\.label: is missing"),
+            (gzip.compress(b" " * (65 * 2**20)), "results: more than 64 MB"),
+            (b'{"a":' + b"9" * 5000 + b"}", "results: is no JSON"),
+        ],
+    )
+    def test_hostile_files_are_refused(self, data: bytes, said: str) -> None:
+        with pytest.raises(SweepError, match=said):
+            read_results(data)
 
     @pytest.mark.parametrize("data", [None, [], {}, {"rows": []}, "rows", {"rows": "x"}, 3])
     def test_no_rows_are_refused(self, data: object) -> None:
@@ -37,7 +90,17 @@ class TestReading:
             ("problem", True, r"rows\[1\]\.problem: True is not valid"),
             ("seconds", float("nan"), r"rows\[1\]\.seconds: nan is not valid; give seconds"),
             ("seconds", "1", r"rows\[1\]\.seconds: '1' is not valid"),
-            ("method", "", r"rows\[1\]\.method: '' is not valid; give its name"),
+            ("method", "", r"rows\[1\]\.method: '' is not valid; give a text of 1 to 500"),
+            ("label", "x" * 501, r"rows\[1\]\.label: 'xxx"),
+            ("model", 3, r"rows\[1\]\.model: 3 is not valid"),
+            ("forwards", 10**400, r"rows\[1\]\.forwards: a huge number is not valid"),
+            ("seconds", 1e300, r"rows\[1\]\.seconds: 1e\+300 is not valid"),
+            ("draft_forwards", 41, r"rows\[1\]\.draft_forwards: adds up to 41, more than the 40"),
+            ("config", {"x": float("nan")}, r"rows\[1\]\.config\.x: nan is not valid; give a number, a short text"),
+            ("config", {"x": {"y": 1}}, r"rows\[1\]\.config\.x: {'y': 1} is not valid"),
+            ("config", {"x": [[1]]}, r"rows\[1\]\.config\.x: \[\[1\]\] is not valid"),
+            ("config", {"x": 10**400}, r"rows\[1\]\.config\.x: a huge number is not valid"),
+            ("config", dict.fromkeys(map(str, range(101)), 1), r"rows\[1\]\.config: .* at most 100 entries"),
             ("config", [1], r"rows\[1\]\.config: \[1\] is not valid; give an object"),
             ("forwards_by_mode", {"draft": "3"}, r"rows\[1\]\.forwards_by_mode\.draft: '3' is not valid"),
             ("forwards_by_mode", {"draft": 41}, r"rows\[1\]\.forwards_by_mode: adds up to 41, more than the 40"),
@@ -88,10 +151,47 @@ class TestGathering:
         groups = gathered(read_rows(rows))
         assert speeds(groups, "tokens-per-forward") == (1, 4)
         assert speeds(groups, "tokens-per-decoding-forward") == (10 / 8, 40 / 7)
-        assert speeds(groups, "tokens-per-query-token") == (10 / 400, 0.5)
+        assert speeds(groups, "query-tokens-per-token") == (40, 2)
+        assert speeds(groups, "milliseconds-per-token") == (500, 50)
         assert speeds(groups, "tokens-per-second") == (2, 20)
         assert speeds(groups, "speed-up-forwards", "AR") == (1, 4)
         assert speeds(groups, "speed-up-time", "ar") == (1, 10)
+
+    def test_passes_of_a_drafter_are_told_apart(self) -> None:
+        groups = gathered(read_rows([row("x", "X", {}, tokens=80, forwards=40, draft_forwards=30)]))
+        assert speeds(groups, "tokens-per-forward") == (2,)
+        assert speeds(groups, "tokens-per-target-forward") == (8,)
+
+    def test_models_are_told_apart(self) -> None:
+        rows = read_rows([row("a", "A", {"x": x}, model=model) for model in ("small", "large") for x in (1, 2)])
+        assert [(group.model, group.config["x"]) for group in gathered(rows)] == [
+            ("small", 1), ("small", 2), ("large", 1), ("large", 2)
+        ]  # fmt: skip
+        assert list(curves(gathered(rows), "x")) == ["a on small", "a on large"]
+        names = {mark.name.partition(",")[0] for mark in SWEEP_FIGURES["frontier"].draw(rows).data}
+        assert names == {"a on small", "a on large"}
+
+    def test_rows_with_one_key_are_one_run(self) -> None:
+        rows = [row("a", "A", {}, 0, key="k"), row("a", "A", {}, 0, key="k"), row("a", "A", {}), row("a", "A", {})]
+        assert len(read_rows(rows)) == 3
+
+    def test_more_settings_than_a_figure_can_hold_are_refused(self) -> None:
+        with pytest.raises(SweepError, match="rows: 1001 settings are more than 1000"):
+            gathered(read_rows([row("a", "A", {"x": x}) for x in range(1001)]))
+
+    def test_records_hold_every_speed_and_no_formula(self) -> None:
+        groups = gathered(ROWS)
+        found = records(groups, "AR")
+        for name in SPEEDS:
+            assert [record[name] for record in found] == list(speeds(groups, name, "AR"))
+        assert found[0]["accuracy"] == groups[0].accuracy and found[0]["problems"] == 60
+        assert [record["speed-up-time"] for record in records(groups)] == [None] * len(groups)
+        json.dumps(found, allow_nan=False)
+        hostile = records(gathered(read_rows([row('=cmd|"x"', "-1,2", {"block": 4})])))
+        heads, values = csv.reader(as_csv(hostile).splitlines())
+        said = dict(zip(heads, values, strict=True))
+        assert (said["method"], said["label"], said["config"]) == ('\'=cmd|"x"', "'-1,2", '{"block": 4}')
+        assert as_csv([]) == "\n"
 
     def test_questions_without_an_answer(self) -> None:
         groups = gathered(ROWS)
@@ -146,8 +246,11 @@ class TestDrawing:
         for mark in drawn.data:
             if mark.mode.startswith("lines"):
                 assert list(mark.x) == sorted(mark.x)
-                assert list(mark.y) == sorted(mark.y, reverse=True)
-        assert drawn.layout.xaxis.title.text == SPEEDS[speed].axis
+                assert list(mark.y) == sorted(mark.y, reverse=not SPEEDS[speed].falling)
+        assert drawn.layout.xaxis.title.text.startswith(SPEEDS[speed].axis)
+        assert ("less is better" in drawn.layout.xaxis.title.text) == SPEEDS[speed].falling
+        (star,) = [mark for mark in drawn.data if mark.marker.symbol == "star"]
+        assert (star.name, star.y[0]) == ("AR, the baseline", drawn.layout.shapes[0].y0)
         assert ("against AR" in drawn.layout.title.subtitle.text) == SPEEDS[speed].relative
 
     def test_error_bars_are_standard_errors(self) -> None:
@@ -163,6 +266,12 @@ class TestDrawing:
         group = curves(gathered(ROWS), "block")["dynamic"][2]
         assert (accuracy.name, accuracy.x[2], accuracy.y[2]) == ("dynamic", 16, 100 * group.accuracy)
         assert speed.y[2] == pytest.approx(speeds((group, gathered(ROWS)[0]), "speed-up-forwards", "AR")[0])
+
+    def test_numbers_written_as_text_are_numbers(self) -> None:
+        rows = read_rows([row("a", "A", {"block": block}) for block in ("16", "4", "32")])
+        drawn = SWEEP_FIGURES["setting"].draw(rows)
+        assert list(drawn.data[0].x) == [4, 16, 32]
+        assert drawn.layout.xaxis.type == "linear"
 
     def test_values_that_are_no_numbers_stand_side_by_side(self) -> None:
         rows = read_rows(
@@ -214,7 +323,6 @@ class TestCommandLine:
         ("content", "arguments", "code", "said"),
         [
             ("{", [], 1, "is no JSON"),
-            ("[" * 100_000, [], 1, "is no JSON"),
             ("[{}]", [], 1, "rows[0].method: is missing"),
             (None, [], 1, "check the path"),
             (

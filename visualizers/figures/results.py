@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 import plotly.graph_objects as go
 
 from visualizers.base import plain, side_by_side
-from visualizers.style import series, themed
-from visualizers.sweeps import SPEEDS, Group, Row, SweepError, canonical, gathered, on_frontier, speeds, varied
+from visualizers.rows import Row, SweepError
+from visualizers.style import NEUTRAL, series, themed
+from visualizers.sweeps import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 
 MOST_CURVES: Final = 12
 
@@ -20,7 +22,7 @@ class View:
     speed: str = "tokens-per-forward"
     """A name of `visualizers.sweeps.SPEEDS`."""
     baseline: str | None = None
-    """Label or method of the group that speed-ups are relative to."""
+    """Label or method of the group that speed-ups are relative to; it is drawn as a star."""
     setting: str | None = None
     """The setting along the axis; by default the only one that varies."""
 
@@ -53,55 +55,90 @@ def _subtitle(rows: Sequence[Row], view: View) -> str:
     problems = len({row.problem for row in rows})
     relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
     against = f", speed-up against {view.baseline}" if relative else ""
-    return plain(f"{len(rows)} runs on {problems} problems in {len(gathered(rows))} settings{against}")
+    models = ", ".join(dict.fromkeys(row.model for row in rows if row.model))
+    where = f" of {models}" if models else ""
+    return plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
 
 
 def _frontier(rows: Sequence[Row], view: View) -> go.Figure:
     groups = gathered(rows)
-    found = [(group, speed) for group, speed in zip(groups, speeds(groups, view.speed, view.baseline), strict=True)]
-    methods = dict.fromkeys(group.method for group in groups)
+    base = baseline_of(groups, view.baseline) if view.baseline is not None else None
+    every = zip(groups, speeds(groups, view.speed, view.baseline), strict=True)
+    found = [(speed, group) for group, speed in every if speed is not None]
+    if not found:
+        raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
+    middle = (min(speed for speed, _ in found) + max(speed for speed, _ in found)) / 2
+    sign = -1 if SPEEDS[view.speed].falling else 1
     figure = go.Figure()
-    for i, method in enumerate(methods):
+    for i, ((method, model), name) in enumerate(_curve_names(groups).items()):
         points = sorted(
-            ((speed, group) for group, speed in found if group.method == method and speed is not None),
+            (point for point in found if (point[1].method, point[1].model) == (method, model) and point[1] is not base),
             key=lambda point: point[0],
         )
-        best = on_frontier([(speed, group.accuracy) for speed, group in points])
-        figure.add_trace(_curve(i, method, [point for point, keep in zip(points, best, strict=True) if keep]))
+        best = on_frontier([(sign * speed, group.accuracy) for speed, group in points])
+        kept = [point for point, keep in zip(points, best, strict=True) if keep]
         others = [point for point, keep in zip(points, best, strict=True) if not keep]
+        if kept:
+            figure.add_trace(_curve(i, name, kept, middle))
         if others:
-            figure.add_trace(_off_frontier(i, method, others))
-    if not any(mark.x for mark in figure.data):
-        raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
-    figure.update_xaxes(title_text=SPEEDS[view.speed].axis)
+            figure.add_trace(_off_frontier(i, name, others))
+    if base is not None:
+        _mark_baseline(figure, [point for point in found if point[1] is base])
+    figure.update_xaxes(title_text=_axis(SPEEDS[view.speed]))
     figure.update_yaxes(title_text="Accuracy (%)")
     return figure.update_layout(height=520, showlegend=True)
 
 
-def _curve(index: int, method: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
+def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
+    """Name curves by method, and by model where there are several."""
+    several = len({group.model for group in groups}) > 1
+    return {
+        (group.method, group.model): f"{group.method} on {group.model or 'another model'}" if several else group.method
+        for group in groups
+    }
+
+
+def _axis(speed: Speed) -> str:
+    return f"{speed.axis} (less is better)" if speed.falling else speed.axis
+
+
+def _mark_baseline(figure: go.Figure, points: Sequence[tuple[float, Group]]) -> None:
+    """Draw a star, and its accuracy as a line across: what lies above it lost nothing."""
+    for _, group in points:
+        figure.add_hline(y=100 * group.accuracy, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
+        figure.add_scatter(
+            **_places(points),
+            mode="markers",
+            error_y={**_errors([group]), "color": NEUTRAL},
+            name=f"{plain(group.label)}, the baseline",
+            marker={"symbol": "star", "size": 15, "color": NEUTRAL},
+        )
+
+
+def _curve(index: int, name: str, points: Sequence[tuple[float, Group]], middle: float) -> go.Scatter:
     look = series(index)
     return go.Scatter(
         **_places(points),
         mode="lines+markers+text",
         text=[plain(group.label) for _, group in points],
-        textposition="top right",
+        textposition=["top right" if speed <= middle else "top left" for speed, _ in points],
         textfont={"size": 11},
         cliponaxis=False,
         error_y=_errors([group for _, group in points]),
-        name=plain(method),
+        name=plain(name),
         legendgroup=str(index),
         line=look.line,
         marker=look.marker(10),
     )
 
 
-def _off_frontier(index: int, method: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
+def _off_frontier(index: int, name: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
     look = series(index)
     return go.Scatter(
         **_places(points),
         mode="markers",
-        error_y={**_errors([group for _, group in points]), "color": look.band(0.4)},
-        name=f"{plain(method)}, beaten by another setting",
+        error_y={**_errors([group for _, group in points]), "color": look.band(0.25), "width": 0},
+        name=f"{plain(name)}, beaten by another setting",
         legendgroup=str(index),
         marker={**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8},
     )
@@ -140,19 +177,19 @@ def swept(rows: Sequence[Row], wanted: str | None) -> str:
 
 def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, ...]]:
     """Gather groups that differ in nothing but `setting`, by name; single points are left out, too."""
-    found: dict[tuple[str, str], list[Group]] = {}
+    found: dict[tuple[str, str, str], list[Group]] = {}
     for group in groups:
         if setting in group.config:
             rest = {name: value for name, value in group.config.items() if name != setting}
-            found.setdefault((group.method, canonical(rest)), []).append(group)
+            found.setdefault((group.method, group.model, canonical(rest)), []).append(group)
     kept = {key: tuple(each) for key, each in found.items() if len(each) > 1}
     heads = [each[0] for each in kept.values()]
     return dict(zip(_names(heads, setting), kept.values(), strict=True))
 
 
 def _names(heads: Sequence[Group], setting: str) -> list[str]:
-    """Name curves by method and by the settings in which curves of that method differ."""
-    names = []
+    """Name curves by method, by model if there are several, and by the settings in which those of a method differ."""
+    names, curves_of = [], _curve_names(heads)
     for head in heads:
         rivals = [other for other in heads if other.method == head.method]
         differing = [
@@ -161,7 +198,8 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
             if name != setting and len({canonical({"": rival.config.get(name)}) for rival in rivals}) > 1
         ]
         said = ", ".join(f"{name} {head.config[name]}" for name in differing)
-        names.append(f"{head.method} ({said})" if said else head.method)
+        name = curves_of[head.method, head.model]
+        names.append(f"{name} ({said})" if said else name)
     return names
 
 
@@ -171,11 +209,12 @@ def _setting(rows: Sequence[Row], view: View) -> go.Figure:
     found = curves(groups, setting)
     if len(found) > MOST_CURVES:
         raise SweepError(f"rows: {len(found)} curves over {setting} are more than {MOST_CURVES}; give fewer settings")
-    numeric = all(_numeric(group.config[setting]) for each in found.values() for group in each)
+    numeric = all(_number(group.config[setting]) is not None for each in found.values() for group in each)
     figure = side_by_side(["Accuracy", "Speed"], horizontal_spacing=0.1)
     for i, (name, each) in enumerate(found.items()):
-        ordered = sorted(each, key=lambda group: float(str(group.config[setting]))) if numeric else each
-        x = [group.config[setting] if numeric else plain(_said(group.config[setting])) for group in ordered]
+        ordered = sorted(each, key=lambda group: _number(group.config[setting]) or 0.0) if numeric else each
+        values = [group.config[setting] for group in ordered]
+        x = [_number(value) if numeric else plain(_said(value)) for value in values]
         look = series(i)
         shared = {
             "x": x,
@@ -194,12 +233,19 @@ def _setting(rows: Sequence[Row], view: View) -> go.Figure:
         figure.add_scatter(**shared, y=speed, showlegend=False, hovertemplate=said, row=1, col=2)
     figure.update_xaxes(title_text=plain(setting), type="linear" if numeric else "category")
     figure.update_yaxes(title_text="Accuracy (%)", row=1, col=1)
-    figure.update_yaxes(title_text=SPEEDS[view.speed].axis, rangemode="tozero", row=1, col=2)
+    figure.update_yaxes(title_text=_axis(SPEEDS[view.speed]), rangemode="tozero", row=1, col=2)
     return figure.update_layout(height=460, showlegend=True)
 
 
-def _numeric(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: object) -> float | None:
+    """A number, or one written as text: choices such as the block size are."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
 
 
 def _said(value: object) -> str:
@@ -212,7 +258,8 @@ FRONTIER = SweepFigure(
     caption=(
         "One point a setting: share of problems answered right against how fast it decoded, error bars one standard "
         "error over problems. Lines join the settings of a method that no other setting of it beats in both; open "
-        "marks are beaten. Up and to the right is better. Speed is a ratio of totals over all problems."
+        "marks are beaten. A star is the baseline, the dotted line its accuracy. Up is better, and so is right, or "
+        "left where the axis says that less is better. Speed is a ratio of totals over all problems."
     ),
     paper="S2D2, Fig. 3 and Tables 1 to 3",
     drawing=_frontier,
