@@ -68,7 +68,7 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     one, index, task = chunk.configuration, chunk.problems[place], job.task
     assert isinstance(task, TextTask)
     text, answer = job.model.output(tokens).text or "", held_out()[index].answer
-    counted = tokens.index(task.end) + 1 if task.end in tokens else len(tokens)
+    counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     spent = cost(steps)
     draft = sum(step.call.role == "draft" for step in steps)
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000

@@ -13,19 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks import _parts
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import NAMES, Decoded, decode, job, prompts
+from engines.driver import Job
 from engines.models.base import DiscreteAR
 from engines.models.catalog import MODELS, load_model
-from traces.stats import cost, latency_breakdown
 
 COUPLINGS: Final = ("none", "maximal", "gumbel")
 WINDOWS: Final = (8, 16, 32, 64)
 MAIN_WINDOW: Final = 32
 MOST_OF_SJD: Final = 0.75
 MOST_OF_VANILLA: Final = 0.35
-MOST_OVERHEAD_PERCENT: Final = 15.0
-MOST_TRACING_PERCENT: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,80 +160,28 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
 
 
 def overhead(plan: Plan) -> list[Claim]:
-    """The share of a step outside the network at the main window, by the recorded stages and by the wall clock."""
-    recorded, walls, stages = [], [], []
-    for sample, prompt, _ in plan.pairs():
-        asked = job("maximal", plan.model, prompt, sample, window=MAIN_WINDOW)
-        steps = decode([asked], record=True).steps[0]
-        total = cost(steps).milliseconds
-        recorded.append(100 * (1 - total.forward / total.total))
-        stages.append({stage.name: stage.mean_milliseconds for stage in latency_breakdown(steps)})
-        plain = decode([asked])
-        walls.append(100 * (1 - plain.forward_seconds / plain.seconds))
-    parts = {name: statistics.median(run[name] for run in stages) for name in stages[0]}
-    written = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in parts.items())
-    by_stages, by_wall = spread(recorded), spread(walls)
-    return [
-        Claim(
-            name=f"Share of a step outside the forward pass, L = {MAIN_WINDOW}, {how}",
-            measured=found.median,
-            unit="%",
-            bound="at most",
-            target=MOST_OVERHEAD_PERCENT,
-            reason=f"{reason}; {found}",
-        )
-        for how, found, reason in (
-            ("by recorded stages", by_stages, f"milliseconds a step: {written}"),
-            ("by wall clock", by_wall, "opening the session and resuming the decoder included"),
-        )
-    ]
+    """See `_parts.overhead`, at the main window."""
+    return _parts.overhead(_coupled(plan), f"L = {MAIN_WINDOW}")
 
 
 def tracing(plan: Plan) -> list[Claim]:
-    """Wall-clock time with recording over without it. The tokens have to be the same."""
-    slower, added = [], []
-    for sample, prompt, first in plan.pairs():
-        asked = job("maximal", plan.model, prompt, sample, window=MAIN_WINDOW)
-        runs = {record: decode([asked], record=record) for record in ((True, False) if first else (False, True))}
-        if runs[True].tokens != runs[False].tokens:
-            raise RuntimeError(f"recording changed the tokens of sample {sample}; this is a defect of the driver")
-        slower.append(100 * (runs[True].seconds / runs[False].seconds - 1))
-        added.append(1000 * (runs[True].seconds - runs[False].seconds) / runs[False].forwards)
-    found = spread(slower)
-    claim = Claim(
-        name=f"Time that recording a trace adds, L = {MAIN_WINDOW}",
-        measured=found.median,
-        unit="%",
-        bound="at most",
-        target=MOST_TRACING_PERCENT,
-        reason=f"{spread(added).median:.2f} ms a step, most of it distances and collisions of {MAIN_WINDOW - 1} pairs "
-        f"of laws, beside a pass that is short here; same tokens every time; {found}",
-    )
-    return [claim]
+    """See `_parts.tracing`, at the main window."""
+    what = f"distances and collisions of {MAIN_WINDOW - 1} pairs of laws"
+    return [_parts.tracing(_coupled(plan), f"L = {MAIN_WINDOW}", what)]
 
 
 def throughput(plan: Plan) -> list[Claim]:
-    """Pictures a second, decoded in lockstep against one at a time."""
+    """See `_parts.throughput`, for ordinary decoding and at the main window."""
     claims = []
     for decoder in ("ar", "maximal"):
         settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
         jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(plan.together)]
-        ratios, together, alone = [], 0.0, 0.0
-        for _ in range(plan.repeats):
-            batch, singles = decode(jobs), [decode([one]) for one in jobs]
-            together, alone = batch.seconds, sum(run.seconds for run in singles)
-            ratios.append(alone / together)
-        found = spread(ratios)
-        reason = f"{len(jobs) / together:.2f} against {len(jobs) / alone:.2f} pictures a second; {found}"
-        claims.append(
-            Claim(
-                name=f"{NAMES[decoder]}: throughput of {len(jobs)} in lockstep over one at a time",
-                measured=found.median,
-                unit="×",
-                reason=reason,
-            )
-        )
+        claims.append(_parts.throughput(jobs, plan.repeats, NAMES[decoder], "pictures"))
     return claims
+
+
+def _coupled(plan: Plan) -> list[Job]:
+    return [job("maximal", plan.model, prompt, sample, window=MAIN_WINDOW) for sample, prompt, _ in plan.pairs()]
 
 
 if __name__ == "__main__":

@@ -112,4 +112,4 @@ def _lockstep(jobs: Sequence[Job], stopped: Callable[[], bool]) -> list[Trace] |
     for _ in drive(lanes, session, first.config):
         if stopped():
             return None
-    return [make_trace(job, lane.steps) for job, lane in zip(jobs, lanes, strict=True)]
+    return [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]

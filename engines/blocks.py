@@ -31,8 +31,8 @@ class TextTask(Task):
     prompt: tuple[int, ...] = ()
     mask: int = 0
     """Id that stands for an open position."""
-    end: int = 0
-    """Id behind which nothing counts."""
+    ends: tuple[int, ...] = ()
+    """Ids behind which nothing counts."""
     shift: bool = False
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
@@ -127,7 +127,7 @@ class Row:
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
         answer = self.tokens[self.asked :]
-        stops = (answer == self.task.end).nonzero()
+        stops = torch.isin(answer, torch.tensor(self.task.ends, dtype=torch.long)).nonzero()
         counted = answer[: int(stops[0])] if len(stops) else answer
         return not bool((counted == self.task.mask).any())
 
@@ -157,7 +157,9 @@ class Row:
         position = torch.arange(first, last)
         everybody = torch.ones(len(position), len(position), dtype=torch.bool)
         read = (self.open if read is None else read) - first - int(self.task.shift)
-        if self.size == 1 and self.task.shift:  # the token before predicts this one; there is nothing else to feed
+        if (
+            self.size == 1 and self.task.shift and not self.task.full
+        ):  # the token before predicts this one; there is nothing else to feed
             position, everybody = position[:0], everybody[:0, :0]
         tokens = self.tokens[None, position]
         layout = Layout(tokens=tokens, position=position, read=read, seen=everybody if seen is None else seen)

@@ -23,7 +23,7 @@ from engines.laws import Sampling, guidance_of, to_laws
 from engines.methods.base import Method
 from engines.models.base import DiscreteAR, Session
 from engines.models.catalog import load_model, small_of
-from engines.models.pair import PairSession
+from engines.models.pair import PairSession, check_pair
 from engines.recorder import derive, pack, unpack
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
@@ -76,7 +76,7 @@ class Lane:
     decoder: Decoder
     steps: list[Step] = field(default_factory=list)
     result: list[Tensor] = field(default_factory=list)
-    """Holds the tokens once the canvas is full."""
+    """Holds the tokens once the decoder is done."""
 
 
 def open_session(jobs: Sequence[Job]) -> Session:
@@ -91,11 +91,7 @@ def open_session(jobs: Sequence[Job]) -> Session:
     session = first.model.start(tasks, guided)
     if draft is None:
         return session
-    if first.model.legend({}).vocabulary != draft.legend({}).vocabulary:
-        raise ValueError(
-            f"drafter: {draft.card.id} and {first.model.card.id} have different vocabularies, so one cannot judge the "
-            "other's drafts; set drafter=itself."
-        )
+    check_pair(first.model, draft)
     return PairSession({"target": session, "draft": draft.start(tasks, guided)})
 
 
@@ -203,8 +199,8 @@ class Run:
             yield self._lane.steps[-1]
 
     def trace(self) -> Trace:
-        """The trace of the steps taken, marked incomplete before the canvas is full."""
-        return make_trace(self.job, self._lane.steps)
+        """The trace of the steps taken, marked incomplete before the decoder is done."""
+        return make_trace(self.job, self._lane)
 
 
 def run_batch(jobs: Sequence[Job]) -> list[Trace]:
@@ -216,7 +212,7 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
     session = open_session(jobs)
     for _ in drive(lanes, session, first.config):
         pass
-    return [make_trace(job, lane.steps) for job, lane in zip(jobs, lanes, strict=True)]
+    return [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]
 
 
 def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
@@ -228,9 +224,9 @@ def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
     return [lane.result[0].tolist() for lane in lanes]
 
 
-def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
-    """The trace of the steps a job has taken."""
-    model, task = job.model, job.task
+def make_trace(job: Job, lane: Lane) -> Trace:
+    """The trace of the steps a job has taken; it is complete once the decoder is done."""
+    model, task, steps = job.model, job.task, lane.steps
     length = task.length
     canvases: dict[int, tuple[Any, ...]] = {}
     held: list[Any] = [None] * length
@@ -239,6 +235,8 @@ def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
         for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
             held[position], final[position] = token, fate.final
         canvases[k + 1] = tuple(held)
+    mentioned = {token for step in steps for best in step.top or () for token, _ in best}
+    mentioned |= {draft for step in steps for draft in step.draft or () if isinstance(draft, int)}
     tokens = [token if done else None for token, done in zip(held, final, strict=True)]
     return Trace(
         method=job.method.name,
@@ -248,11 +246,11 @@ def make_trace(job: Job, steps: Sequence[Step]) -> Trace:
         config=as_values(job.config),
         seed=job.seed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        environment=environment(model.device, torch.float32),
+        environment=environment(model.device, model.dtype),
         canvas=task.canvas,
-        legend=model.legend(canvases),
+        legend=model.legend(canvases, mentioned),
         steps=tuple(steps),
         output=model.output(tokens),
-        summary=summarise(steps, length, all(final)),
+        summary=summarise(steps, length, bool(lane.result)),
         note=job.method.deviation(job.config),
     )

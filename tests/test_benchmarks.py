@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.tables import Table
 
-from benchmarks import _results, quality, report, speed, toy
+from benchmarks import _parts, _results, quality, report, speed, toy
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
@@ -74,13 +74,13 @@ def test_every_part_of_the_speed_benchmark_measures() -> None:
 
 
 def test_recording_that_changes_tokens_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = speed.decode
+    real = _parts.decode
 
     def changed(jobs: Any, *, record: bool = False) -> Any:
         run = real(jobs, record=record)
         return replace(run, tokens=((9,),)) if record else run
 
-    monkeypatch.setattr(speed, "decode", changed)
+    monkeypatch.setattr(_parts, "decode", changed)
     with pytest.raises(RuntimeError, match="recording changed the tokens"):
         speed.tracing(speed.Plan(Table(4, 2, seed=0), [""], 1, (32,), [""]))
 

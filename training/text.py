@@ -265,7 +265,7 @@ def measure(model: Qwen3ForCausalLM, kind: Kind) -> dict[str, Any]:
     """Share of held-out problems solved, by block size, greedily and one confident token after the other."""
     tokenizer = Tokenizer.from_file(str(text_data.TOKENIZER))
     ids = tokenizer.get_vocab()
-    traits = Traits(ids[MASK], ids[END], kind.shift, kind.full)
+    traits = Traits(ids[MASK], (ids[END],), kind.shift, kind.full)
     judged = DiffusionLM(model, tokenizer, traits, Card(id="in training"), device())
     found = json.loads(text_data.PROBLEMS.read_text(encoding="utf-8"))[:MEASURED]
     method = METHODS["blockwise"]

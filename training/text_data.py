@@ -2,10 +2,11 @@
 
     python -m training.text_data
 
-The problems are generated from templates, not collected. TEMPLATES keeps those whose question and solution fit into
-LENGTH tokens: two or three short steps each. Training and held-out problems come from disjoint seeds, and a held-out
-question that also occurs in training is left out. The answer of a held-out problem is checked by the package's own
-scorer. Writes assets/models/text-tokenizer.json and assets/problems.json; training data stays in the cache folder.
+The problems are generated from templates, not collected. TEMPLATES keeps those with short questions and solutions of
+two or three steps; problems of theirs that do not fit into LENGTH tokens are left out. Training and held-out problems
+come from disjoint seeds, and a held-out question that also occurs in training is left out. The answer of a held-out
+problem is checked by the package's own scorer. Writes assets/models/text-tokenizer.json and assets/problems.json;
+training data stays in the cache folder.
 """
 
 import json
@@ -25,7 +26,7 @@ from training.data import cache_dir
 from training.loop import MODELS
 
 TEMPLATES: Final = (10, 16, 18, 26, 31, 43, 48, 50, 58, 62, 69, 72, 95)
-"""Numbers of the gsm_symbolic templates, as the package counts them."""
+"""Numbers of the gsm_symbolic templates, as the package counts them. No problem of 18 and 31 fits."""
 LENGTH: Final = 96
 BLOCK: Final = 32
 """The largest block; all block sizes divide it."""
@@ -114,19 +115,20 @@ def prompt_of(problem: Problem) -> str:
     return problem.question + "\n"
 
 
-def encode(found: list[Problem], tokenizer: Tokenizer) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
-    """Token rows [N, LENGTH], filled up with <end>, and prompt lengths [N].
+def fits(prompt: int, solution: int) -> bool:
+    """Whether so many tokens fit: what follows the last whole BLOCK of the prompt may have WINDOW, the end included."""
+    return prompt + solution + 1 <= min(LENGTH, prompt // BLOCK * BLOCK + WINDOW)
 
-    Problems that do not fit are left out: what follows the last whole BLOCK of the prompt may have WINDOW tokens.
-    """
+
+def encode(found: list[Problem], tokenizer: Tokenizer) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+    """Token rows [N, LENGTH] of the problems that fit, filled up with <end>, and prompt lengths [N]."""
     end = token_id(tokenizer, END)
     asked = tokenizer.encode_batch([prompt_of(problem) for problem in found])
     told = tokenizer.encode_batch([problem.solution for problem in found])
     rows, lengths = [], []
     for prompt, answer in zip(asked, told, strict=True):
-        ids = [*prompt.ids, *answer.ids, end]
-        if len(ids) <= min(LENGTH, len(prompt.ids) // BLOCK * BLOCK + WINDOW):
-            rows.append(ids + [end] * (LENGTH - len(ids)))
+        if fits(len(prompt.ids), len(answer.ids)):
+            rows.append([*prompt.ids, *answer.ids] + [end] * (LENGTH - len(prompt.ids) - len(answer.ids)))
             lengths.append(len(prompt.ids))
     return np.array(rows, dtype=np.int16), np.array(lengths, dtype=np.int16)
 
@@ -147,13 +149,15 @@ def _tidy(text: str) -> str:
 def main() -> None:
     """Make problems, tokenizer and training rows."""
     training = distinct("train", TRAINING)
-    held_out = distinct("held-out", HELD_OUT, frozenset(problem.question for problem in training))
+    tokenizer = train_tokenizer(prompt_of(problem) + problem.solution for problem in training[:50_000])
+    tokenizer.save(str(TOKENIZER))
+    others = distinct("held-out", 2 * HELD_OUT, frozenset(problem.question for problem in training))
+    counts = [[len(tokenizer.encode(text).ids) for text in (prompt_of(one), one.solution)] for one in others]
+    held_out = [problem for problem, count in zip(others, counts, strict=True) if fits(*count)][:HELD_OUT]
     for problem in held_out:
         if not solved(problem.solution, problem.answer):
             raise ValueError(f"the solution of {problem} does not end in its answer")
     PROBLEMS.write_text(json.dumps([asdict(problem) for problem in held_out], indent=0) + "\n", encoding="utf-8")
-    tokenizer = train_tokenizer(prompt_of(problem) + problem.solution for problem in training[:50_000])
-    tokenizer.save(str(TOKENIZER))
     rows, lengths = encode(training, tokenizer)
     cache_dir().mkdir(parents=True, exist_ok=True)
     np.savez(cache_dir() / f"text-{TRAINING}-{LENGTH}.npz", rows=rows, lengths=lengths)

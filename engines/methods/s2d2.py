@@ -175,7 +175,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration:
     verdict = judge(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.refusal
-    ends = passed & (verdict.token == row.task.end)
+    ends = passed & torch.isin(verdict.token, torch.tensor(row.task.ends, device=x.device, dtype=x.dtype))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
     kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
     topped = policies.top_up(drafts.confidence, kept, least)

@@ -1,6 +1,6 @@
 """What a model offers to the driver."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,6 +44,11 @@ class DiscreteAR(Protocol):
     card: Model
     device: torch.device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        ...
+
     def pose(self, prompt: str, config: Sampling) -> Task:
         """What a prompt asks for.
 
@@ -57,8 +62,13 @@ class DiscreteAR(Protocol):
         """Open a session, one lane per task."""
         ...
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
-        """What is needed to draw a trace; `canvases` holds the tokens after each step."""
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """What is needed to draw a trace.
+
+        Args:
+            canvases: The tokens after each step.
+            mentioned: Further tokens that the trace speaks of.
+        """
         ...
 
     def output(self, tokens: Sequence[int | None]) -> Output:

@@ -1,6 +1,6 @@
 """Diffusion language models on native transformers classes: block-causal or bidirectional, aligned or right-shifted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,15 +22,14 @@ class Kind:
     """What sets a family of diffusion language models apart from a causal one of the same class."""
 
     mask: int
-    end: int
+    ends: tuple[int, ...]
+    """Ids that the text is cut at."""
     shift: bool = False
     full: bool = False
     sizes: tuple[int, ...] = ()
     """Block sizes that were trained; empty for any."""
     longest: int = 512
     """Positions, prompt included."""
-    other_ends: tuple[int, ...] = ()
-    """Further ids that the text is cut at."""
     asks: tuple[str, str] = ("", "\n")
     """What stands before and behind a prompt."""
 
@@ -52,6 +51,12 @@ class DiffusionLM:
     def dtype(self) -> torch.dtype:
         """What the network computes in."""
         found: torch.dtype = self._network.dtype
+        return found
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """Ids by token. A model judges another's drafts only where both have the same."""
+        found: Mapping[str, int] = self._tokenizer.get_vocab()
         return found
 
     def pose(self, prompt: str, config: Sampling) -> TextTask:
@@ -76,7 +81,7 @@ class DiffusionLM:
         offset = 0 if self.kind.full else len(ids) % config.size
         canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
         kind = self.kind
-        return TextTask(canvas, self._width, self.device, None, ids, kind.mask, kind.end, kind.shift, kind.full)
+        return TextTask(canvas, self._width, self.device, None, ids, kind.mask, kind.ends, kind.shift, kind.full)
 
     def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
         """See `engines.models.base.DiscreteAR.start`."""
@@ -85,18 +90,17 @@ class DiffusionLM:
         layers = 0 if self.kind.full else len(self._network.model.layers)
         return BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens."""
         size = self._tokenizer.get_vocab_size()
-        met = {token for canvas in canvases.values() for token in canvas if token is not None}
+        met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
         ids = range(size) if size <= _WHOLE_VOCABULARY else sorted(met)
         return Legend(vocabulary={i: self._piece(i) for i in ids})
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""
         kept = list(tokens)
-        ends = (self.kind.end, *self.kind.other_ends)
-        kept = kept[: next((i for i, token in enumerate(kept) if token in ends), len(kept))]
+        kept = kept[: next((i for i, token in enumerate(kept) if token in self.kind.ends), len(kept))]
         text = self._tokenizer.decode([token for token in kept if token is not None])
         return Output(tokens=tuple(tokens), text=text)
 

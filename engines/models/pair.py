@@ -29,6 +29,19 @@ class PairSession:
         return torch.stack(_even([parts[lane] for lane in requests]))
 
 
+def check_pair(target: Any, draft: Any) -> None:
+    """See that two language models speak of the same tokens.
+
+    Raises:
+        ValueError: when they do not.
+    """
+    if target.tokens != draft.tokens:
+        raise ValueError(
+            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies, so one cannot judge the "
+            "other's drafts; set drafter=itself."
+        )
+
+
 def _even(parts: list[Tensor]) -> list[Tensor]:
     """Pad entries [K, 1, T, V] to the same K and T."""
     drafts, longest = max(len(part) for part in parts), max(part.shape[-2] for part in parts)

@@ -7,7 +7,7 @@ on the context, which is what coupling feeds on, and every figure of the SCD pap
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -31,7 +31,7 @@ class ToyRaster:
 
     def __init__(self, device: torch.device) -> None:
         self.card = Model(id=ID, title=TITLE)
-        self.device = device
+        self.device, self.dtype = device, torch.float64
         self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
 
     def pose(self, prompt: str, config: Sampling) -> Task:
@@ -46,7 +46,7 @@ class ToyRaster:
         """See `engines.models.base.DiscreteAR.start`."""
         return ToySession(self.levels)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """One grey tile per level."""
         grey = ((self.levels.cpu() + 1) * 127.5).round().byte().numpy()[None]
         return Legend(tiles=Tiles(png=_png(Image.fromarray(grey)), size=1, columns=LEVELS))

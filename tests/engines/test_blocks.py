@@ -174,7 +174,7 @@ def test_a_trace_of_text_reads_back() -> None:
 
 
 def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
-    task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), None, (3, 4), MASK, END)
+    task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), None, (3, 4), MASK, (END,))
     row = Row(task, 4)
     row.fill([4], [END])
     assert not row.ended

@@ -155,7 +155,7 @@ class TinyImage:
         with torch.no_grad():
             for parameter in self.network.parameters():
                 parameter.mul_(3)  # laws worth disagreeing about
-        self.card, self.device = Model(id="tiny"), torch.device("cpu")
+        self.card, self.device, self.dtype = Model(id="tiny"), torch.device("cpu"), torch.float32
 
     def pose(self, prompt: str, config: Any) -> PromptTask:
         canvas = Canvas(kind="image", shape=(GRID, GRID))
@@ -166,7 +166,7 @@ class TinyImage:
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
         return CausalSession(self.network, prefixes, GRID**2, 2)
 
-    def legend(self, canvases: Any) -> Legend:
+    def legend(self, canvases: Any, mentioned: Any = ()) -> Legend:
         return Legend()
 
     def output(self, tokens: Any) -> Output:

@@ -40,7 +40,7 @@ class Conditionals:
     @property
     def task(self) -> TextTask:
         canvas = Canvas(kind="text", shape=(self.length,), block=self.length)
-        return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, END)
+        return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, (END,))
 
     def law(self, state: State, position: int) -> Tensor:
         if state[position] != self.vocabulary:  # nobody wants the law of a token that is there

@@ -31,7 +31,7 @@ class Depth:
 
     def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END) -> TextTask:
         canvas, device = Canvas(kind="text", shape=(length,)), torch.device("cpu")
-        return TextTask(canvas, self.vocabulary, device, None, prompt, self.vocabulary, end, self.shift)
+        return TextTask(canvas, self.vocabulary, device, None, prompt, self.vocabulary, (end,), self.shift)
 
     def laws(self, request: BlockForward) -> Tensor:
         """Laws [1, m, V] of a request; a request that finds nothing finished begins a new text."""

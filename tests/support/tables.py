@@ -1,7 +1,7 @@
 """Models small enough to know by heart: one random law for every prefix."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +28,7 @@ class Table:
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
-        self.device = torch.device("cpu")
+        self.device, self.dtype = torch.device("cpu"), torch.float64
         self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
         self.card = Model(id="table")
         self._laws: dict[tuple[int, ...], Tensor] = {}
@@ -59,7 +59,7 @@ class Table:
     def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
         return TableSession(self)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         return Legend(vocabulary={i: "abcd"[i] for i in range(self.task.vocabulary)})
 
     def output(self, tokens: Sequence[int | None]) -> Output:

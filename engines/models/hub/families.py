@@ -43,8 +43,6 @@ class Family:
     """What stands before and behind a question in a model that was taught to chat."""
     shift: bool
     full: bool
-    blocks: tuple[int, ...] = ()
-    """Block sizes that can be asked for; empty for any."""
     trained: str = ""
     """What config.json calls the one block size that was trained, for models that take no other but 1."""
 
@@ -166,7 +164,6 @@ _DREAM: Final = Family(
     asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
     shift=True,
     full=True,
-    blocks=(2, 4, 8, 16, 32),  # engines.blocks lays out no block of 1 that is both right-shifted and uncached
 )
 
 FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM)}

@@ -127,17 +127,15 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
     if settings.get("mask_token_id", mask) != mask:
         raise source.lacks(f"config.json has {settings['mask_token_id']!r} for 'mask_token_id', its tokenizer {mask}")
     trained = family.trained
-    sizes = (1, int(_value(source, settings, trained, trained))) if trained else family.blocks
+    sizes = (1, int(_value(source, settings, trained, trained))) if trained else ()
     chats = _chats(source)
-    end, *others = ends if chats else reversed(ends)
     return Kind(
         mask,
-        end,
+        tuple(ends),
         family.shift,
         family.full,
         sizes,
         longest=settings[family.sizes["max_position_embeddings"]],
-        other_ends=tuple(others),
         asks=family.asks if chats else ("", ""),
     )
 

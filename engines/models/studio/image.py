@@ -4,7 +4,7 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,7 +42,7 @@ class StudioImage:
 
     def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: Model) -> None:
         self.card = card
-        self.device = device
+        self.device, self.dtype = device, torch.float32
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
         self._embedding = tokenizer.codebook.detach().double()
@@ -60,7 +60,7 @@ class StudioImage:
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
         return CausalSession(self._transformer, prefixes, GRID**2, len(self._transformer.backbone.layers))
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]]) -> Legend:
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included; open positions hold the mean code, and viewers mark them."""
         steps = sorted(canvases)
         frames: list[Frame] = []

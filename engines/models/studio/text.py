@@ -39,5 +39,5 @@ def _load(model_id: str, device: str) -> DiffusionLM:
     card = Model(id=model_id, title=manifest["title"], weights=weights)
     sizes = (8, 16, 32) if manifest["full"] else _SIZES
     ids = tokenizer.get_vocab()
-    traits = Kind(ids[MASK], ids[END], manifest["shift"], manifest["full"], sizes)
+    traits = Kind(ids[MASK], (ids[END],), manifest["shift"], manifest["full"], sizes)
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

@@ -1,0 +1,135 @@
+"""Accuracy and speed of the text methods against ordinary decoding, block size 1, on the same problems.
+
+    python -m benchmarks.text [--json FILE] [--problems N] [--lockstep N] [--device D]
+
+Every run is timed next to one at block size 1 on the same problem, in alternating order; ratios are formed within such
+a pair. Nothing is recorded while a pair is timed.
+"""
+
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from benchmarks import _parts
+from benchmarks._problems import Problem, held_out, solved
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
+from benchmarks._runs import Decoded, decode
+from engines.config import make_config
+from engines.driver import Job
+from engines.methods import METHODS
+from engines.models.base import DiscreteAR
+from engines.models.catalog import MODELS, load_model
+
+MODEL: Final = "text-target"
+LENGTH: Final = 96
+LEAST_LOCKSTEP: Final = 3.0
+ORDINARY: Final = "block size 1"
+
+DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
+    ORDINARY: ("blockwise", {"block": "1"}),
+    "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
+    "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
+    "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
+    "S2D2 A": ("s2d2", METHODS["s2d2"].presets["SDAR-8B A"]),
+    "S2D2 B": ("s2d2", METHODS["s2d2"].presets["SDAR-8B B"]),
+    "SimSD": ("simsd", {}),
+}
+"""Decoders by label: a method and its settings."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--problems", type=positive, default=100)
+    options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(given)
+    model = load_model(MODEL, chosen.device)
+    problems = held_out()[: chosen.problems]
+    for label in DECODERS:
+        decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
+    rows = table(model, problems)
+    claims = [*against_ordinary(rows), *engine(model, held_out()[: chosen.lockstep])]
+    finish(result(f"{MODELS[MODEL].title}: speed", command("text", given), claims, rows, model.device), chosen.json)
+
+
+def job(label: str, model: DiscreteAR, problem: Problem, **more: object) -> Job:
+    """A decoder of `DECODERS` on a problem."""
+    name, settings = DECODERS[label]
+    config: Any = make_config(METHODS[name].config, {**settings, "mode": "greedy", "length": LENGTH, **more})
+    return Job(METHODS[name], model, problem.question, config)
+
+
+def table(model: DiscreteAR, problems: Sequence[Problem]) -> list[Row]:
+    """Every decoder, each run paired with one at block size 1. Pairs of all decoders are interleaved."""
+    others = [label for label in DECODERS if label != ORDINARY]
+    pairs: dict[str, list[tuple[Decoded, Decoded]]] = {label: [] for label in others}
+    for i, problem in enumerate(problems):
+        for label in others:
+            asked = {ORDINARY: job(ORDINARY, model, problem), label: job(label, model, problem)}
+            order = (ORDINARY, label) if i % 2 else (label, ORDINARY)
+            runs = {each: decode([asked[each]]) for each in order}
+            pairs[label].append((runs[ORDINARY], runs[label]))
+    usual = [baseline for baseline, _ in pairs[others[0]]]
+    rows = [_row(ORDINARY, model, problems, [(run, run) for run in usual])]
+    return rows + [_row(label, model, problems, pairs[label]) for label in others]
+
+
+def _row(label: str, model: DiscreteAR, problems: Sequence[Problem], pairs: Sequence[tuple[Decoded, Decoded]]) -> Row:
+    right = [float(_right(model, run, problem)) for (_, run), problem in zip(pairs, problems, strict=True)]
+    faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
+    forwards = statistics.fmean(run.forwards for _, run in pairs)
+    return {
+        "method": DECODERS[label][0],
+        "decoder": label,
+        "problems": len(problems),
+        "accuracy": statistics.fmean(right),
+        "accuracy_standard_error": standard_error(right),
+        "nfe": forwards,
+        "fewer_passes": statistics.fmean(baseline.forwards for baseline, _ in pairs) / forwards,
+        "seconds_median": spread([run.seconds for _, run in pairs]).median,
+        "faster_median": faster.median,
+        "faster_low_quartile": faster.low,
+        "faster_high_quartile": faster.high,
+    }
+
+
+def _right(model: DiscreteAR, run: Decoded, problem: Problem) -> bool:
+    return solved(model.output(run.tokens[0]).text or "", problem.answer)
+
+
+def against_ordinary(rows: Sequence[Row]) -> list[Claim]:
+    """Each decoder's time against block size 1, with passes and accuracy beside it."""
+    usual = rows[0]
+    return [
+        Claim(
+            name=f"{row['decoder']}: times faster than {ORDINARY}, wall clock",
+            measured=row["faster_median"],
+            unit="×",
+            reason=f"{row['nfe']:.1f} against {usual['nfe']:.1f} forward passes; solves {_percent(row)} against "
+            f"{_percent(usual)} of {row['problems']} problems; quartiles {row['faster_low_quartile']:.2f} to "
+            f"{row['faster_high_quartile']:.2f}",
+        )
+        for row in rows[1:]
+    ]
+
+
+def _percent(row: Row) -> str:
+    return f"{100 * row['accuracy']:.1f} ± {100 * row['accuracy_standard_error']:.1f} %"
+
+
+def engine(model: DiscreteAR, problems: Sequence[Problem]) -> list[Claim]:
+    """What the engine and recording add, and what lockstep gains."""
+    claims = []
+    for label in (ORDINARY, "confidence", "S2D2 B"):
+        jobs = [job(label, model, problem) for problem in problems]
+        claims += _parts.overhead(jobs, f"text, {label}")
+        claims.append(_parts.tracing(jobs, f"text, {label}"))
+        claims.append(_parts.throughput(jobs, 3, f"Text, {label}", "answers", LEAST_LOCKSTEP))
+    return claims
+
+
+if __name__ == "__main__":
+    main()
