@@ -4,7 +4,7 @@ from typing import Final
 
 from traces import limits
 
-PROMPT_CHARACTERS: Final = 200
+PROMPT_CHARACTERS: Final = 1000
 LARGEST_SEED: Final = 2**31 - 1
 UPLOAD_BYTES: Final = limits.FILE_BYTES
 WAITING: Final = 16

@@ -55,13 +55,11 @@ CSS: Final = """
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   .tab-container button { padding: 0 9px !important; }
+  #results-plot .textpoint { display: none; } /* names overlap on a phone; the table below has them */
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
-  .settings .row > .form {
-  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
-  background: var(--block-background-fill); }
-.vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
+  .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
 @media (prefers-reduced-motion: reduce) {
   .gradio-container * { transition: none !important; animation: none !important; }

@@ -1,24 +1,22 @@
-"""Figures: what the paper shows, drawn from the run at hand, and experiments of many runs."""
+"""Figures: what the paper shows, from the run at hand; experiments of many runs; results of sweeps."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
-import plotly.graph_objects as go
-import plotly.io
 
 from demo.experiments import EXPERIMENTS, FAMILY, Experiment, conduct
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
+from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
+from demo.panel import Panel
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
 from engines.config import ConfigError
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, load_model
 from traces.schema import Trace
-from visualizers import FIGURES, Figure, supported, themed
-from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers import FIGURES, Figure, supported
 
 _LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
@@ -27,80 +25,20 @@ _LEAD_EXPERIMENTS = (
 )
 
 
-class Panel:
-    """A plot with its words and its downloads."""
-
-    def __init__(self, site: Site, name: str) -> None:
-        self.site = site
-        self.name = name
-        self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
-        self.words = gr.Markdown(elem_classes="lead")
-        with gr.Row(visible=False) as self.row:
-            buttons = [(kind, gr.Button(f"Export {kind.upper()}", size="sm")) for kind in FORMATS]
-        self.problem = notice_box(elem_classes="panel-problem")
-        self.file = gr.File(label="Figure", visible=False, interactive=False)
-        for kind, button in buttons:
-            button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `show` and `hide` change."""
-        return [self.plot, self.words, self.row, self.file, self.problem]
-
-    def show(self, figure: Figure, drawn: go.Figure, dark: bool, request: gr.Request) -> Update:
-        """Show a figure; it is kept in light colours for export."""
-        self._path(request).write_text(drawn.to_json(), encoding="utf-8")
-        answers = f" *Answers to {figure.paper}.*" if figure.paper else ""
-        return {
-            self.plot: gr.update(value=themed(drawn, "dark") if dark else drawn, visible=True),
-            self.words: figure.caption + answers,
-            self.row: gr.update(visible=True),
-            self.file: gr.update(visible=False, value=None),
-            self.problem: {},
-        }
-
-    def hide(self, words: str) -> Update:
-        """Show words alone."""
-        return {
-            self.plot: gr.update(visible=False),
-            self.words: words,
-            self.row: gr.update(visible=False),
-            self.file: gr.update(visible=False, value=None),
-            self.problem: {},
-        }
-
-    def _path(self, request: gr.Request) -> Path:
-        visitor = self.site.visitor(request)
-        visitor.folder.mkdir(parents=True, exist_ok=True)
-        return visitor.folder / f"{self.name}.json"
-
-    def _exporter(self, kind: str) -> Any:
-        def export(request: gr.Request) -> Update:
-            """Write the figure that is shown as a file."""
-            path = self._path(request)
-            if not path.exists():
-                return {self.problem: notice("error", "The figure is no longer here; draw it again.")}
-            target = self.site.visitor(request).file(f"{self.name}.{kind}")
-            try:
-                write_image(plotly.io.read_json(path), target)
-            except (BrowserMissing, OSError) as error:
-                return {self.problem: notice("error", str(error))}
-            return {self.file: gr.update(value=str(target), visible=True), self.problem: {}}
-
-        return export
-
-
 class FiguresPage:
     """The page and its handlers."""
 
     def __init__(self, site: Site, run: RunPage) -> None:
         self.site = site
         self.run = run
-        with gr.Tabs():
+        with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("The run at hand"):
                 self._build_single()
             with gr.Tab("Experiments"):
                 self._build_experiments()
+            with gr.Tab("Accuracy and speed") as tab:
+                results = ResultsPage(site)
+            tab.select(results.draw, results.inputs, results.parts, **QUIET)
 
     def _build_single(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")

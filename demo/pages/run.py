@@ -20,7 +20,7 @@ from engines.driver import Job
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.base import Family, Method
 from engines.models.base import ModelError, ModelInfo
-from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.catalog import MODELS, at_hand, default_model, load_model
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
 
 DEFAULT: Final = METHODS["scd"]
@@ -297,8 +297,9 @@ def vocabulary() -> str:
 
 
 def _placeholder(model: ModelInfo) -> str:
-    return f"What to draw, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
+    verb = "What to draw" if model.family == "discrete-ar" else "A question"
+    return f"{verb}, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 
 def _models(family: str) -> list[tuple[str, str]]:
-    return [(model.title, model.id) for model in MODELS.values() if model.family == family]
+    return [(model.title, model.id) for model in MODELS.values() if model.family == family and at_hand(model.id)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import torch
+from huggingface_hub import try_to_load_from_cache
 
 from engines.methods.base import Family
 from engines.models.base import DiscreteAR, ModelError, ModelInfo
@@ -79,6 +80,11 @@ _HUB: Final = "engines.models.hub.text"
 def default_model(family: Family) -> str:
     """The first model of a family: the studio one."""
     return next(info.id for info in MODELS.values() if info.family == family)
+
+
+def at_hand(model_id: str) -> bool:
+    """Whether a model ships with the project or was fetched, so that it can be offered."""
+    return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, "config.json"), str)
 
 
 def small_of(model_id: str) -> str:

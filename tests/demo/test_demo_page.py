@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+import csv
 import gzip
 import json
 import re
@@ -12,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from support.browser import chromium
 from support.raster import decoded
+from support.results import sweep
 
 from traces import dumps, read
 
@@ -196,6 +198,49 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     page.locator("#stop-experiment").click()
     expect(page.locator("#run-experiment")).to_be_enabled(timeout=20_000)
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
+
+
+def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Accuracy and speed").click()
+    upload = page.locator("#results-upload input[type=file]")
+    rows = sweep(4)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("".join(json.dumps(one) + "\n" for one in [*rows, rows[0] | {"seconds": -1}]))
+    upload.set_input_files(broken)
+    expect(page.locator("#results-problem [role=alert]")).to_contain_text(
+        f"line {len(rows) + 1}.seconds: -1", timeout=20_000
+    )
+    sound = tmp_path / "sound.jsonl.gz"
+    about = {"about": {"commit": "<b>0123</b>", "threads": 3}}
+    renamed = [one | {"label": f"<i>{one['label']}</i>", "device": "<b>here</b>"} for one in rows]
+    sound.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in [about, *renamed]).encode()))
+    upload.set_input_files(sound)
+    plot = page.locator("#results-plot .js-plotly-plot")
+    expect(plot).to_be_visible(timeout=20_000)
+    expect(page.locator("#results-problem")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#results-table tbody tr")).to_have_count(13)
+    expect(page.get_by_text("<b>here</b>, 3 threads a process, commit <b>0123</b>")).to_be_visible()
+    assert page.locator("#results-table i, #results-plot i").count() == 0
+
+    page.get_by_label("Speed", exact=True).click()
+    page.get_by_role("option", name="Speed-up in time").click()
+    expect(plot).to_contain_text("speed-up against <i>AR</i>", timeout=20_000)  # block size 1 is found
+    page.get_by_label("Accuracy and speed by one setting").check()
+    expect(plot).to_contain_text("Accuracy and speed by one setting", timeout=20_000)
+    page.get_by_label("dynamic", exact=True).uncheck()
+    expect(page.locator("#results-table tbody tr")).to_have_count(9, timeout=20_000)
+    with page.expect_download() as download:
+        page.locator("#results-csv").click()
+    lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert {line["method"] for line in lines} == {"ar", "s2d2"} and float(lines[0]["speed-up-time"]) == 1
+
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        found = Axe().run(page, options=AXE_OPTIONS).response["violations"]
+        assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)

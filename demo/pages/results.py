@@ -1,0 +1,214 @@
+"""Accuracy and speed: the results of many runs on problems with known answers, as figure, table and file."""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.limits import UPLOAD_BYTES
+from demo.measured import FOLDER
+from demo.panel import Panel
+from demo.site import QUIET, Site, Update
+from demo.widgets import data_table, notice, notice_box, table
+from visualizers import SWEEP_FIGURES, SweepError, View, read_results
+from visualizers.rows import Results
+from visualizers.sweeps import SPEEDS, Group, as_csv, gathered, records, varied
+
+_LEAD: Final = (
+    "Many runs on problems with known answers: how many came out right, against how fast they were decoded. Every "
+    "point is a method with its settings. Shipped results were measured with the models of this app; open a file "
+    "of your own beside them."
+)
+_EMPTY: Final = (
+    "No results ship with this app yet. `python -m benchmarks.sweep benchmarks/grids/text.json -o results.jsonl.gz` "
+    "makes some, on all cores or on a cluster; open the file here."
+)
+_NONE: Final = "none"
+_TIGHT: Final = "\N{NO-BREAK SPACE}"
+_ONE_LINE: Final = 48
+"""Characters of a setting's name that are kept on one line."""
+_HEADS: Final = {
+    "label": "Setting",
+    "method": "Method",
+    "model": "Model",
+    "problems": "Problems",
+    "tokens-per-forward": "Tokens per pass",
+    "query-tokens-per-token": "Query tokens per token",
+    "milliseconds-per-token": "Milliseconds per token",
+    "speed-up-forwards": "Speed-up in passes",
+    "speed-up-time": "Speed-up in time",
+}
+"""Columns of the table; the downloads have all there is."""
+
+
+class ResultsPage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site, folder: Path = FOLDER) -> None:
+        self.site = site
+        self.shipped = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
+        self._build()
+        self._connect()
+
+    def _build(self) -> None:
+        first = next(iter(self.shipped.values()), None)
+        self.path = gr.State(first)
+        gr.Markdown(_LEAD if first else _EMPTY, elem_classes="lead")
+        with gr.Row():
+            with gr.Column(scale=1, min_width=240):
+                self.which = gr.Dropdown(
+                    list(self.shipped), label="Shipped results", visible=len(self.shipped) > 1, elem_id="results-which"
+                )
+                self.figure = gr.Radio(
+                    [(figure.title, name) for name, figure in SWEEP_FIGURES.items()],
+                    value="frontier",
+                    label="Figure",
+                    elem_classes="vertical",
+                )
+                self.speed = gr.Dropdown(
+                    [(speed.axis, name) for name, speed in SPEEDS.items()], value="tokens-per-forward", label="Speed"
+                )
+                self.baseline = gr.Dropdown([_NONE], value=None, label="Baseline", info="What speed-ups refer to.")
+                self.setting = gr.Dropdown([], label="Along the axis", visible=False)
+                self.methods = gr.CheckboxGroup([], label="Methods", visible=False)
+                self.upload = gr.File(
+                    label="Open results (.jsonl, .json, .gz)",
+                    file_types=[".jsonl", ".json", ".gz"],
+                    type="binary",
+                    height=160,
+                    elem_id="results-upload",
+                )
+            with gr.Column(scale=4, min_width=320):
+                self.problem = notice_box(elem_id="results-problem", elem_classes="panel-problem")
+                self.panel = Panel(self.site, "results")
+                self.place = notice_box(elem_classes="panel-problem")
+        self.table = data_table("Accuracy and speed of every setting", elem_id="results-table")
+        with gr.Row(visible=False) as self.files:
+            self.csv = gr.DownloadButton("Download table (.csv)", size="sm", elem_id="results-csv")
+            self.json = gr.DownloadButton("Download table (.json)", size="sm", elem_id="results-json")
+
+    def _connect(self) -> None:
+        chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
+        drawn = [self.problem, *self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
+        self.inputs: set[Any] = {*chosen, self.path, self.site.dark}
+        self.parts: list[Any] = [*chosen, *drawn]
+        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **QUIET)
+        opened = [self.path, self.which, self.upload, self.problem]
+        self.which.input(self.choose, {self.which}, opened, **QUIET).then(self.draw, self.inputs, self.parts, **QUIET)
+        self.upload.upload(self.open, {self.upload}, opened, **QUIET).success(
+            self.draw, self.inputs, self.parts, **QUIET
+        )
+
+    def choose(self, values: Update) -> Update:
+        """Take results that ship."""
+        return {self.path: self.shipped[values[self.which]]}
+
+    def open(self, values: Update, request: gr.Request) -> Update:
+        """Take a visitor's file; what is shown stays when the file is not sound."""
+        data = values[self.upload] or b""
+        try:
+            if len(data) > UPLOAD_BYTES:
+                raise SweepError(f"file: has more than {UPLOAD_BYTES // 2**20} MB; give fewer rows or compress it")
+            gathered(read_results(data).rows)
+        except SweepError as error:
+            wrong = notice("error", str(error), "These are no sound results.")
+            return {self.problem: wrong, self.upload: None, self.path: gr.skip()}
+        path = self.site.visitor(request).file("results")
+        path.write_bytes(data)
+        return {self.path: path, self.which: None, self.upload: None, self.problem: {}}
+
+    def draw(self, values: Update, request: gr.Request) -> Update:
+        """Draw what the form asks for of the results at hand, and offer what they allow."""
+        path: Path | None = values[self.path]
+        if path is None:
+            return {self.problem: {}}
+        if not path.exists():
+            return {self.problem: notice("error", "The file is no longer here; open it again.")}
+        results = _read(path)
+        offered, view, methods = self._offer(results, values)
+        rows = [row for row in results.rows if row.method in methods or row.label == view.baseline]
+        figure = SWEEP_FIGURES[values[self.figure]]
+        update: Update = offered | {self.problem: {}, self.place: notice("info", results.place, "Measured on")}
+        if not results.place:
+            update[self.place] = {}
+        try:
+            drawn = figure.draw(rows, view)
+            update |= self.panel.show(figure, drawn, bool(values[self.site.dark]), request)
+        except SweepError as error:
+            update |= self.panel.hide("") | {self.problem: notice("error", str(error), "This cannot be drawn.")}
+        return update | self._tell(gathered(rows), view.baseline, results.place, request)
+
+    def _offer(self, results: Results, values: Update) -> tuple[Update, View, list[str]]:
+        """The choices that the results allow, with what was chosen where that is among them."""
+        groups = gathered(results.rows)
+        names = list(dict.fromkeys(group.method for group in groups))
+        methods = [name for name in values[self.methods] or () if name in names] or names
+        labels = [group.label for group in groups]
+        bases = [_NONE, *(label for label in labels if labels.count(label) == 1 and label != _NONE)]
+        base = values[self.baseline] if values[self.baseline] in bases else _ordinary(groups, bases)
+        settings = list(varied([row for row in results.rows if row.method in methods]))
+        setting = values[self.setting] if values[self.setting] in settings else next(iter(settings), None)
+        along = values[self.figure] == "setting"
+        offered = {
+            self.baseline: gr.update(choices=bases, value=base),
+            self.setting: gr.update(choices=settings, value=setting, visible=along),
+            self.methods: gr.update(choices=names, value=methods, visible=len(names) > 1),
+        }
+        view = View(speed=values[self.speed], baseline=None if base == _NONE else base, setting=setting)
+        return offered, view, methods
+
+    def _tell(self, groups: Sequence[Group], baseline: str | None, place: str, request: gr.Request) -> Update:
+        """The table, and all numbers as files."""
+        try:
+            found = records(groups, baseline)
+        except SweepError:  # a baseline without a cost, which the figure has complained about where it matters
+            found = records(groups)
+        visitor = self.site.visitor(request)
+        csv, file = visitor.file("accuracy-and-speed.csv"), visitor.file("accuracy-and-speed.json")
+        csv.write_text(as_csv(found), encoding="utf-8")
+        file.write_text(json.dumps({"measured_on": place, "groups": found}, indent=1), encoding="utf-8")
+        return {
+            self.table: _table(found),
+            self.files: gr.update(visible=True),
+            self.csv: gr.update(value=str(csv)),
+            self.json: gr.update(value=str(file)),
+        }
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path) -> Results:
+    """Results, kept for the next drawing; paths of visitors are never used twice."""
+    return read_results(path.read_bytes())
+
+
+def _ordinary(groups: Sequence[Group], labels: Sequence[str]) -> str:
+    """The label of ordinary decoding: blocks of one token; none where that was not run."""
+    fits = [group.label for group in groups if str(group.config.get("block")) == "1" and group.label in labels]
+    return fits[0] if fits else _NONE
+
+
+def _table(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One line a setting, without columns that say the same everywhere."""
+    several = len({record["model"] for record in found}) > 1
+    columns = [name for name in _HEADS if name != "model" or several]
+    columns = [name for name in columns if any(record[name] is not None for record in found)]
+    heads = [_HEADS[name] for name in columns]
+    place = columns.index("problems") + 1
+    lines = [[_unbroken(record[name]) for name in columns] for record in found]
+    for line, record in zip(lines, found, strict=True):
+        line.insert(place, _percent(record))
+    return table([*heads[:place], "Right", *heads[place:]], lines)
+
+
+def _unbroken(value: Any) -> Any:
+    """Short texts stay on one line: the table scrolls."""
+    return value.replace(" ", _TIGHT) if isinstance(value, str) and len(value) <= _ONE_LINE else value
+
+
+def _percent(record: dict[str, Any]) -> str:
+    error = record["accuracy_standard_error"]
+    spread = f" ± {100 * error:.1f}" if error is not None else ""
+    return f"{100 * record['accuracy']:.1f}{spread} %".replace(" ", _TIGHT)
