@@ -5,8 +5,9 @@ what draft graphs are calibrated on. Everything is a pure function of the steps.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean
 from typing import Final
 
@@ -17,6 +18,7 @@ from traces.text_stats import decode_order
 MECHANISMS: Final = {
     "parallel": frozenset({Fate.UNMASKED}),
     "speculative": frozenset({Fate.ACCEPTED}),
+    "corrected": frozenset({Fate.RESAMPLED, Fate.BONUS}),
     "fallback": frozenset({Fate.FALLBACK}),
 }
 """How a token came to be final -> its fates."""
@@ -66,7 +68,7 @@ class Contribution:
     progress: float
     """Middle of the bin, from 0, the block's first pass, to 1, its last."""
     percent: float
-    """Tokens in the bin in per cent of the block, averaged over blocks."""
+    """Tokens in the bin in per cent of the block, averaged over blocks; passes are shared out over bins."""
     blocks: int
 
 
@@ -151,7 +153,8 @@ def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Se
 def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contribution, ...]:
     """Tokens of every mechanism along the passes over a block, for an early, a middle and a late block of each run.
 
-    Blocks count in per cent of the positions that were open when their decoding began.
+    Blocks count in per cent of the positions that were open when their decoding began. Pass i of n spans the progress
+    from i / n to (i + 1) / n, so that the bins add up to the block however few passes it took.
     """
     tokens: dict[tuple[str, str, int], float] = defaultdict(float)
     blocks: dict[str, int] = defaultdict(int)
@@ -160,9 +163,10 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
             size = sum(sum(fate.final for fate in step.fate) for step in passes)
             blocks[stage] += 1
             for place, step in enumerate(passes):
-                at = min(bins - 1, int(bins * place / max(1, len(passes) - 1)))
                 for name, fates in MECHANISMS.items():
-                    tokens[stage, name, at] += 100 * sum(fate in fates for fate in step.fate) / size
+                    percent = 100 * sum(fate in fates for fate in step.fate) / size
+                    for at, share in _shares(place, len(passes), bins):
+                        tokens[stage, name, at] += percent * share
     return tuple(
         Contribution(
             stage=stage,
@@ -177,6 +181,15 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
         if any(tokens[stage, name, at] for stage in STAGES for at in range(bins))
         for at in range(bins)
     )
+
+
+def _shares(place: int, passes: int, bins: int) -> Iterator[tuple[int, float]]:
+    """The bins that a pass spans, with the share of the pass that lies in each."""
+    start, end = place / passes, (place + 1) / passes
+    for at in range(int(start * bins), min(bins, ceil(end * bins))):
+        overlap = min(end, (at + 1) / bins) - max(start, at / bins)
+        if overlap > 0:
+            yield at, overlap * passes
 
 
 def _final(steps: Sequence[Step]) -> dict[int, tuple[int, Token]]:
