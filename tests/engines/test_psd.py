@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import torch
 from support.conditionals import Conditionals
-from support.language import tiny
+from support.language import MASK, tiny
 
-from engines import calibration
+from engines import calibration, masks
 from engines.__main__ import main
 from engines.blocks import TextTask
 from engines.chance import SeededChance
 from engines.config import ConfigError, make_config
 from engines.decoding import BlockForward, Decision
-from engines.driver import Job, Run, run_batch
+from engines.driver import Job, Run, open_session, run_batch
 from engines.methods import METHODS
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
@@ -182,6 +183,35 @@ def test_rows_are_drafts_that_share_what_is_finished() -> None:
     full = next(step for step in trace.steps if step.call.mode == "verify" and step.signals["open"] == 7)
     assert full.call.rows == 7
     assert full.call.query_tokens == 7 * 8
+
+
+@pytest.mark.parametrize("method", ["psd", "lopa", "fdm", "ete"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_behind_a_cache_give_what_each_gives_alone(kind: str, method: str) -> None:
+    """Every row of every pass, answered together behind the cache, and by itself from its whole text."""
+    seed = 1 if kind == "shift" else 0  # of models whose texts do not end at once
+    asked = job(method, kind, seed)
+    model, session, decoder = tiny(kind, seed), open_session([asked]), asked.decoder()
+    finished, answer, worst, most = torch.empty(0, dtype=torch.long), cast(Any, None), 0.0, 0
+    while True:
+        try:
+            request = cast(BlockForward, decoder.send(answer))
+        except StopIteration:
+            break
+        logits, past = session.logits({0: request}), finished[: request.finished]
+        for k, row in enumerate(request.tokens):
+            ids, position = torch.cat([past, row]), torch.cat([torch.arange(len(past)), request.position])
+            seen = masks.behind(masks.block_causal(torch.arange(len(past)), 8), request.seen)
+            slow = model.everything(ids, position, seen)[len(past) + request.read]
+            kept = torch.arange(slow.shape[-1]) != MASK
+            worst = max(worst, float((logits[0, k, 0, : len(slow)] - slow)[:, kept].abs().max()))
+        most = max(most, len(request.tokens))
+        finished = torch.cat([past, request.tokens[0, : request.keep]])
+        laws = logits[0, :, 0].div(asked.config.temperature).double().softmax(-1)
+        decision: Any = decoder.send(request.cut(laws))
+        answer = tuple(int(value) for value in decision.readback)
+    assert worst < 1e-4
+    assert (most > 1) == (method != "ete")
 
 
 # ---------------------------------------------------------------- what a pass says of its drafts
