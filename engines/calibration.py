@@ -2,14 +2,14 @@
 
 `python -m engines calibrate` decodes some prompts with the policy alone, and notes at every step which ranks became
 final next with the tokens foreseen (traces.foresight). From these sequences a graph of any size can be chosen: the sets
-of ranks that reach deepest most often. That is in the spirit of Spiffy's Alg. 2 (arXiv 2509.18085), whose rule adds up
-counts of sets and of their parents instead.
+of ranks along which drafts would have reached deepest. That is in the spirit of Spiffy's Alg. 2 (arXiv 2509.18085),
+whose rule adds up counts of sets and of their parents instead.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -53,28 +53,29 @@ def emitted(runs: Sequence[Sequence[Step]]) -> Sequences:
 
 
 def choose(sequences: Sequences, depth: int, rows: int) -> Graph:
-    """The graph of at most so many rows and levels that foresees most positions, found greedily.
+    """The graph of at most so many rows and levels that reaches deepest on average, found greedily.
 
-    A set of ranks comes true at a step whose sequence begins with its members in any order. Every addition builds on a
-    set with one rank less, and is the one that adds most to the sum, over steps, of the size of the largest set that
-    came true; ties go to the smaller set, then to lower ranks.
+    At a step, a graph is followed along the sequence that came true for as long as it holds the ranks met so far. Every
+    addition is the next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller
+    set, then to lower ranks.
     """
     nodes: set[tuple[int, ...]] = {()}
-    reached = dict.fromkeys(sequences, 0)
     while len(nodes) < rows:
         gain: Counter[tuple[int, ...]] = Counter()
         for ranks, count in sequences.items():
-            for size in range(reached[ranks] + 1, min(len(ranks), depth) + 1):
-                gain[tuple(sorted(ranks[:size]))] += count * (size - reached[ranks])
-        connected = [q for q in gain if any(tuple(r for r in q if r != without) in nodes for without in q)]
-        if not connected:
+            reached = _reached(ranks[:depth], nodes)
+            if reached < min(len(ranks), depth):
+                following = tuple(sorted(ranks[: reached + 1]))
+                gain[following] += count * (_reached(ranks[:depth], nodes | {following}) - reached)
+        if not gain:
             break
-        best = min(connected, key=lambda q: (-gain[q], len(q), q))
-        nodes.add(best)
-        for ranks in sequences:
-            if len(ranks) >= len(best) and tuple(sorted(ranks[: len(best)])) == best:
-                reached[ranks] = max(reached[ranks], len(best))
+        nodes.add(min(gain, key=lambda q: (-gain[q], len(q), q)))
     return Graph(tuple(sorted(nodes, key=lambda node: (len(node), node))))
+
+
+def _reached(ranks: tuple[int, ...], nodes: Set[tuple[int, ...]]) -> int:
+    """How many of the ranks, one after the other, lead from set to set."""
+    return next((n for n in range(len(ranks)) if tuple(sorted(ranks[: n + 1])) not in nodes), len(ranks))
 
 
 def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:

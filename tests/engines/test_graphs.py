@@ -138,8 +138,9 @@ def test_many_rows_at_once_are_each_row_alone() -> None:
 def test_what_comes_true_most_is_covered_first() -> None:
     sequences = {(1, 2): 10, (2, 1): 6, (1, 3): 3, (): 5}
     assert calibration.choose(sequences, 2, 2).nodes == ((), (1,))
-    assert calibration.choose(sequences, 2, 3).nodes == ((), (1,), (1, 2))  # true of (2, 1) as well, two tokens deep
-    assert calibration.choose(sequences, 2, 9).nodes == ((), (1,), (1, 2), (1, 3))
+    assert calibration.choose(sequences, 2, 3).nodes == ((), (1,), (1, 2))
+    assert calibration.choose(sequences, 2, 4).nodes == ((), (1,), (2,), (1, 2))  # (2, 1) now goes two levels deep
+    assert calibration.choose(sequences, 2, 9).nodes == ((), (1,), (2,), (1, 2), (1, 3))
     assert calibration.choose(sequences, 1, 9).nodes == ((), (1,), (2,))
     assert calibration.choose({(): 4}, 3, 8) == ROOT
 
