@@ -36,10 +36,10 @@ METHODS: Final[dict[str, Method]] = {
         Method("lopa", "LoPA", "diffusion-lm", lopa.Config, lopa.decode,
                "fills the block in several orders side by side, keeps the most promising one", "arXiv 2512.16229",
                lopa.deviation),
-        Method("ete", "ETE-style", "diffusion-lm", ete.Config, ete.decode,
+        Method("ete-style", "ETE-style", "diffusion-lm", ete.Config, ete.decode,
                "reveals across blocks, and now and then something unsure; our reading", "arXiv 2511.21103",
                ete.deviation),
-        Method("fdm", "FDM-style", "diffusion-lm", fdm.Config, fdm.decode,
+        Method("fdm-style", "FDM-style", "diffusion-lm", fdm.Config, fdm.decode,
                "looks one step ahead before a token is chosen; our reading", "arXiv 2512.04135", fdm.deviation),
     )
 }  # fmt: skip

@@ -86,7 +86,7 @@ def _step(
         readback=answer_of(token, kept, rank),
         law=law_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
-        signals={"block": row.number, "open": len(position), "winner": winner, "score": score.max(), **counts},
+        signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if guesses is not None and config.k:
         decision = tell_scores(decision, rows, guesses, score, winner)

@@ -15,7 +15,11 @@ from traces import dumps, loads
 from traces.schema import Fate, Trace
 
 KINDS = ["aligned", "shift", "full"]
-LIMITS: dict[str, dict[str, object]] = {"lopa": {"k": 0}, "ete": {"k": 1, "explore": False}, "fdm": {"k": 1}}
+LIMITS: dict[str, dict[str, object]] = {
+    "lopa": {"k": 0},
+    "ete-style": {"k": 1, "explore": False},
+    "fdm-style": {"k": 1},
+}
 
 
 def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:
@@ -82,7 +86,6 @@ def test_the_branch_with_the_surest_rest_wins() -> None:
         still = open_in(request, mask)
         means = [float(row.amax(-1)[left].mean()) if left.any() else 1.0 for row, left in zip(law, still, strict=True)]
         assert int(decision.signals["winner"]) == means.index(max(means))
-        assert float(decision.signals["score"]) == pytest.approx(max(means))
         compared += len(means) > 1
     assert compared > 3
 
@@ -92,7 +95,7 @@ def test_ranking_by_entropy_is_another_order() -> None:
 
 
 def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
-    asked = job("fdm", "full", k=3, tau=0.95)
+    asked = job("fdm-style", "full", k=3, tau=0.95)
     mask = cast(Any, asked.task).mask
     compared, before = 0, None
     for request, law, decision in laws_of(asked):
@@ -112,7 +115,7 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
 
 
 def test_a_row_that_won_is_not_asked_for_again() -> None:
-    trace = finish(job("fdm", "full", k=3, tau=0.95))
+    trace = finish(job("fdm-style", "full", k=3, tau=0.95))
     modes = [step.call.mode for step in trace.steps]
     assert ("lookahead", "lookahead") in pairwise(modes)
     assert max(step.call.rows for step in trace.steps) == 3
@@ -120,7 +123,7 @@ def test_a_row_that_won_is_not_asked_for_again() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_window_of_blocks_is_seen_and_blocks_finish_in_order(kind: str) -> None:
-    trace = finish(job("ete", kind, k=3, tau=0.3))
+    trace = finish(job("ete-style", kind, k=3, tau=0.3))
     blocks = [step.signals["block"] for step in trace.steps]
     assert blocks == sorted(blocks)
     beyond = [
@@ -134,7 +137,7 @@ def test_a_window_of_blocks_is_seen_and_blocks_finish_in_order(kind: str) -> Non
 
 def test_exploring_reveals_the_least_sure_above_the_floor() -> None:
     explored = 0
-    for step in finish(job("ete", "full", k=1, tau=0.95, floor=0.3)).steps:
+    for step in finish(job("ete-style", "full", k=1, tau=0.95, floor=0.3)).steps:
         confidence = dict(zip(step.position, step.numbers["confidence"], strict=True))
         rescued = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.FALLBACK]
         eligible = {p: c for p, c in confidence.items() if c is not None and 0.3 <= c < 0.95}
@@ -151,5 +154,5 @@ def test_what_deviates_is_said() -> None:
     say = {name: METHODS[name].deviation for name in LIMITS}
     assert "guesses" in say["lopa"](job("lopa").config)
     assert "guesses" not in say["lopa"](job("lopa", k=0).config)
-    assert "later blocks" in say["ete"](job("ete").config)
-    assert say["fdm"](job("fdm", block="1").config) == ""
+    assert "later blocks" in say["ete-style"](job("ete-style").config)
+    assert say["fdm-style"](job("fdm-style", block="1").config) == ""

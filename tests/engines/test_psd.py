@@ -185,7 +185,7 @@ def test_rows_are_drafts_that_share_what_is_finished() -> None:
     assert full.call.query_tokens == 7 * 8
 
 
-@pytest.mark.parametrize("method", ["psd", "lopa", "fdm", "ete"])
+@pytest.mark.parametrize("method", ["psd", "lopa", "fdm-style", "ete-style"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_behind_a_cache_give_what_each_gives_alone(kind: str, method: str) -> None:
     """Every row of every pass, answered together behind the cache, and by itself from its whole text."""
@@ -211,7 +211,7 @@ def test_rows_behind_a_cache_give_what_each_gives_alone(kind: str, method: str) 
         decision: Any = decoder.send(request.cut(laws))
         answer = tuple(int(value) for value in decision.readback)
     assert worst < 1e-4
-    assert (most > 1) == (method != "ete")
+    assert (most > 1) == (method != "ete-style")
 
 
 # ---------------------------------------------------------------- what a pass says of its drafts
@@ -323,7 +323,7 @@ def test_bad_settings_name_the_remedy(values: dict[str, object], said: str) -> N
         job(**values)
 
 
-@pytest.mark.parametrize("method", ["psd", "lopa", "fdm"])
+@pytest.mark.parametrize("method", ["psd", "lopa", "fdm-style"])
 def test_more_rows_than_memory_holds_are_refused_before_any_work(method: str) -> None:
     task = job().task
     assert isinstance(task, TextTask)
