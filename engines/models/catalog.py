@@ -63,6 +63,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             for name, title, small in (
                 ("text-target", "Studio language model", "text-draft"),
                 ("text-draft", "Studio language model, small", ""),
+                ("text-shift", "Studio language model, small, right-shifted", ""),
             )
         ),
         *(
@@ -86,6 +87,7 @@ _LOADERS: Final = {
     "toy-raster": "engines.models.toy",
     "text-target": "engines.models.studio.text",
     "text-draft": "engines.models.studio.text",
+    "text-shift": "engines.models.studio.text",
 }
 _HUB: Final = "engines.models.hub.text"
 
