@@ -200,23 +200,21 @@ class Row:
             finished=stored,
             seen=masks.behind(among, layout.seen),
             keep=len(lead),
-            labels=self._labels(lead, layout),
+            labels=self._labels(layout),
             role=role,
             mode=mode,
         )
 
-    def _labels(self, lead: Tensor, layout: Layout) -> tuple[str, ...]:
+    def _labels(self, layout: Layout) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
-        names = [self._label("P" if place < self.asked else "T", place) for place in lead.tolist()]
+        names = []
         for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
             final = "P" if place < self.asked else "T"
             # Copies may stand behind the text; they are masks.
             drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
-            names.append(self._label("M" if token == self.task.mask else drafted, place))
+            letter = "M" if token == self.task.mask else drafted
+            names.append(f"{letter}{place if letter == 'P' else place - self.asked}")
         return tuple(names)
-
-    def _label(self, letter: str, place: int) -> str:
-        return f"{letter}{place if letter == 'P' else place - self.asked}"
 
 
 def propose(

@@ -88,7 +88,7 @@ class BlockForward:
     keep: int = 0
     """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
     labels: tuple[str, ...] = ()
-    """Names of the n tokens for a picture of the mask; none for no picture."""
+    """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
     role: Role = "self"
     mode: str = "draft"
 
@@ -103,11 +103,12 @@ class BlockForward:
         return laws[0] if len(self.tokens) == 1 else laws
 
     def drawn(self) -> Mask | None:
-        """See `Forward.drawn`. The finished tokens are one column, which everybody sees."""
+        """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
         if not self.labels:
             return None
-        past = ("finished",) if self.finished else ()
-        seen = torch.cat([torch.ones(len(self.seen), len(past), dtype=torch.bool), self.seen], 1)
+        past = ("finished",) if self.finished or self.keep else ()
+        seen = self.seen[self.keep :, self.keep :]
+        seen = torch.cat([torch.ones(len(seen), len(past), dtype=torch.bool), seen], 1)
         return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
 
 
