@@ -113,6 +113,19 @@ class BlockForward:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftGraph:
+    """Drafts that were looked at side by side, one row of the pass each, and what became of them."""
+
+    parents: tuple[tuple[int, ...], ...]
+    """Rows whose tokens a row builds on, for each of K rows; they stand before it."""
+    positions: tuple[tuple[int, ...], ...]
+    """Positions that a row fills."""
+    accepted: Bool[Tensor, " K"]
+    vouched: Bool[Tensor, "K K"]
+    """Whether row p let row k pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a method made of the laws. Columns have E entries and stay on the model's device."""
 
@@ -138,6 +151,9 @@ class Decision:
     """The method's own columns [W], named in traces.measures."""
     signals: Mapping[str, float | Tensor] = field(default_factory=dict)
     """The method's own numbers of the step, named in traces.measures; tensors have one element."""
+    row: Int[Tensor, " E"] | None = None
+    """Row of the pass that an entry speaks of, where there are several."""
+    graph: DraftGraph | None = None
 
 
 Request: TypeAlias = Forward | BlockForward
