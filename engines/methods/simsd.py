@@ -104,28 +104,38 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         if gamma < width and config.rest == "fallback":
             yield from _reveal(row, row.look("fallback", "target"), config.mode, chance, next(passes))
             continue
-        held, drafts = row.tokens.clone(), []
-        for r in range(gamma):
-            drafts.append((yield from _draft(row, held, config.mode, chance, (r, next(passes)))))
+        held = row.tokens.clone()
+        drafts: list[tuple[int, int, Tensor]] = []
+        while len(drafts) < gamma and len(open_ := _wanted(row, held)):
+            drafts.append((yield from _draft(row, held, open_, (config.mode, chance), (len(drafts), next(passes)))))
         position, token, q = zip(*drafts, strict=True)
         made = Drafts(torch.tensor(position), torch.tensor(token), torch.stack(q))
         yield from _verify(row, made, config, chance, next(passes))
     return row.tokens[row.asked :]
 
 
-def _draft(row: Row, held: Tensor, mode: str, chance: Chance, names: tuple[int, int]) -> Part:
-    """One pass of the drafter over the block as `held` has it; the surest position takes a token.
+def _wanted(row: Row, held: Tensor) -> Tensor:
+    """Open positions of the block as `held` has it, short of an end that stands there: what is behind it is no text."""
+    ends = torch.isin(held, torch.tensor(row.task.ends, dtype=torch.long)) & (torch.arange(len(held)) >= row.asked)
+    before = int(ends.nonzero()[0]) if bool(ends.any()) else len(held)
+    open_: Tensor = (held[row.block] == row.task.mask).nonzero().squeeze(1) + row.block.start
+    return open_[open_ < before]
+
+
+def _draft(row: Row, held: Tensor, open_: Tensor, how: tuple[str, Chance], names: tuple[int, int]) -> Part:
+    """One pass of the drafter over the block as `held` has it; the surest of the open positions takes a token.
 
     The position is chosen by its law, not by the token drawn there: a choice that favours likely draws would make the
     token's law another than q.
     """
-    r, number = names
+    (r, number), (mode, chance) = names, how
     position = torch.arange(row.block.start, row.block.stop)
-    open_ = (held[position] == row.task.mask).nonzero().squeeze(1)
     seen = torch.ones(len(position), len(position), dtype=torch.bool)
-    layout = Layout(tokens=held[None, position], position=position, read=open_, seen=seen, drafted=len(position))
+    layout = Layout(
+        tokens=held[None, position], position=position, read=open_ - row.block.start, seen=seen, drafted=len(position)
+    )
     request = row.request(layout, "small_draft", "draft")
-    place, token, q = yield from _choose(row, request, open_ + row.block.start, mode, chance, (number, r))
+    place, token, q = yield from _choose(row, request, open_, mode, chance, (number, r))
     held[place] = token
     return place, token, q
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.conditionals import Conditionals, law_of, sequential
 from support.enumeration import largest_error
-from support.language import MASK, TinyLM, tiny
+from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
 from engines.blocks import Row, TextTask
@@ -19,6 +19,7 @@ from engines.driver import Job, Run, open_session, run_batch
 from engines.methods import METHODS
 from engines.methods.simsd import Config
 from traces import dumps, loads
+from traces.replay import states
 from traces.schema import Fate, Trace
 
 EXACT = 1e-12
@@ -262,6 +263,17 @@ def test_calls_and_fates_tell_who_did_what() -> None:
             assert {"order", "kl", "cross_entropy", "agrees", "ratio", "residual_mass"} <= set(step.numbers)
     assert loads(dumps(trace)) == trace
     assert trace.summary.forwards == len(trace.steps)
+
+
+def test_nothing_is_drafted_behind_an_end() -> None:
+    met = 0
+    for seed in range(12):
+        trace = finish(job(mode="sample", verdict="ratio", seed=seed))
+        for before, step in zip(states(trace), trace.steps, strict=False):
+            if step.call.mode == "small_draft" and END in before.tokens:
+                met += 1
+                assert step.position[0] < before.tokens.index(END)
+    assert met
 
 
 def test_fewer_than_gamma_are_left_to_the_target() -> None:
