@@ -1,6 +1,7 @@
 """Published checkpoints in their own layout: what is read, how it decodes, and what is refused."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -363,7 +364,7 @@ def test_the_small_model_of_a_pair_speaks_of_the_same_tokens(hub: Path) -> None:
     for name in (large, small):
         cached(hub, name, "sdar")
     tasks = [task_of(job(cast(DiffusionLM, load_model(name)))) for name in (large, small)]
-    assert tasks[0] == tasks[1]
+    assert replace(tasks[0], card=None) == replace(tasks[1], card=None)
 
 
 def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
