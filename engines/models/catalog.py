@@ -45,6 +45,23 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "Takes no prompt.",
         ),
         ModelInfo(
+            "toy-field",
+            "Toy field, 12x12 colours",
+            "continuous-ar",
+            "nothing: closed-form laws",
+            "",
+            "Takes no prompt.",
+            "toy-field-small",
+        ),
+        ModelInfo(
+            "toy-field-small",
+            "Toy field, small model",
+            "continuous-ar",
+            "nothing: closed-form laws",
+            "",
+            "Takes no prompt.",
+        ),
+        ModelInfo(
             "text-target",
             "Studio language model",
             "diffusion-lm",
@@ -72,6 +89,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "toy-raster": "engines.models.toy",
+    "toy-field": "engines.models.field",
+    "toy-field-small": "engines.models.field",
     "text-target": "engines.models.studio.text",
 }
 _HUB: Final = "engines.models.hub.text"
