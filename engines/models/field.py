@@ -99,7 +99,7 @@ class FieldBackbone:
 
     def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
         self._length = math.prod(shape)
-        self._depends = _neighbours(weights, shape)
+        self._depends = neighbours(weights, shape)
         self._std = weights.std
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
@@ -121,7 +121,7 @@ class FieldBackbone:
         return torch.cat([solved @ (depends[own, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1)
 
 
-def _neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
+def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
     """How much each cell depends on each, [N, N]."""
     rows, columns = shape
     depends = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
