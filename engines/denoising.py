@@ -77,6 +77,18 @@ class ContinuousSampling:
         ),
     ] = 0
 
+    first: Annotated[
+        int,
+        Knob(
+            "First timestep",
+            "Timestep, of 1000, that denoising starts from. 999 is MAR's; its first steps magnify errors of the noise "
+            "estimate, by more the fewer steps there are.",
+            500,
+            999,
+            1,
+        ),
+    ] = 960
+
     def guidance_at(self, position: Tensor, length: int) -> Float[Tensor, " W"]:
         """The guidance scale at positions of a canvas of `length`."""
         share = (position + 1) / length if self.ramp else torch.ones_like(position)
@@ -126,14 +138,14 @@ class Schedule:
 
 
 @cache
-def respaced(steps: int, last: int = 0) -> Schedule:
-    """The cosine schedule at `steps` timesteps, evenly spread from `last` to the noisiest."""
+def respaced(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
+    """The cosine schedule at `steps` timesteps, evenly spread from `last` to `first`."""
     clean = []
     product = 1.0
     for t in range(TIMESTEPS):
         product *= 1 - min(1 - _cosine((t + 1) / TIMESTEPS) / _cosine(t / TIMESTEPS), _MOST_NOISE)
         clean.append(product)
-    chosen = tuple(round(last + i * (TIMESTEPS - 1 - last) / (steps - 1)) for i in range(steps))
+    chosen = tuple(round(last + i * (first - last) / (steps - 1)) for i in range(steps))
     return Schedule(chosen, tuple(clean[t] for t in chosen))
 
 
@@ -169,7 +181,7 @@ def step_law(
 
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
-    schedule = respaced(sampling.steps, sampling.last)
+    schedule = respaced(sampling.steps, sampling.last, sampling.first)
     x = noise[:, 0]
     states, laws = [x], []
     for i in range(len(schedule) - 1, 0, -1):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engines.chance import SeededChance
 from engines.config import as_values
-from engines.decoding import Answer, Decision, Decoder, Request, Task
+from engines.decoding import Answer, Decision, Decoder, PathForward, Request, Task
 from engines.denoising import ContinuousSampling
 from engines.environment import environment
 from engines.laws import Sampling, guidance_of, to_laws
@@ -196,7 +196,10 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
 
 
 def _call(request: Request, session: Session | Denoising, batch: int, stages: Sequence[float]) -> Call:
-    rows, fed = request.cost(session.rows, session.prefix)
+    if isinstance(session, Denoising) and isinstance(request, PathForward):
+        rows, fed = session.cost(request)
+    else:
+        rows, fed = request.cost(session.rows, session.prefix)
     prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
     return Call(
         role=request.role,

@@ -17,13 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engines.denoising import TIMESTEPS, respaced
+from engines.gaussians import Gaussians
 from engines.models.heads import DiffusionHead, MixtureHead
-from engines.models.studio.networks import GRID
 from engines.models.studio.patch import load_tokenizer
 from engines.models.studio.patch_networks import (
     PREFIX,
     SIZES,
-    WIDTH,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
@@ -37,8 +36,8 @@ PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=48, lr=2e-3, minutes=90),
     "gpu": Preset(steps=30_000, batch=256, lr=2e-3),
 }
-KL_WEIGHT: Final = 1e-4
-"""Of the autoencoder's bound: latents stay near-deterministic, with some noise that the decoder learns to ignore."""
+KL_WEIGHT: Final = 1e-3
+"""Of the divergence per latent: little, so that latents carry some noise, which the decoder learns to ignore."""
 REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
 BOUND_WEIGHT: Final = 0.1
@@ -58,7 +57,7 @@ def train_tokenizer(run: Run, model: PatchTokenizer, images: Tensor, seed: int) 
             eps = torch.randn(mean.shape, generator=noise, device=mean.device)
             out = model.reconstruct(mean + (0.5 * log_variance).exp() * eps).float()
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).mean()
-        run.update(F.l1_loss(out, image) + F.mse_loss(out, image) + KL_WEIGHT * divergence * WIDTH * GRID**2)
+        run.update(F.l1_loss(out, image) + F.mse_loss(out, image) + KL_WEIGHT * divergence)
 
 
 @torch.no_grad()
@@ -122,7 +121,8 @@ def diffusion_loss(head: DiffusionHead, token: Tensor, condition: Tensor, genera
 
 def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
     """Negative log likelihood per component, nats."""
-    return (-head(condition).log_density(token.double()).mean() / token.shape[-1]).float()
+    law: Gaussians = head(condition)
+    return -law.log_density(token.double()).mean().float() / token.shape[-1]
 
 
 def loss(model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:

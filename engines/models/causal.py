@@ -95,6 +95,10 @@ class CausalSession:
             self._fed[lane] = self.prefix + len(request.tokens)
         return self._slice(out, starts, asked)
 
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `engines.models.continuous.Denoising.cost`."""
+        return request.cost(self.rows, self.prefix)
+
     def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
         canvas = request.tokens.expand(self.rows, *request.tokens.shape).to(self._prefixes.dtype)

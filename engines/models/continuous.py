@@ -37,6 +37,10 @@ class Denoising(Protocol):
         """Run the head for all lanes at once; the answers by lane."""
         ...
 
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """Rows evaluated for a request, and tokens fed over all of them."""
+        ...
+
 
 @runtime_checkable
 class Backbone(Protocol):
@@ -47,6 +51,10 @@ class Backbone(Protocol):
 
     def logits(self, requests: Any) -> Tensor:
         """See `engines.models.base.Session.logits`."""
+        ...
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
         ...
 
 
@@ -96,6 +104,10 @@ class ContinuousSession:
         return {
             lane: whole.rows(slice(end - r.wanted, end)) for (lane, r), end in zip(requests.items(), ends, strict=True)
         }
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
+        return self._backbone.cost(request)
 
     def _denoiser(self, told: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Any:
         """The head with its conditions filled in, and guided: eps of both rows mixed, v of the conditional one."""
@@ -158,6 +170,10 @@ class DenoisingPair:
         for role, asked in _by_role(requests).items():
             found |= self._sessions[role].paths(asked, conditions, sampling)
         return found
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
+        return self._sessions[request.role].cost(request)
 
 
 def _by_role(requests: Mapping[int, PathForward]) -> dict[Role, dict[int, PathForward]]:

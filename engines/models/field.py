@@ -107,6 +107,10 @@ class FieldBackbone:
         told = [self._lane(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(told, batch_first=True)[:, None]
 
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `engines.models.continuous.Denoising.cost`."""
+        return request.cost(self.rows, self.prefix)
+
     def _lane(self, request: PathForward) -> Tensor:
         """Means and standard deviation [W, D + 1]."""
         depends = self._depends.to(request.tokens.device)

@@ -34,7 +34,7 @@ def test_a_later_last_step_leaves_more_to_chance() -> None:
 @pytest.mark.parametrize("steps", [2, 3, 25])
 def test_an_ideal_head_draws_its_law_exactly(steps: int, last: int) -> None:
     """x_0 is linear in the noise: its mean and variance are read off without a single random number."""
-    sampling = ContinuousSampling(steps=steps, last=last)
+    sampling = ContinuousSampling(steps=steps, last=last, first=999)
     noise = torch.cat([torch.zeros(1, steps, dtype=torch.float64), torch.eye(steps, dtype=torch.float64)])[..., None]
     law = walk(denoise, noise, sampling, None).last
     base, weight = law.mean[0].item(), law.mean[1:, 0, 0] - law.mean[0].item()
