@@ -6,6 +6,7 @@ from visualizers.base import Figure, FigureError, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
 from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
+from visualizers.figures.continuous import DISTANCES, RATIOS
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.mask import MASK
@@ -57,6 +58,8 @@ FIGURES = MappingProxyType(
             AR_NESS,
             CONFIDENCE,
             MASK,
+            RATIOS,
+            DISTANCES,
         )
     }
 )
