@@ -15,16 +15,19 @@ _NUMBER: Final = re.compile(r"(?:(?<=\w)-|(?<!\w))\d+(?:\.\d+)?(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question and the number in which a right solution ends."""
+    """A question, a right solution, and the number in which it ends."""
 
     question: str
+    solution: str
     answer: str
 
 
 @cache
 def held_out() -> tuple[Problem, ...]:
     """All problems that no model was trained on, in the order of the file."""
-    return tuple(Problem(one["question"], one["answer"]) for one in json.loads(PATH.read_text(encoding="utf-8")))
+    return tuple(
+        Problem(one["question"], one["solution"], one["answer"]) for one in json.loads(PATH.read_text(encoding="utf-8"))
+    )
 
 
 def given(text: str) -> str:

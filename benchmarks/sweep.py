@@ -147,7 +147,7 @@ def _about(options: argparse.Namespace) -> dict[str, Any]:
         "grid": options.grid.name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "backend": options.backend,
-        "jobs": options.jobs,
+        "jobs": effective_n_jobs(options.jobs),
         **{name: place[name] for name in ("python", "libraries", "commit", "threads")},
     }
 

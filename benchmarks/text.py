@@ -31,8 +31,8 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
     "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
-    "S2D2 A": ("s2d2", METHODS["s2d2"].presets["SDAR-8B A"]),
-    "S2D2 B": ("s2d2", METHODS["s2d2"].presets["SDAR-8B B"]),
+    "S2D2 A": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B A"], "verdict": "match"}),
+    "S2D2 B": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B B"], "verdict": "match"}),
     "SimSD": ("simsd", {}),
 }
 """Decoders by label: a method and its settings."""

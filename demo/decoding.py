@@ -97,5 +97,5 @@ def plain(record: Any) -> Any:
 
 def _present(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _present(part) for name, part in value.items() if part is not None}
+        return {str(name): _present(part) for name, part in value.items() if part is not None}
     return value

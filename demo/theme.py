@@ -59,10 +59,7 @@ CSS: Final = """
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
-  .settings .row > .form {
-  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
-  background: var(--block-background-fill); }
-.vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
+  .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
 }
 @media (prefers-reduced-motion: reduce) {
   .gradio-container * { transition: none !important; animation: none !important; }

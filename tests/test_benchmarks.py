@@ -2,15 +2,18 @@
 
 import json
 import math
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+from support.language import tiny
 from support.tables import Table
 
-from benchmarks import _parts, _results, quality, report, speed, toy
+from benchmarks import _parts, _results, quality, report, speed, text, toy, verifiers
+from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
@@ -178,3 +181,39 @@ def test_the_training_page_says_what_the_manifest_says() -> None:
     manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text())
     page = (ROOT / "docs" / "training.md").read_text()
     assert page == report.fill(page, "models", report.models_table(manifest)), "run: python -m benchmarks.report"
+
+
+def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_verifier() -> None:
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for label, _, numbers in verifiers.compare(tiny(), tiny(), "abcdefg", "abcdefgabcdhgfa", "4"):
+        found[label].append(numbers)
+    assert {label: len(numbers) for label, numbers in found.items()} == dict.fromkeys(verifiers.VERIFIERS, 16)
+    assert max(numbers["kl"] for numbers in found["exact"]) < 1e-9
+    for label in ("eq1", "2L", "eq1, no RoPE copy"):
+        assert max(numbers["kl"] for numbers in found[label]) > 1e-5
+        for numbers in found[label]:
+            assert numbers["kl"] == pytest.approx(numbers["kl_of_exact"], abs=1e-5)
+
+
+def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = (text.ORDINARY, "confidence", "S2D2 A")
+    monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept})
+    monkeypatch.setattr(text, "LENGTH", 16)
+    model = cast(Any, tiny())
+    problems = [Problem("abc", "", "1"), Problem("bcd", "", "2")]
+    usual, *others = text.table(model, problems)
+    assert [usual["decoder"], *(row["decoder"] for row in others)] == list(kept)
+    assert usual["faster_median"] == usual["fewer_passes"] == 1
+    for row in others:
+        assert row["problems"] == 2 and row["accuracy"] == 0
+        assert row["fewer_passes"] == pytest.approx(usual["nfe"] / row["nfe"])
+    claims = text.against_ordinary([usual, *others])
+    assert [claim.measured for claim in claims] == [row["faster_median"] for row in others]
+
+
+def test_lockstep_says_how_many_outputs_are_the_same() -> None:
+    problems = [Problem("abc", "", "1"), Problem("bcdabc", "", "2")]
+    jobs = [text.job("confidence", cast(Any, tiny()), problem, length=16) for problem in problems]
+    claim = _parts.throughput(jobs, 1, "Text", "answers", 3.0)
+    assert claim.bound == "at least" and claim.target == 3.0
+    assert "2 of 2 with the same tokens" in claim.reason

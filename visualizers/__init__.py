@@ -14,6 +14,7 @@ from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.results import FRONTIER, SETTING, SweepFigure, View
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
+from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
 from visualizers.rows import SweepError, read_results, read_rows
@@ -55,6 +56,7 @@ FIGURES = MappingProxyType(
             ESTIMATORS,
             ACCEPTED,
             DRAFT_STEPS,
+            THROUGHPUT,
             AR_NESS,
             CONFIDENCE,
             MASK,

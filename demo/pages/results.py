@@ -97,10 +97,9 @@ class ResultsPage:
         self.parts: list[Any] = [*chosen, *drawn]
         gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **QUIET)
         opened = [self.path, self.which, self.upload, self.problem]
-        self.which.input(self.choose, {self.which}, opened, **QUIET).then(self.draw, self.inputs, self.parts, **QUIET)
-        self.upload.upload(self.open, {self.upload}, opened, **QUIET).success(
-            self.draw, self.inputs, self.parts, **QUIET
-        )
+        self.which.input(self.choose, {self.which}, opened, **QUIET)
+        self.upload.upload(self.open, {self.upload}, opened, **QUIET)
+        self.path.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
         """Take results that ship."""

@@ -61,7 +61,7 @@ class RunPage:
                 placeholder=_placeholder(model),
                 show_label=False,
                 container=False,
-                max_lines=1,
+                max_lines=3,
                 max_length=PROMPT_CHARACTERS,
                 elem_id="prompt",
                 scale=6,

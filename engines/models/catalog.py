@@ -25,6 +25,20 @@ def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo
     )
 
 
+def _studio_text(name: str, title: str, small: str) -> ModelInfo:
+    """One of the studio language models."""
+    return ModelInfo(
+        name,
+        title,
+        "diffusion-lm",
+        "nothing: weights ship in assets/models",
+        "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz "
+        "how many calories did he consume?",
+        "Solves short grade-school maths problems of a dozen kinds.",
+        small,
+    )
+
+
 MODELS: Final[dict[str, ModelInfo]] = {
     info.id: info
     for info in (
@@ -61,14 +75,12 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "",
             "Takes no prompt.",
         ),
-        ModelInfo(
-            "text-target",
-            "Studio language model",
-            "diffusion-lm",
-            "nothing: weights ship in assets/models",
-            "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz "
-            "how many calories did he consume?",
-            "Solves short grade-school maths problems of a dozen kinds.",
+        *(
+            _studio_text(name, title, small)
+            for name, title, small in (
+                ("text-target", "Studio language model", "text-draft"),
+                ("text-draft", "Studio language model, small", ""),
+            )
         ),
         *(
             _published(name, title, gigabytes, small)
@@ -92,6 +104,7 @@ _LOADERS: Final = {
     "toy-field": "engines.models.field",
     "toy-field-small": "engines.models.field",
     "text-target": "engines.models.studio.text",
+    "text-draft": "engines.models.studio.text",
 }
 _HUB: Final = "engines.models.hub.text"
 

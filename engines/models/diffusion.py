@@ -59,6 +59,10 @@ class DiffusionLM:
         found: Mapping[str, int] = self._tokenizer.get_vocab()
         return found
 
+    def encode(self, text: str) -> tuple[int, ...]:
+        """The ids of a text."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def pose(self, prompt: str, config: Sampling) -> TextTask:
         """See `engines.models.base.DiscreteAR.pose`."""
         if not isinstance(config, BlockSettings):
@@ -71,7 +75,7 @@ class DiffusionLM:
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
         before, behind = self.kind.asks
-        ids = tuple(self._tokenizer.encode(before + prompt.strip() + behind, add_special_tokens=False).ids)
+        ids = self.encode(before + prompt.strip() + behind)
         room = self.kind.longest - config.length
         if len(ids) > room:
             raise ValueError(

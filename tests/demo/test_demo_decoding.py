@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import orjson
 import pytest
 import torch
 from support.raster import MODEL, decoded, job
@@ -8,6 +9,7 @@ from support.raster import MODEL, decoded, job
 from demo.decoding import Race, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
+from engines.config import make_config
 from engines.driver import Job
 from engines.methods import METHODS
 from engines.models.catalog import load_model
@@ -29,6 +31,16 @@ def test_turns_interleave_the_decoders_and_change_no_token() -> None:
         passes = [advance for turn in turns for advance in turn if advance.lane == lane]
         assert [advance.sequence for advance in passes] == list(range(trace.summary.forwards))
         assert tuple(advance.step for advance in passes) == trace.steps
+
+
+def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
+    model = load_model("text-target")
+    method = METHODS["blockwise"]
+    race = Race([Job(method, model, "How many books?", make_config(method.config, {"length": 8}))])
+    heads = [lane.head() for lane in race.lanes]
+    told = orjson.loads(orjson.dumps(heads))  # as gradio writes it
+    assert len(told[0]["legend"]["vocabulary"]) > 500
+    assert "prompt" in told[0]
 
 
 def test_a_run_left_early_is_marked_incomplete() -> None:

@@ -211,6 +211,8 @@ def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> 
     expect(page.locator("#results-problem [role=alert]")).to_contain_text(
         f"line {len(rows) + 1}.seconds: -1", timeout=20_000
     )
+    page.wait_for_timeout(1000)
+    expect(page.locator("#results-problem [role=alert]")).to_be_visible()  # and it stays
     sound = tmp_path / "sound.jsonl.gz"
     about = {"about": {"commit": "<b>0123</b>", "threads": 3}}
     renamed = [one | {"label": f"<i>{one['label']}</i>", "device": "<b>here</b>"} for one in rows]

@@ -67,6 +67,7 @@ def example(name: str) -> list[Trace]:
         "estimators": [block_run("s2d2", seed=seed) for seed in range(3)],
         "accepted-drafts": [block_run("s2d2"), block_run("simsd")],
         "draft-steps": [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
+        "throughput": [block_run("simsd"), block_run("simsd", seed=1)],
         "ar-ness": [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
         "confidence": [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
         "mask": [block_run("s2d2"), block_run("simsd")],

@@ -14,6 +14,7 @@ from visualizers import FIGURES, supported
 from visualizers.figures.mask import borders, cells, masked_pass
 from visualizers.figures.order import along, binned
 from visualizers.figures.routing import estimator
+from visualizers.figures.throughput import Rates, rates
 
 RUN, OTHER = s2d2(), s2d2(Blocks(seed=1))
 
@@ -32,7 +33,7 @@ def test_supported_figures_of_runs_in_blocks() -> None:
     ]  # fmt: skip
     assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence"]
     assert "routing" not in names(simsd())
-    assert "draft-steps" in names(simsd())
+    assert {"draft-steps", "throughput"} <= set(names(simsd()))
 
 
 def test_refusals_say_what_is_missing() -> None:
@@ -159,3 +160,29 @@ class TestVerdicts:
             replace(step, numbers={k: v for k, v in step.numbers.items() if k != "kl"}) for step in trace.steps
         )
         assert len(list(FIGURES["draft-steps"].draw([replace(trace, steps=steps)]).select_xaxes())) == 2
+
+
+class TestThroughput:
+    def test_rates_are_means_of_the_run(self) -> None:
+        trace = simsd()
+        found = rates([trace])
+        assert found is not None
+        drafting = [step.call.milliseconds.total for step in trace.steps if step.call.role == "draft"]
+        assert found.draft_seconds == pytest.approx(sum(drafting) / len(drafting) / 1000)
+        judged = [fate for step in trace.steps for fate in step.fate if fate.judged]
+        assert found.acceptance == judged.count(Fate.ACCEPTED) / len(judged)
+        assert rates([s2d2()]) is None
+
+    def test_expected_tokens_are_a_geometric_sum(self) -> None:
+        rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
+        assert [rate.tokens(count) for count in (1, 2, 3)] == [1, 1.5, 1.75]
+        assert rate.per_second(2) == pytest.approx(1.5 / 0.07)
+        assert replace(rate, acceptance=1.0).tokens(5) == 5
+
+    def test_the_line_is_the_model_and_the_mark_is_measured(self) -> None:
+        trace = simsd()
+        line, mark = FIGURES["throughput"].draw([trace]).data
+        found = rates([trace])
+        assert found is not None
+        assert list(line.y) == pytest.approx([found.per_second(count) for count in line.x])
+        assert (mark.x[0], mark.y[0]) == (found.drafts, found.measured)

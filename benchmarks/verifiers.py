@@ -1,0 +1,153 @@
+"""How far SimSD's verifiers are from decoding one token after the other, draft by draft, on right solutions.
+
+    python -m benchmarks.verifiers [--json FILE] [--problems N] [--block B] [--device D]
+
+For every block of a held-out problem's own solution the drafter says in which order it would reveal it; every position
+then takes the right token. D is the drafter's law of each position in turn, V what a verifier reads at it in its one
+pass, as in Figures 3 and 4 of the paper (arXiv 2606.02544); T is the law that the target itself has one token after the
+other. Where the drafter is the target itself, D and T are the same.
+"""
+
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from benchmarks._problems import held_out
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
+from engines.blocks import Layout, TextTask
+from engines.blocks import Row as Text
+from engines.config import make_config
+from engines.copies import LAYOUTS, Drafts
+from engines.methods import simsd
+from engines.models.catalog import MODELS, load_model, small_of
+from engines.verdicts import divergences
+
+MODEL: Final = "text-target"
+LENGTH: Final = 64
+VERIFIERS: Final = {
+    "eq1": ("eq1", True),
+    "eq1, no RoPE copy": ("eq1", False),
+    "2L": ("2L", True),
+    "exact": ("exact", True),
+}
+"""Verifiers by label: their layout, and whether copies take the place of their token."""
+EXACT: Final = "exact"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--problems", type=positive, default=50)
+    options.add_argument("--block", default="4")
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(given)
+    target = load_model(MODEL, chosen.device)
+    rows: list[Row] = []
+    claims: list[Claim] = []
+    for name, drafter in (("itself", target), (small_of(MODEL), load_model(small_of(MODEL), chosen.device))):
+        measured: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
+        for problem in held_out()[: chosen.problems]:
+            for label, order, numbers in compare(target, drafter, problem.question, problem.solution, chosen.block):
+                measured[label, order].append(numbers)
+        rows += [_row(name, label, order, found) for (label, order), found in sorted(measured.items())]
+        claims += _claims(name, measured)
+    finish(result(f"{MODELS[MODEL].title}: verifiers", command("verifiers", given), claims, rows), chosen.json)
+
+
+@torch.inference_mode()
+def compare(
+    target: Any, drafter: Any, question: str, solution: str, block: str
+) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """For every whole block of a solution, verifier and draft: label, place in the order, and the numbers."""
+    config = make_config(simsd.Config, {"block": block, "gamma": 0, "length": LENGTH})
+    task: TextTask = target.pose(question, config)
+    text, right = Text(task, config.size), target.encode(solution)
+    sessions = {"target": target.start([task], False), "draft": drafter.start([task], False)}
+    answer = torch.tensor([*task.prompt, *right, task.ends[0]])
+    while text.block.stop <= len(answer):
+        position = text.open.tolist()
+        drafts = _order(text, answer, sessions["draft"])
+        laws = {
+            label: _ask(sessions["target"], text.request(LAYOUTS[layout](text, drafts, copied), "verify", "target"))
+            for label, (layout, copied) in VERIFIERS.items()
+        }
+        laws[EXACT] = laws[EXACT].diagonal().movedim(-1, 0) if len(position) > 1 else laws[EXACT]
+        for label, law in laws.items():
+            apart = divergences(drafts.token, drafts.q, law) | {
+                "kl_of_exact": divergences(drafts.token, laws[EXACT], law)["kl"]
+            }
+            for r in range(len(position)):
+                yield label, r + 1, {name: float(values[r]) for name, values in apart.items()}
+        text.fill(position, answer[position].tolist())
+
+
+def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
+    """The drafter's order of the open positions, its laws on the way, and the right tokens."""
+    held, inside = text.tokens.clone(), torch.arange(text.block.start, text.block.stop)
+    seen = torch.ones(len(inside), len(inside), dtype=torch.bool)
+    position, laws = [], []
+    for _ in range(len(text.open)):
+        open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
+        law = _ask(
+            session,
+            text.request(Layout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"),
+        )
+        surest = int(law.max(-1).values.argmax())
+        position.append(int(inside[open_[surest]]))
+        laws.append(law[surest])
+        held[position[-1]] = answer[position[-1]]
+    places = torch.tensor(position)
+    return Drafts(places, answer[places], torch.stack(laws))
+
+
+def _ask(session: Any, request: Any) -> Tensor:
+    laws: Tensor = request.cut(session.logits({0: request})[0, :, 0].double().softmax(-1))
+    return laws
+
+
+def _row(drafter: str, verifier: str, order: int, found: Sequence[dict[str, float]]) -> Row:
+    def mean(name: str) -> float:
+        return statistics.fmean(one[name] for one in found)
+
+    return {
+        "method": "simsd",
+        "drafter": drafter,
+        "verifier": verifier,
+        "draft": order,
+        "blocks": len(found),
+        "kl_of_draft": mean("kl"),
+        "kl_standard_error": standard_error([one["kl"] for one in found]),
+        "cross_entropy": mean("cross_entropy"),
+        "top1_agreement": mean("agrees"),
+        "kl_of_exact": mean("kl_of_exact"),
+    }
+
+
+def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]]) -> list[Claim]:
+    """How far each one-pass verifier is from the target's own laws."""
+    claims = []
+    for label in VERIFIERS:
+        if label == EXACT:
+            continue
+        apart = [one["kl_of_exact"] for (name, _), found in measured.items() if name == label for one in found]
+        agree = [one["agrees"] for (name, _), found in measured.items() if name == label for one in found]
+        claims.append(
+            Claim(
+                name=f"SimSD, {label}, drafted by {drafter}: divergence from the target one token after the other",
+                measured=statistics.fmean(apart),
+                unit="nats",
+                reason=f"standard error {standard_error(apart):.2g}; both have the same likeliest token "
+                f"in {100 * statistics.fmean(agree):.1f} % of {len(agree)} drafts",
+            )
+        )
+    return claims
+
+
+if __name__ == "__main__":
+    main()
