@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 import torch
+from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
@@ -79,6 +80,11 @@ class ToyField:
     def output(self, tokens: Sequence[Token | None]) -> Output:
         """The field as a picture."""
         return Output(tokens=tuple(tokens), image=self._picture(tokens))
+
+    def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
+        """How far what fields leave to chance spreads, over what it should: 1 where they follow the law."""
+        rest = tokens - neighbours(self._weights, self.shape) @ tokens
+        return float(rest.square().mean().sqrt()) / self._weights.std
 
     def _picture(self, tokens: Sequence[Token | None]) -> str:
         colours = torch.tensor([token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens])
