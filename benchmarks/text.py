@@ -105,7 +105,7 @@ def against_ordinary(rows: Sequence[Row]) -> list[Claim]:
     usual = rows[0]
     return [
         Claim(
-            name=f"{row['decoder']}: times faster than {ORDINARY}, wall clock",
+            name=f"Text, {row['decoder']}: times faster than {ORDINARY}, wall clock",
             measured=row["faster_median"],
             unit="×",
             reason=f"{row['nfe']:.1f} against {usual['nfe']:.1f} forward passes; solves {_percent(row)} against "

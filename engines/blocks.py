@@ -191,9 +191,9 @@ class Row:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = [self._label("P" if place < self.asked else "T", place) for place in lead.tolist()]
         for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
-            open_here = int(self.tokens[place]) == self.task.mask
             final = "P" if place < self.asked else "T"
-            drafted = "D" if i < layout.drafted and open_here else final
+            # Copies may stand behind the text; they are masks.
+            drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
             names.append(self._label("M" if token == self.task.mask else drafted, place))
         return tuple(names)
 

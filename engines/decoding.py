@@ -114,7 +114,7 @@ class BlockForward:
             return None
         past = ("finished",) if self.finished else ()
         seen = torch.cat([torch.ones(len(self.seen), len(past), dtype=torch.bool), self.seen], 1)
-        return Mask(queries=self.labels, keys=past + self.labels, runs=tuple(runs(row) for row in seen))
+        return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,8 @@ class Decision:
     """Laws the drafts were drawn from."""
     law: Float[Tensor, "E V"] | None = None
     """Laws whose likeliest tokens are worth keeping beside each entry."""
+    successive: bool = False
+    """Whether p and q are laws of successive iterations, so that it matters how draws from them go together."""
     accept_prob: Float[Tensor, " W"] | None = None
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)

@@ -268,6 +268,7 @@ def make_trace(job: Job, lane: Lane) -> Trace:
     mentioned = {token for step in steps for best in step.top or () for token, _ in best}
     mentioned |= {draft for step in steps for draft in step.draft or () if isinstance(draft, int)}
     tokens = [token if done else None for token, done in zip(held, final, strict=True)]
+    legend = model.legend(canvases, mentioned)
     return Trace(
         method=job.method.name,
         model=model.card,
@@ -278,9 +279,9 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         environment=environment(model.device, model.dtype),
         canvas=task.canvas,
-        legend=model.legend(canvases, mentioned),
+        legend=legend,
         steps=tuple(steps),
         output=model.output(tokens),
-        summary=summarise(steps, length, bool(lane.result)),
+        summary=summarise(steps, length, bool(lane.result), legend.ends),
         note=job.method.deviation(job.config),
     )

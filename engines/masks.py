@@ -3,6 +3,9 @@
 The finished tokens before them are in the cache and everybody sees them, so they are not in these masks.
 """
 
+from itertools import pairwise
+
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -62,13 +65,9 @@ def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor,
     return torch.cat([top, torch.cat([torch.ones(m, n, dtype=torch.bool), rest], 1)])
 
 
-def runs(row: Bool[Tensor, " n"]) -> tuple[int, ...]:
-    """Lengths of the runs of a row, beginning with what may not be seen."""
-    found, last = [0], False
-    for seen in row.tolist():
-        if seen == last:
-            found[-1] += 1
-        else:
-            found.append(1)
-            last = seen
-    return tuple(found)
+def runs(seen: Bool[Tensor, "n m"]) -> tuple[tuple[int, ...], ...]:
+    """Lengths of the runs of every row, beginning with what may not be seen."""
+    whole = np.pad(seen.numpy(), ((0, 0), (1, 0)))
+    row, column = np.nonzero(whole[:, 1:] != whole[:, :-1])  # where another run begins
+    parts = np.split(column, np.searchsorted(row, np.arange(1, len(seen))))
+    return tuple(tuple(int(b) - int(a) for a, b in pairwise([0, *part.tolist(), seen.shape[1]])) for part in parts)

@@ -28,13 +28,19 @@ def derive(decision: Decision) -> Mapping[str, Tensor]:
     here = draft[:, None]
     p, q = p.float(), q.float()  # six digits are kept, and half the bytes are half the time
     tv = total_variation(q, p)
-    return {
+    collisions = (
+        {}
+        if not decision.successive
+        else {
+            "collision_independent": collision_independent(q, p),
+            "collision_maximal": 1 - tv,
+            "collision_gumbel": collision_gumbel(q, p),
+        }
+    )
+    return collisions | {
         "p": p.gather(1, here).squeeze(1),
         "q": q.gather(1, here).squeeze(1),
         "tv": tv,
-        "collision_independent": collision_independent(q, p),
-        "collision_maximal": 1 - tv,
-        "collision_gumbel": collision_gumbel(q, p),
         "entropy": entropy_bits(p),
         "draft_entropy": entropy_bits(q),
         "support": (p > 0).sum(-1),

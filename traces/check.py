@@ -219,7 +219,7 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
     if said.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
         problem = f"{said.complete} for a canvas that is {'full' if full else 'not full'}"
         yield Problem("summary.complete", problem, f"make it {full}")
-    computed = summarise(trace.steps, len(trace.output.tokens), said.complete)
+    computed = summarise(trace.steps, len(trace.output.tokens), said.complete, trace.legend.ends)
     for field in fields(Summary):
         own, due = getattr(said, field.name), getattr(computed, field.name)
         if own != due and not (own and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):

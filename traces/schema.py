@@ -214,6 +214,8 @@ class Legend:
 
     vocabulary: Mapping[int, str] | None = None
     """Text of the ids that occur."""
+    ends: tuple[int, ...] = ()
+    """Ids behind which nothing counts: the summary's tokens go up to the first of them, which is included."""
     tiles: Tiles | None = None
     frames: tuple[Frame, ...] = ()
 

@@ -113,13 +113,16 @@ class Comparison:
     """Tokens per query token, over the baseline's: below 1 where speculation computes more."""
 
 
-def summarise(steps: Sequence[Step], positions: int, complete: bool) -> Summary:
+def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Sequence[int] = ()) -> Summary:
     """The summary of a run over `positions` positions; `complete` unless it was stopped early.
 
-    Times are those of the passes, also where several sequences shared them.
+    Final tokens behind the first of `ends` do not count. Times are those of the passes, also where several sequences
+    shared them.
     """
     total = cost(steps)
-    tokens = replayed(steps, positions).decoded
+    state = replayed(steps, positions)
+    last = next((i for i, token in enumerate(state.tokens) if state.final[i] and token in ends), positions)
+    tokens = sum(state.final[: last + 1])
     tally = _tally(fate for step in steps for fate in step.fate)
     return Summary(
         complete=complete,

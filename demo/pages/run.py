@@ -35,7 +35,8 @@ EXAMPLES: Final = {
     "text-target": (
         "James is 22 years old. In 7 years his sister Jennifer will be 2 times as old as James is now. "
         "How old is Jennifer right now?",
-        "A child has 6 books. His friend has 5 fewer books than he has. How many books do they have together?",
+        "A grandfather eats 6 tacos per day, his spouse eats 5 tacos per day, and their son eats 4 tacos per day. "
+        "How many tacos does this family eat in one month?",
         "A lasagna has 24 servings. If Liam can eat 4 servings a day while Noah can eat 2 times as much, "
         "how many days will the lasagna last?",
     ),

@@ -97,6 +97,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
             draft=x,
             p=p,
             q=q,
+            successive=True,
             accept_prob=accept_prob,
             coin=coin,
             numbers={"age": window.age, "initial": window.age == 0},

@@ -126,6 +126,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
             draft=x,
             p=p,
             q=q,
+            successive=True,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
             numbers={"age": window.age, "initial": window.age == 0},

@@ -99,7 +99,7 @@ class DiffusionLM:
         size = self._tokenizer.get_vocab_size()
         met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
         ids = range(size) if size <= _WHOLE_VOCABULARY else sorted(met)
-        return Legend(vocabulary={i: self._piece(i) for i in ids})
+        return Legend(vocabulary={i: self._piece(i) for i in ids}, ends=self.kind.ends)
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""

@@ -60,8 +60,9 @@ def test_under_the_temporal_mask_every_row_sees_each_position_once() -> None:
 
 
 def test_runs_begin_with_what_may_not_be_seen() -> None:
-    assert masks.runs(torch.tensor([True, True, False, True])) == (0, 2, 1, 1)
-    assert masks.runs(torch.tensor([False, False])) == (2,)
+    seen = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1]]).bool()
+    assert masks.runs(seen) == ((0, 2, 1, 1), (4,), (1, 3), (0, 4), (3, 1))
+    assert masks.runs(seen[:1]) == ((0, 2, 1, 1),)
 
 
 def test_policies_break_ties_by_position_and_always_choose() -> None:

@@ -240,6 +240,12 @@ def test_matching_is_the_targets_own_greedy_text_in_the_drafters_order() -> None
     assert len(set(texts.values())) == 1
 
 
+def test_copies_may_stand_behind_the_text() -> None:
+    trace = finish(job(rope_copy=False, length=8))
+    assert trace.summary.complete
+    assert trace.steps[-1].mask is not None
+
+
 def test_calls_and_fates_tell_who_did_what() -> None:
     trace = finish(job())
     assert {(step.call.role, step.call.mode) for step in trace.steps} == {

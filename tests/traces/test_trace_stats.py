@@ -192,3 +192,11 @@ def test_speculation_wins_the_race_for_forwards() -> None:
     assert raced.forwards_ratio > 1.5
     assert raced.query_tokens_ratio is not None
     assert raced.query_tokens_ratio < 1
+
+
+def test_tokens_behind_the_end_do_not_count() -> None:
+    call = Call(role="self", mode="draft", query_tokens=4)
+    steps = [Step(call=call, position=(0, 1, 2, 3), token=(5, 9, 9, 5), fate=(Fate.UNMASKED,) * 4)]
+    assert summarise(steps, 6, complete=True).tokens == 4
+    assert summarise(steps, 6, complete=True, ends=(9,)).tokens == 2
+    assert summarise(steps, 6, complete=True, ends=(8,)).tokens == 4
