@@ -1,8 +1,9 @@
 """Grids: which methods and settings a sweep runs, on how many problems, read from JSON and checked as a whole.
 
 A grid is an object with `model`, `problems` (the first so many held-out ones) and `configurations`, a list of objects
-with `label`, `method` and, where wanted, `preset` and `config`. `seeds` and `length` may be left out. A list in place
-of a value, in `config` or as `preset`, stands for one configuration an entry; several lists, for all combinations.
+with `label`, `method` and, where wanted, `preset`, `config` and `curve`. `seeds` and `length` may be left out. A list
+in place of a value, in `config` or as `preset`, stands for one configuration an entry; several lists, for all
+combinations.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 
 _FIELDS: Final = ("model", "problems", "seeds", "length", "configurations")
-_OF_ONE: Final = ("label", "method", "preset", "config")
+_OF_ONE: Final = ("label", "method", "preset", "config", "curve")
 MOST_CONFIGURATIONS: Final = 1000
 
 
@@ -35,6 +36,8 @@ class Configuration:
     label: str
     method: str
     config: Mapping[str, Value]
+    curve: str = ""
+    """What figures join its point to others under, where that is not the method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,8 @@ def _expanded(path: str, data: object, shared: Mapping[str, Any]) -> Iterator[Co
     entry = _object(path, data, _OF_ONE)
     label, name = entry.get("label"), entry.get("method")
     _expect(isinstance(label, str) and label.strip(), f"{path}.label", label, "say what figures shall call it")
+    curve: Any = entry.get("curve", "")
+    _expect(isinstance(curve, str), f"{path}.curve", curve, "say what figures shall join it to others under")
     fits = [method.name for method in METHODS.values() if method.family == "diffusion-lm"]
     _expect(name in fits, f"{path}.method", name, f"name one of {', '.join(fits)}")
     method = METHODS[str(name)]
@@ -150,7 +155,7 @@ def _expanded(path: str, data: object, shared: Mapping[str, Any]) -> Iterator[Co
         except ConfigError as error:
             raise GridError(f"{path}.config: {error}") from None
         said = [str(value) if axis == "preset" else f"{axis} {value}" for axis, value in chosen.items()]
-        yield Configuration(", ".join([str(label).strip(), *said]), method.name, as_values(config))
+        yield Configuration(", ".join([str(label).strip(), *said]), method.name, as_values(config), curve.strip())
 
 
 def _add(one: Configuration, found: list[Configuration], path: str) -> None:

@@ -76,6 +76,7 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         "key": key(chunk.model, one, index, chunk.seed),
         "method": one.method,
         "label": one.label,
+        **({"curve": one.curve} if one.curve else {}),
         "model": chunk.model,
         "weights": weights_of(job),
         "config": dict(one.config),

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final
 
 from engines.config import as_values, make_config, settings
@@ -20,6 +21,7 @@ from traces.schema import Trace
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
 LIST: Final = "gallery.json"
+_PROMPT_CHARACTERS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def _shared(trace: Trace) -> list[str]:
 
 def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
-    note = [trace.prompt or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
+    asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
+    note = [asked or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     titled = METHODS[trace.method].title if trace.method in METHODS else trace.method

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from demo.widgets import Fact
-from traces.schema import Trace
+from traces.schema import Summary, Trace
 from traces.stats import compare
 
 
@@ -30,9 +30,15 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
         Fact("Forward passes (NFE)", f"{made.forwards}", passes or f"for {made.tokens} tokens"),
         Fact("Decoding time", f"{made.seconds:.2f} s", time or "sum over the passes"),
         # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
-        Fact("Tokens per forward pass", f"{made.tokens_per_forward:.2f}", f"{made.query_tokens:,} query tokens in all"),
+        Fact("Tokens per forward pass", f"{made.tokens_per_forward:.2f}", _fed(made)),
         acceptance,
     ]
+
+
+def _fed(made: Summary) -> str:
+    """What all passes were fed, with the rows of those that looked at several."""
+    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
+    return f"{made.query_tokens:,} query tokens in all{rows}"
 
 
 def _times(ratio: float | None, more: str, less: str) -> str:

@@ -31,7 +31,9 @@ _FACTS_CSS = """
 """
 
 _CARDS_HTML = """<ul class="cards">{{#each value}}<li><button type="button" data-index="{{@index}}">
-{{#if this.image}}<img src="{{this.image}}" alt="">{{else}}<span class="blank" aria-hidden="true"></span>{{/if}}
+{{#if this.image}}<img src="{{this.image}}" alt="">{{else}}
+{{#if this.text}}<span class="excerpt">{{this.text}}</span>{{else}}<span class="blank" aria-hidden="true"></span>{{/if}}
+{{/if}}
 <span class="title">{{this.title}}</span><span class="note">{{this.note}}</span>
 {{#if this.about}}<span class="about">{{this.about}}</span>{{/if}}</button></li>{{/each}}</ul>"""
 
@@ -51,6 +53,10 @@ _CARDS_CSS = """
 .cards img, .cards .blank {
   width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
   background: var(--background-fill-secondary); }
+.cards .excerpt {
+  box-sizing: border-box; display: flex; align-items: center; aspect-ratio: 1; width: 100%; margin: 0 0 8px;
+  padding: 12px; overflow: hidden; border-radius: 6px; white-space: pre-wrap; font-family: var(--font-mono);
+  font-size: 12px; line-height: 1.45; background: var(--background-fill-secondary); }
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
 .cards .about { margin-top: 4px; font-size: 13px; line-height: 1.4; }
@@ -101,6 +107,8 @@ class Card(NamedTuple):
     about: str = ""
     image: str = ""
     """data:image/png or webp; anything else is left out."""
+    text: str = ""
+    """Shown where there is no picture."""
 
 
 def notice_box(**options: Any) -> gr.HTML:

@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list` and `python -m engines run METHOD -o FILE`."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE` and `calibrate`."""
 
 import argparse
 import json
@@ -9,9 +9,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from engines import calibration
 from engines.config import ConfigError, make_config, settings
-from engines.driver import Job, Run
-from engines.methods import METHODS
+from engines.driver import Job, Run, run_batch
+from engines.methods import METHODS, psd
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, open_model
 from traces import write
@@ -90,6 +91,34 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
+def calibrate(options: argparse.Namespace) -> int:
+    """Decode prompts by a transfer policy alone, and store which ranks of its confidence came true."""
+    method = METHODS["psd"]
+    config = make_config(psd.Config, {"depth": 0, **dict(_assignment(text) for text in options.set)})
+    if config.depth:
+        raise ConfigError("depth: calibration decodes by the policy alone; leave it out.")
+    prompts = calibration.prompts(Path(options.prompts), options.count)
+    model = open_model(options.model or default_model(method.family), options.device)
+    runs = []
+    for first in range(0, len(prompts), options.batch):
+        jobs = [Job(method, model, prompt, config) for prompt in prompts[first : first + options.batch]]
+        runs += [trace.steps for trace in run_batch(jobs)]
+        if sys.stderr.isatty():
+            print(f"\r{len(runs)} of {len(prompts)} prompts", end="", file=sys.stderr, flush=True)
+    policy = (config.policy, config.tau, config.size)
+    sequences = calibration.emitted(runs)
+    about = {"prompts": len(prompts), "length": config.length, "steps": sum(sequences.values())}
+    path = calibration.path_of(model.card.id, policy)
+    calibration.write(path, calibration.key(model.card, policy), about, sequences)
+    nodes = calibration.choose(sequences, 3, 7).nodes
+    print(f"{path}: {about['steps']} steps; the best 7 rows of 3 levels are {' '.join(map(_ranks, nodes))}")
+    return DONE
+
+
+def _ranks(node: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, node)) + "}"
+
+
 def _advance(running: Run, length: int) -> int:
     """Take all steps, with progress on a terminal; Ctrl-C keeps what was decoded."""
     decoded = 0
@@ -118,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run}")
+    actions = parser.add_subparsers(required=True, metavar="{list,run,calibrate}")
     listing: Any = actions.add_parser("list", help="methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true")
     listing.set_defaults(action=list_everything)
@@ -132,6 +161,16 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
     running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")
     running.set_defaults(action=run)
+    trying: Any = actions.add_parser("calibrate", help="find out which drafts of psd come true for a model and policy")
+    trying.add_argument("--model", help="as for run")
+    trying.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="policy, tau, block, length ..."
+    )
+    trying.add_argument("--prompts", default=str(calibration.PROMPTS), metavar="FILE", help="JSON: a list of texts")
+    trying.add_argument("--count", type=int, default=50, metavar="N", help="use the last N prompts")
+    trying.add_argument("--batch", type=int, default=10, metavar="B", help="prompts decoded in lockstep")
+    trying.add_argument("--device", default="cpu", help="as for run")
+    trying.set_defaults(action=calibrate)
     return parser
 
 

@@ -19,6 +19,7 @@ from engines.chance import Chance, Draw
 from engines.config import Knob
 from engines.decoding import BlockForward, Role, Task
 from engines.laws import Sampling
+from traces.schema import Model
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
 MOST_TOKENS: Final = 256
@@ -37,6 +38,8 @@ class TextTask(Task):
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
     """Whether every token sees every other, so that nothing can be cached."""
+    card: Model | None = None
+    """Whose text it is; what was measured for a model beforehand is found by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,15 @@ class BlockSettings(TextSampling):
     def size(self) -> int:
         """The block size as a number."""
         return int(self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikeliestTokens(BlockSettings):
+    """Settings of decoders that are defined for likeliest tokens alone."""
+
+    mode: Annotated[Literal["greedy"], Knob("Tokens", "The likeliest one: the method is defined for nothing else.")] = (
+        "greedy"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,21 +160,27 @@ class Row:
         role: Role = "self",
         seen: Bool[Tensor, "n n"] | None = None,
         read: Int[Tensor, " m"] | None = None,
+        tokens: Int[Tensor, "K T"] | None = None,
+        blocks: int = 1,
     ) -> BlockForward:
         """Ask for the laws of the open positions, or of those to `read`, the block seen as it is.
 
-        `seen` overrules who sees whom in the block.
+        `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
+        `blocks` later blocks are seen, too.
         """
-        first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, self.block.stop)
+        stop = min(self.block.start + blocks * self.size, len(self.tokens))
+        first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, stop)
         position = torch.arange(first, last)
-        everybody = torch.ones(len(position), len(position), dtype=torch.bool)
+        everybody = masks.block_causal(position, len(self.tokens) if self.task.full else self.size)
         read = (self.open if read is None else read) - first - int(self.task.shift)
         if (
-            self.size == 1 and self.task.shift and not self.task.full
+            self.size == blocks == 1 and self.task.shift and not self.task.full
         ):  # the token before predicts this one; there is nothing else to feed
             position, everybody = position[:0], everybody[:0, :0]
-        tokens = self.tokens[None, position]
-        layout = Layout(tokens=tokens, position=position, read=read, seen=everybody if seen is None else seen)
+        rows = self.tokens[None] if tokens is None else tokens
+        layout = Layout(
+            tokens=rows[:, position], position=position, read=read, seen=everybody if seen is None else seen
+        )
         return self.request(layout, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
@@ -182,23 +200,21 @@ class Row:
             finished=stored,
             seen=masks.behind(among, layout.seen),
             keep=len(lead),
-            labels=self._labels(lead, layout),
+            labels=self._labels(layout),
             role=role,
             mode=mode,
         )
 
-    def _labels(self, lead: Tensor, layout: Layout) -> tuple[str, ...]:
+    def _labels(self, layout: Layout) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
-        names = [self._label("P" if place < self.asked else "T", place) for place in lead.tolist()]
+        names = []
         for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
             final = "P" if place < self.asked else "T"
             # Copies may stand behind the text; they are masks.
             drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
-            names.append(self._label("M" if token == self.task.mask else drafted, place))
+            letter = "M" if token == self.task.mask else drafted
+            names.append(f"{letter}{place if letter == 'P' else place - self.asked}")
         return tuple(names)
-
-    def _label(self, letter: str, place: int) -> str:
-        return f"{letter}{place if letter == 'P' else place - self.asked}"
 
 
 def propose(

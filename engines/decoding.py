@@ -94,7 +94,7 @@ class BlockForward:
     keep: int = 0
     """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
     labels: tuple[str, ...] = ()
-    """Names of the n tokens for a picture of the mask; none for no picture."""
+    """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
     role: Role = "self"
     mode: str = "draft"
 
@@ -109,11 +109,12 @@ class BlockForward:
         return laws[0] if len(self.tokens) == 1 else laws
 
     def drawn(self) -> Mask | None:
-        """See `Forward.drawn`. The finished tokens are one column, which everybody sees."""
+        """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
         if not self.labels:
             return None
-        past = ("finished",) if self.finished else ()
-        seen = torch.cat([torch.ones(len(self.seen), len(past), dtype=torch.bool), self.seen], 1)
+        past = ("finished",) if self.finished or self.keep else ()
+        seen = self.seen[self.keep :, self.keep :]
+        seen = torch.cat([torch.ones(len(seen), len(past), dtype=torch.bool), seen], 1)
         return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
 
 
@@ -154,6 +155,19 @@ class PathForward:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftGraph:
+    """Drafts that were looked at side by side, one row of the pass each, and what became of them."""
+
+    parents: tuple[tuple[int, ...], ...]
+    """Rows whose tokens a row builds on, for each of K rows; they stand before it."""
+    positions: tuple[tuple[int, ...], ...]
+    """Positions that a row fills."""
+    accepted: Bool[Tensor, " K"]
+    vouched: Bool[Tensor, "K K"]
+    """Whether row p let row k pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a method made of the laws. Columns have E entries and stay on the model's device."""
 
@@ -179,6 +193,9 @@ class Decision:
     """The method's own columns [W], named in traces.measures."""
     signals: Mapping[str, float | Tensor] = field(default_factory=dict)
     """The method's own numbers of the step, named in traces.measures; tensors have one element."""
+    row: Int[Tensor, " E"] | None = None
+    """Row of the pass that an entry speaks of, where there are several."""
+    graph: DraftGraph | None = None
 
 
 Request: TypeAlias = Forward | BlockForward | PathForward

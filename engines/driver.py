@@ -138,7 +138,8 @@ def drive(
             stages = [1000 * (b - a) for a, b in pairwise(clock)]
             for i, lane in enumerate(decisions):
                 call = _call(requests[lane], session, len(requests), stages)
-                parts = host[len(decisions) + 2 * i : len(decisions) + 2 * i + 2]
+                count = len(packed[lane].parts)
+                parts = host[len(decisions) + count * i : len(decisions) + count * (i + 1)]
                 lanes[lane].steps.append(unpack(packed[lane], parts, call, requests[lane].drawn()))
         yield list(decisions)
 

@@ -1,26 +1,66 @@
 """Which open positions of a block to reveal in a step, by their confidence. Ties go to the lowest position.
 
+Policies look at one row [m] or at many at once [K, m]; a confidence of -inf says that a row has no open position there.
 Every policy reveals something: where its rule finds nothing, the most confident position is revealed as a fallback.
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-Confidence = Float[Tensor, " m"]
-Chosen = Bool[Tensor, " m"]
+Confidence = Float[Tensor, "*K m"]
+Chosen = Bool[Tensor, "*K m"]
+
+RELAXED: Final = 0.75
+RADIUS: Final = 4
+"""LocalLeap's threshold and reach beside an anchor, as released."""
 
 
 def most_confident(confidence: Confidence, count: int) -> Chosen:
     """The `count` most confident positions."""
-    order = confidence.argsort(descending=True, stable=True)
-    return torch.zeros_like(confidence, dtype=torch.bool).index_fill_(0, order[:count], True)
+    order = confidence.argsort(dim=-1, descending=True, stable=True)[..., :count]
+    return torch.zeros_like(confidence, dtype=torch.bool).scatter_(-1, order, True) & (confidence > -torch.inf)
 
 
-def above(confidence: Confidence, threshold: float) -> Chosen:
-    """Every position that reaches the threshold (Fast-dLLM, arXiv 2505.22618), or the most confident one."""
-    passed = confidence >= threshold
-    return torch.where(passed.any(), passed, most_confident(confidence, 1))
+class Rule(Protocol):
+    """Whether each position may be revealed, given confidence and place of all and a threshold; maybe none may."""
+
+    def __call__(self, confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+        """The positions that pass."""
+        ...
+
+
+def surest(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+    """The most confident one, whatever the threshold."""
+    return most_confident(confidence, 1)
+
+
+def confident(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+    """Every position that reaches the threshold (Fast-dLLM, arXiv 2505.22618)."""
+    return confidence >= threshold
+
+
+def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+    """Anchors, which reach the threshold, and what reaches RELAXED within RADIUS of one (LocalLeap, 2510.07081)."""
+    anchor = confidence >= threshold
+    near = (position[:, None] - position[None, :]).abs() <= RADIUS  # [m, m]
+    beside = (anchor[..., None, :] & near).any(-1)
+    return anchor | (beside & (confidence >= RELAXED))
+
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {"confidence": confident, "localleap": near_anchors, "greedy": surest}
+)
+"""Name -> rule of a transfer policy. A policy is a rule and `at_least_one`."""
+
+
+def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
+    """What passed or, in a row where nothing did, the most confident position."""
+    return torch.where(passed.any(-1, keepdim=True), passed, most_confident(confidence, 1))
 
 
 def dynamic(confidence: Confidence, threshold: float, least: int) -> Chosen:

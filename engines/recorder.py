@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from engines.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
-from engines.decoding import NO_ENTRY, Decision
-from traces.schema import Call, Fate, Mask, Numbers, Step, Token
+from engines.decoding import NO_ENTRY, Decision, DraftGraph
+from traces.schema import Call, Fate, Mask, Node, Numbers, Step, Token
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
@@ -53,16 +53,17 @@ class Packed:
 
     columns: tuple[str, ...]
     signals: tuple[str, ...]
-    parts: tuple[Tensor, Tensor]
-    """float64 [columns, E] and [signals]."""
+    graph: DraftGraph | None
+    parts: tuple[Tensor, Tensor, Tensor]
+    """float64 [columns, E] and [signals], and what became of the K drafts of a graph [K + 1, K] or [0]."""
 
 
 def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     """All numbers as two tensors, so that a step costs one copy to the host."""
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
-    if decision.draft is not None:
-        columns |= _components("draft", decision.draft)
+    columns |= {} if decision.draft is None else _components("draft", decision.draft)
+    columns |= {} if decision.row is None else {"row": decision.row}
     if decision.accept_prob is not None and decision.coin is not None:
         columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
     columns |= dict(decision.numbers) | dict(derived)
@@ -80,12 +81,16 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     names = [name for name, value in decision.signals.items() if not isinstance(value, Tensor)]
     names += [name for name, value in decision.signals.items() if isinstance(value, Tensor)]
     device = table.device
-    return Packed(tuple(columns), tuple(names), (table, torch.cat([values.to(device, torch.float64), *told])))
+    graph, fared = decision.graph, table.new_empty(0)
+    if graph is not None:
+        fared = torch.cat([graph.accepted[None], graph.vouched]).double()
+    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared)
+    return Packed(tuple(columns), tuple(names), graph, parts)
 
 
 def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
     """The Step of a packed decision from its parts on the host."""
-    table, signals = parts
+    table, signals, fared = parts
     columns = dict(zip(packed.columns, table, strict=True))
     real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
     fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
@@ -94,6 +99,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         del columns[name]
     token = tuple(token for token in _tokens(columns, "token", real) or () if token is not None)
     draft = _tokens(columns, "draft", real)
+    row = columns.pop("row", None)
     columns = dict(zip(columns, _rounded(list(columns.values())), strict=True))
     p, q, accept_prob, coin = (
         _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
@@ -105,6 +111,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         position=position,
         token=token,
         fate=fate,
+        row=None if row is None else tuple(int(row[i]) for i in real),
         draft=draft,
         p=p,
         q=q,
@@ -119,6 +126,21 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
             if isfinite(value)  # a mean over nothing is left out
         },
         mask=mask,
+        graph=None if packed.graph is None else _nodes(packed.graph, fared),
+    )
+
+
+def _nodes(graph: DraftGraph, fared: list[list[float]]) -> tuple[Node, ...]:
+    accepted, *vouched = fared
+    return tuple(
+        Node(
+            row=k,
+            parents=parents,
+            positions=positions,
+            accepted=bool(accepted[k]),
+            vouched_by=tuple(p for p in parents if vouched[p][k]),
+        )
+        for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
     )
 
 

@@ -177,6 +177,21 @@ class TestGrids:
         made = expand(json.loads(path.read_text()))
         assert any(one.config["block"] == "1" for one in made.configurations), "speed-ups need ordinary decoding"
 
+    def test_a_curve_joins_points_of_a_name_of_its_own(self) -> None:
+        entry = {"label": "Spiffy", "curve": "Spiffy", "method": "psd", "preset": "Spiffy", "config": {"depth": [1, 3]}}
+        made = expand(grid(configurations=[entry, {"label": "plain", "method": "blockwise"}]))
+        assert [(one.label, one.curve) for one in made.configurations] == [
+            ("Spiffy, depth 1", "Spiffy"), ("Spiffy, depth 3", "Spiffy"), ("plain", "")
+        ]  # fmt: skip
+        with pytest.raises(GridError, match="curve: 3 is not valid"):
+            expand(grid(configurations=[{**entry, "curve": 3}]))
+
+    def test_psd_compares_the_papers_configurations(self) -> None:
+        made = expand(json.loads((ROOT / "benchmarks" / "grids" / "psd.json").read_text()))
+        named = [one for one in made.configurations if one.curve]
+        assert len(named) == 27
+        assert len({one.curve for one in named}) == 9
+
 
 @pytest.mark.usefixtures("letters")
 class TestRows:

@@ -220,6 +220,10 @@ def _check_graph(path: str, graph: Sequence[Node], rows: int, size: int) -> Iter
             if not 0 <= parent < index:
                 problem = f"{quote(parent)} does not precede node {index}"
                 yield Problem(f"{path}[{index}].parents[{at}]", problem, "list parents before their children")
+        for at, parent in enumerate(node.vouched_by):
+            if parent not in node.parents:
+                problem = f"{quote(parent)} is no parent of node {index}"
+                yield Problem(f"{path}[{index}].vouched_by[{at}]", problem, "name one of its parents")
         for at, position in enumerate(node.positions):
             if not 0 <= position < size:
                 problem = f"{quote(position)} is outside the canvas of {size} positions"

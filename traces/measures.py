@@ -56,6 +56,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "rank": Measure("position", "Rank", "place in the policy's ranking of open positions", "", 0),
     "level": Measure("position", "Level", "drafts that the draft builds on, itself included; 0 without", "drafts", 0),
     "order": Measure("position", "Draft order", "place in the order in which drafts were made", "", 0),
+    "branch_score": Measure("position", "Branch score", "by which the row that fills the position is compared"),
     # Continuous tokens (CSpD B; densities, so p and q stay empty).
     "log_density_target": Measure("position", "Log density, target", "log density of the draft, target head", "nats"),
     "log_density_draft": Measure("position", "Log density, draft", "log density of the draft, draft head", "nats"),

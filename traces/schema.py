@@ -138,8 +138,10 @@ class Node:
     parents: tuple[int, ...]
     """Indices of nodes whose tokens this one builds on; empty for the root."""
     positions: tuple[int, ...]
-    """Positions the node fills beyond its parents."""
+    """Positions the node fills with drafts, those of its parents among them, the most confident first."""
     accepted: bool
+    vouched_by: tuple[int, ...] = ()
+    """Those of its parents under whose laws everything that the node adds was accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

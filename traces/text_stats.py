@@ -125,8 +125,8 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
 def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
     """Positions in the order in which they became final, later edits left out.
 
-    Tokens of one step come apart like this: verified ones in the order in which they were judged, the others by falling
-    confidence and, where that ties or is unknown, by position.
+    Tokens of one step come apart like this: verified ones in the order in which they were judged or, in a draft
+    graph, by level; the others by falling confidence and, where that ties or is unknown, by position.
     """
     order: dict[int, None] = {}
     for step in steps:
@@ -256,7 +256,7 @@ def _flattened(step: Step) -> Iterator[int]:
     """Positions that the step made final, verified ones first."""
     final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
     judged = [(outcome.entry, position) for position, outcome in final if outcome.fate in SPECULATIVE]
-    order = step.numbers.get("order")
+    order = step.numbers.get("order", step.numbers.get("level"))
     yield from (
         position
         for _, position in sorted(

@@ -9,6 +9,8 @@ from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
 from visualizers.figures.continuous import DISTANCES, RATIOS
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
+from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
+from visualizers.figures.graph import GRAPH
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.results import FRONTIER, SETTING, SweepFigure, View
@@ -59,6 +61,10 @@ FIGURES = MappingProxyType(
             THROUGHPUT,
             AR_NESS,
             CONFIDENCE,
+            GRAPH,
+            FORESIGHT,
+            CONTRIBUTIONS,
+            DEPTH_SWEEP,
             MASK,
             RATIOS,
             DISTANCES,

@@ -44,6 +44,8 @@ class Row:
     seconds: float
     draft_forwards: int = 0
     """Those of `forwards` that a smaller model made to draft."""
+    curve: str = ""
+    """What its point is joined to others under; empty for the method."""
     model: str = ""
     device: str = ""
     key: str = ""
@@ -166,7 +168,7 @@ def _json(text: bytes, where: str) -> object:
 
 
 _COUNTS: Final = ("problem", "forwards", "row_forwards", "query_tokens", "tokens", "draft_forwards")
-_NAMES: Final = ("method", "label", "model", "device", "key")
+_NAMES: Final = ("method", "label", "curve", "model", "device", "key")
 _NEEDED: Final = tuple(field.name for field in fields(Row) if field.default is MISSING)
 
 

@@ -32,6 +32,11 @@ class Group:
     rows: tuple[Row, ...]
 
     @property
+    def curve(self) -> str:
+        """What its point is joined to others under."""
+        return self.rows[0].curve or self.method
+
+    @property
     def problems(self) -> int:
         """Different problems."""
         return len({row.problem for row in self.rows})

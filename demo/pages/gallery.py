@@ -45,4 +45,5 @@ class GalleryPage:
 
 
 def _card(entry: Recording) -> Card:
-    return Card(entry.title, entry.note, entry.about, entry.traces[-1].output.image or "")
+    output = entry.traces[-1].output
+    return Card(entry.title, entry.note, entry.about, output.image or "", output.text or "")

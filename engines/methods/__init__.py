@@ -8,7 +8,7 @@ from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.denoising import ContinuousSampling
 from engines.laws import GuidedSampling
-from engines.methods import ar, blockwise, continuous, cspd, editing, gsd, s2d2, scd, simsd
+from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
 from engines.methods.base import Family, Method, lossless
 
 METHODS: Final[dict[str, Method]] = {
@@ -36,6 +36,17 @@ METHODS: Final[dict[str, Method]] = {
         Method("simsd", "SimSD", "diffusion-lm", simsd.Config, simsd.decode,
                "a small diffusion model drafts in any order, a large one judges in one pass", "arXiv 2606.02544",
                simsd.deviation),
+        Method("psd", "PSD", "diffusion-lm", psd.Config, psd.decode,
+               "reveals in parallel, drafts the steps to come, keeps the deepest draft that holds", "arXiv 2605.15609",
+               psd.deviation, psd.PRESETS),
+        Method("lopa", "LoPA", "diffusion-lm", lopa.Config, lopa.decode,
+               "fills the block in several orders side by side, keeps the most promising one", "arXiv 2512.16229",
+               lopa.deviation),
+        Method("ete-style", "ETE-style", "diffusion-lm", ete.Config, ete.decode,
+               "reveals across blocks, and now and then something unsure; our reading", "arXiv 2511.21103",
+               ete.deviation),
+        Method("fdm-style", "FDM-style", "diffusion-lm", fdm.Config, fdm.decode,
+               "looks one step ahead before a token is chosen; our reading", "arXiv 2512.04135", fdm.deviation),
     )
 }  # fmt: skip
 

@@ -4,10 +4,11 @@ Every step is one forward pass over the block; a rule picks which open positions
 
     greedy       the most confident one
     confidence   all that reach the threshold                     Fast-dLLM, arXiv 2505.22618
+    localleap    those, and what is nearly as sure beside them    LocalLeap, arXiv 2510.07081
     static       as many as fit the number of steps               SDAR, arXiv 2510.06303
     dynamic      all above the threshold, at least as static      SDAR
 
-With block size 1 all four are autoregressive decoding.
+With block size 1 all five are autoregressive decoding.
 """
 
 from dataclasses import dataclass
@@ -29,11 +30,15 @@ class Config(BlockSettings):
     """Settings of ordinary decoding."""
 
     rule: Annotated[
-        Literal["confidence", "greedy", "static", "dynamic"],
-        Knob("Reveal", "Which open positions a step reveals: all confident ones, the best one, or by a schedule."),
+        Literal["confidence", "localleap", "greedy", "static", "dynamic"],
+        Knob(
+            "Reveal",
+            "Which open positions a step reveals: all confident ones, those and nearly confident ones up to 4 places "
+            "away (LocalLeap), the best one, or by a schedule.",
+        ),
     ] = "confidence"
     threshold: Annotated[
-        float, Knob("Threshold", "Confidence a token needs, in confidence and dynamic.", 0.0, 1.0, 0.05)
+        float, Knob("Threshold", "Confidence a token needs, in confidence, localleap and dynamic.", 0.0, 1.0, 0.05)
     ] = 0.9
     steps: Annotated[int, Knob("Steps per block", "In static and dynamic; at most the block size.", 1, 32, 1)] = 1
 
@@ -57,11 +62,13 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open
         law = ask_laws((yield row.look()))  # [m, V]
         token, confidence = propose(law, position, iteration, chance, config.mode)
-        chosen = _choose(confidence, config, taken) | row.carried(position).to(law.device)
+        chosen, rescued = _choose(confidence, position.to(law.device), config, taken)
+        chosen = chosen | row.carried(position).to(law.device)
+        fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             (position - row.asked).to(law.device),
             token,
-            _fates(confidence, chosen, config),
+            torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),
             law=law,
             numbers={"confidence": confidence},
@@ -76,18 +83,12 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     return row.tokens[row.asked :]
 
 
-def _choose(confidence: Tensor, config: Config, taken: int) -> Tensor:
-    if config.rule == "greedy":
-        return policies.most_confident(confidence, 1)
-    if config.rule == "confidence":
-        return policies.above(confidence, config.threshold)
+def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
+    """The positions to reveal [m], and those among them that only want of anything confident reveals."""
+    if config.rule in policies.RULES:
+        passed = policies.RULES[config.rule](confidence, position, config.threshold)
+        chosen = policies.at_least_one(passed, confidence)
+        return chosen, chosen & ~passed
     least = policies.schedule(config.size, config.steps, taken)
-    return policies.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
-
-
-def _fates(confidence: Tensor, chosen: Tensor, config: Config) -> Tensor:
-    """Revealed by the rule, revealed for want of anything confident, or only looked at."""
-    rescued = chosen & (confidence < config.threshold) & (config.rule == "confidence")
-    code = FATE_CODES
-    fate = torch.where(chosen, code[Fate.UNMASKED], code[Fate.DRAFTED])
-    return torch.where(rescued, code[Fate.FALLBACK], fate)
+    chosen = policies.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
+    return chosen, torch.zeros_like(chosen)

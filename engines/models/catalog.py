@@ -80,6 +80,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             for name, title, small in (
                 ("text-target", "Studio language model", "text-draft"),
                 ("text-draft", "Studio language model, small", ""),
+                ("text-shift", "Studio language model, small, right-shifted", ""),
             )
         ),
         *(
@@ -105,6 +106,7 @@ _LOADERS: Final = {
     "toy-field-small": "engines.models.field",
     "text-target": "engines.models.studio.text",
     "text-draft": "engines.models.studio.text",
+    "text-shift": "engines.models.studio.text",
 }
 _HUB: Final = "engines.models.hub.text"
 

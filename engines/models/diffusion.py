@@ -85,7 +85,8 @@ class DiffusionLM:
         offset = 0 if self.kind.full else len(ids) % config.size
         canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
         kind = self.kind
-        return TextTask(canvas, self._width, self.device, None, ids, kind.mask, kind.ends, kind.shift, kind.full)
+        traits = (kind.mask, kind.ends, kind.shift, kind.full, self.card)
+        return TextTask(canvas, self._width, self.device, None, ids, *traits)
 
     def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
         """See `engines.models.base.DiscreteAR.start`."""

@@ -14,6 +14,7 @@ from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 from support.raster import MODEL, decoded
 
+from demo.limits import PROMPT_CHARACTERS
 from demo.pages.api import run, validate
 from traces import dumps, loads
 
@@ -47,7 +48,7 @@ def test_run_returns_the_trace_of_the_same_run_anywhere(client: Client) -> None:
         ({"seed": -1}, "seed: -1 is not allowed"),
         ({"seed": "1"}, "seed: '1' is not allowed"),
         ({"model": "/etc/passwd"}, "model: there is no '/etc/passwd'"),
-        ({"prompt": "x" * 201}, "prompt: use a text of at most 200"),
+        ({"prompt": "x" * (PROMPT_CHARACTERS + 1)}, f"prompt: use a text of at most {PROMPT_CHARACTERS}"),
         ({"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
         ({"settings": {"window": 1000}}, "window: 1000 is not allowed; use a whole number from 1 to 256"),
         ({"settings": {"width": 3}}, "width: no such setting"),

@@ -68,8 +68,10 @@ def test_runs_begin_with_what_may_not_be_seen() -> None:
 def test_policies_break_ties_by_position_and_always_choose() -> None:
     confidence = torch.tensor([0.5, 0.9, 0.9, 0.2])
     assert policies.most_confident(confidence, 1).tolist() == [False, True, False, False]
-    assert policies.above(confidence, 0.9).tolist() == [False, True, True, False]
-    assert policies.above(confidence, 0.95).tolist() == [False, True, False, False]
+    place = torch.arange(4)
+    above = policies.confident(confidence, place, 0.95)
+    assert policies.confident(confidence, place, 0.9).tolist() == [False, True, True, False]
+    assert policies.at_least_one(above, confidence).tolist() == [False, True, False, False]
     assert policies.dynamic(confidence, 0.4, 2).tolist() == [True, True, True, False]
     assert policies.dynamic(confidence, 0.4, 4).tolist() == [True] * 4
     assert [policies.schedule(8, 3, taken) for taken in range(3)] == [3, 3, 2]

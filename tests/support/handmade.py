@@ -226,9 +226,9 @@ def psd() -> Trace:
     spatial = step("0:3=unmasked", role="self", mode="diffusion", query_tokens=4, signals={"unmasked": 1})
     graph = (
         Node(row=0, parents=(), positions=(), accepted=True),
-        Node(row=1, parents=(0,), positions=(1,), accepted=True),
-        Node(row=2, parents=(0, 1), positions=(2,), accepted=True),
-        Node(row=3, parents=(1,), positions=(3,), accepted=False),
+        Node(row=1, parents=(0,), positions=(1,), accepted=True, vouched_by=(0,)),
+        Node(row=2, parents=(0, 1), positions=(1, 2), accepted=True, vouched_by=(1,)),
+        Node(row=3, parents=(0, 1), positions=(1, 3), accepted=False),
     )
     speculative = step(
         "1:4=accepted 2:5=accepted 1:4=discarded 3:6=rejected",

@@ -14,6 +14,7 @@ from PIL import Image
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
+from support.speculation import Plan, speculated
 
 from traces.measures import MEASURES
 from traces.replay import state_after
@@ -73,6 +74,10 @@ def example(name: str) -> list[Trace]:
         "mask": [block_run("s2d2"), block_run("simsd")],
         "ratios": [ALL["cspd"]()],
         "distances": [ALL["cspd"]()],
+        "graph": [speculated(), speculated(Plan(depth=5))],
+        "foresight": [speculated(), speculated(seed=1)],
+        "contributions": [speculated(), block_run("s2d2"), block_run("diffusion")],
+        "depth": [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
     }.get(name, [run()])
 
 

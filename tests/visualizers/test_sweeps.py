@@ -253,6 +253,19 @@ class TestDrawing:
         assert (star.name, star.y[0]) == ("AR, the baseline", drawn.layout.shapes[0].y0)
         assert ("against AR" in drawn.layout.title.subtitle.text) == SPEEDS[speed].relative
 
+    def test_points_are_joined_under_the_name_that_the_rows_give(self) -> None:
+        rows = read_rows(
+            [
+                row("psd", f"{curve}, depth {depth}", {"depth": depth, "policy": curve}, p, curve=curve)
+                for curve in ("PSD", "Spiffy")
+                for depth in (1, 3)
+                for p in range(2)
+            ]
+        )
+        drawn = SWEEP_FIGURES["frontier"].draw(rows)
+        assert {str(mark.name).partition(",")[0] for mark in drawn.data} == {"PSD", "Spiffy"}
+        assert list(curves(gathered(rows), "depth")) == ["PSD", "Spiffy"]
+
     def test_error_bars_are_standard_errors(self) -> None:
         drawn = SWEEP_FIGURES["frontier"].draw(ROWS)
         (ar,) = [mark for mark in drawn.data if mark.name == "ar"]

@@ -7,10 +7,14 @@ from statistics import fmean
 import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL
+from support.speculation import Plan, speculated
 
-from traces.schema import Fate, Mask
+from traces.foresight import contributions, foresight
+from traces.schema import Fate, Legend, Mask
 from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from visualizers import FIGURES, supported
+from visualizers.figures.foresight import HORIZONS, SIZES
+from visualizers.figures.graph import graphed_pass
 from visualizers.figures.mask import borders, cells, masked_pass
 from visualizers.figures.order import along, binned
 from visualizers.figures.routing import estimator
@@ -29,9 +33,9 @@ def test_supported_figures_of_runs_in_blocks() -> None:
 
     assert names(RUN) == [
         "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "accepted-drafts", "draft-steps",
-        "ar-ness", "confidence", "mask",
+        "ar-ness", "confidence", "foresight", "contributions", "mask",
     ]  # fmt: skip
-    assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence"]
+    assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence", "contributions"]
     assert "routing" not in names(simsd())
     assert {"draft-steps", "throughput"} <= set(names(simsd()))
 
@@ -160,6 +164,55 @@ class TestVerdicts:
             replace(step, numbers={k: v for k, v in step.numbers.items() if k != "kl"}) for step in trace.steps
         )
         assert len(list(FIGURES["draft-steps"].draw([replace(trace, steps=steps)]).select_xaxes())) == 2
+
+
+class TestSpeculation:
+    def test_a_graph_shows_every_draft_and_who_vouched(self) -> None:
+        trace = speculated()
+        assert graphed_pass(trace, None) == 2
+        assert graphed_pass(trace, 1) == 2  # nothing is drafted before
+        drawn = FIGURES["graph"].draw([trace])
+        graph = trace.steps[1].graph or ()
+        kept, accepted, refused = (named(drawn, name)[0] for name in ("kept", "accepted", "refused"))
+        assert [len(mark.x) for mark in (kept, accepted, refused)] == [1, 2, 1]
+        assert kept.x[0] == trace.steps[1].signals["winner"] == 2
+        assert kept.customdata == ("w2, w3",)
+        (vouched,) = named(drawn, "vouched")
+        assert len(vouched.x) == 3 * sum(len(node.vouched_by) for node in graph)
+
+    def test_a_token_of_a_trace_stays_text(self) -> None:
+        words = dict.fromkeys(range(30), "<a href='x'>k</a>")
+        text = FIGURES["graph"].draw([speculated(legend=Legend(vocabulary=words))]).to_json()
+        assert "<a href" not in text
+        assert "\\u003ca href" not in text
+
+    def test_foresight_is_the_statistic_with_its_bound(self) -> None:
+        runs = [speculated(), speculated(Plan(held=(0, 1)), seed=1, config=speculated().config)]
+        found = foresight([run.steps for run in runs], SIZES, HORIZONS)
+        drawn = FIGURES["foresight"].draw(runs).data
+        five = [one for one in found if one.size == 5]
+        assert list(drawn[0].y) == [100 * one.coverage for one in five]
+        assert list(drawn[1].y) == [100 * one.coverage_best for one in five]
+        assert list(drawn[2].y) == [100 * one.precision for one in five]
+        assert all(best >= y for y, best in zip(drawn[0].y, drawn[1].y, strict=True))
+        other = speculated(config={"depth": 9})
+        assert FIGURES["foresight"].supports([*runs, other]) == "draws one group of runs, 2 given"
+
+    def test_contributions_are_the_statistic(self) -> None:
+        drawn = FIGURES["contributions"].draw([speculated()])
+        parallel = named(drawn, "parallel")[0]
+        rows = [
+            one for one in contributions([speculated().steps]) if (one.stage, one.mechanism) == ("early", "parallel")
+        ]
+        assert list(parallel.y) == [one.percent for one in rows]
+
+    def test_depth_shows_what_it_costs_beside_what_it_gains(self) -> None:
+        runs = [speculated(Plan(depth=depth)) for depth in (1, 2, 3)]
+        gain, price = FIGURES["depth"].draw(runs).data
+        assert list(gain.x) == [1, 2, 3]
+        assert list(gain.y) == [run.summary.tokens_per_forward for run in runs]
+        assert list(price.y) == [run.summary.query_tokens / run.summary.tokens for run in runs]
+        assert "depth" in str(FIGURES["depth"].supports(runs[:1]))
 
 
 class TestThroughput:

@@ -70,9 +70,9 @@ def _frontier(rows: Sequence[Row], view: View) -> go.Figure:
     middle = (min(speed for speed, _ in found) + max(speed for speed, _ in found)) / 2
     sign = -1 if SPEEDS[view.speed].falling else 1
     figure = go.Figure()
-    for i, ((method, model), name) in enumerate(_curve_names(groups).items()):
+    for i, ((curve, model), name) in enumerate(_curve_names(groups).items()):
         points = sorted(
-            (point for point in found if (point[1].method, point[1].model) == (method, model) and point[1] is not base),
+            (point for point in found if (point[1].curve, point[1].model) == (curve, model) and point[1] is not base),
             key=lambda point: point[0],
         )
         best = on_frontier([(sign * speed, group.accuracy) for speed, group in points])
@@ -90,10 +90,10 @@ def _frontier(rows: Sequence[Row], view: View) -> go.Figure:
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
-    """Name curves by method, and by model where there are several."""
+    """Name curves as the rows say, and by model where there are several."""
     several = len({group.model for group in groups}) > 1
     return {
-        (group.method, group.model): f"{group.method} on {group.model or 'another model'}" if several else group.method
+        (group.curve, group.model): f"{group.curve} on {group.model or 'another model'}" if several else group.curve
         for group in groups
     }
 
@@ -181,24 +181,24 @@ def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, .
     for group in groups:
         if setting in group.config:
             rest = {name: value for name, value in group.config.items() if name != setting}
-            found.setdefault((group.method, group.model, canonical(rest)), []).append(group)
+            found.setdefault((group.curve, group.model, canonical(rest)), []).append(group)
     kept = {key: tuple(each) for key, each in found.items() if len(each) > 1}
     heads = [each[0] for each in kept.values()]
     return dict(zip(_names(heads, setting), kept.values(), strict=True))
 
 
 def _names(heads: Sequence[Group], setting: str) -> list[str]:
-    """Name curves by method, by model if there are several, and by the settings in which those of a method differ."""
+    """Name curves as the rows say, by model if there are several, and by settings in which those of a name differ."""
     names, curves_of = [], _curve_names(heads)
     for head in heads:
-        rivals = [other for other in heads if other.method == head.method]
+        rivals = [other for other in heads if other.curve == head.curve]
         differing = [
             name
             for name in head.config
             if name != setting and len({canonical({"": rival.config.get(name)}) for rival in rivals}) > 1
         ]
         said = ", ".join(f"{name} {head.config[name]}" for name in differing)
-        name = curves_of[head.method, head.model]
+        name = curves_of[head.curve, head.model]
         names.append(f"{name} ({said})" if said else name)
     return names
 
@@ -261,7 +261,7 @@ FRONTIER = SweepFigure(
         "marks are beaten. A star is the baseline, the dotted line its accuracy. Up is better, and so is right, or "
         "left where the axis says that less is better. Speed is a ratio of totals over all problems."
     ),
-    paper="S2D2, Fig. 3 and Tables 1 to 3",
+    paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
     drawing=_frontier,
 )
 
@@ -272,6 +272,6 @@ SETTING = SweepFigure(
         "What one setting does while the others stay: share of problems answered right, with one standard error over "
         "problems, and speed as a ratio of totals. A curve joins groups that differ in nothing else."
     ),
-    paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering)",
+    paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering); PSD, section 4.2 (depth)",
     drawing=_setting,
 )

@@ -22,6 +22,7 @@ _SCRIPTS = (
     "charts.js",
     "mask.js",
     "routing.js",
+    "graph.js",
     "lane.js",
     "controls.js",
     "player.js",

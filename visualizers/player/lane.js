@@ -199,9 +199,9 @@ class Lane {
     this.readout = new Readout(this.theme);
     this.table = new PassTable();
     const cells = [new TextView(grid), this.picture, new AcceptanceView(grid)];
-    const [pass, mask, routing] = [new PassView(), new MaskView(this.theme, this.redraw), new RoutingView()];
+    const [pass, graph, mask, routing] = [new PassView(), new GraphView(), new MaskView(this.theme, this.redraw), new RoutingView()];
     const [timeline, agreement] = [new TimelineView(), new AgreementView()];
-    this.views = [...cells, pass, mask, routing, timeline, agreement];
+    this.views = [...cells, pass, graph, mask, routing, timeline, agreement];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
@@ -211,7 +211,7 @@ class Lane {
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
     this.absent = make("p", { class: "ds-absent" }, "No draft is judged in this run, so there is no acceptance map.");
     const ground = make("div", { class: "ds-cells" }, ...cells.map(({ figure }) => figure), this.absent);
-    const pair = make("div", { class: "ds-pair" }, routing.figure, mask.figure);
+    const pair = make("div", { class: "ds-pair" }, graph.figure, routing.figure, mask.figure);
     this.node ??= make("section", { class: "ds-lane" });
     this.node.replaceChildren(
       head, ground, pass.figure, this.readout.node, pair, timeline.figure, agreement.figure, this.table.node,

@@ -88,13 +88,14 @@ class State {
     this.finalAt = new Int32Array(positions).fill(-1);
     this.lastAt = new Int32Array(positions).fill(-1);
     this.bar = new Float32Array(positions).fill(NaN);
+    this.level = new Uint8Array(positions);
   }
 
   copy() {
     const other = Object.create(State.prototype);
     other.steps = this.steps;
     other.finals = this.finals;
-    for (const name of ["token", "fate", "finalAt", "lastAt", "bar"]) other[name] = this[name].slice();
+    for (const name of ["token", "fate", "finalAt", "lastAt", "bar", "level"]) other[name] = this[name].slice();
     return other;
   }
 }
@@ -125,6 +126,7 @@ class Replay {
     this.hasBar = this.hasAgreement = false;
     this.masks = [];
     this.decisions = [];
+    this.graphs = { levels: 0, widest: 0 };
     this.state = new State(this.positions);
     this.keyframes = [this.state.copy()];
   }
@@ -169,6 +171,7 @@ class Replay {
     this.hasBar ||= step.acceptProb !== null;
     this.hasAgreement ||= step.agreement !== null;
     if (step.mask) this.keepMask(step.mask);
+    if (step.graph) this.keepSize(step.graph);
     this.followRouting(step, index);
   }
 
@@ -176,6 +179,14 @@ class Replay {
   keepMask({ queries, keys }) {
     const size = (mask) => `${mask.queries.length} ${mask.keys.length}`;
     if (!this.masks.some((mask) => size(mask) === size({ queries, keys }))) this.masks.push({ queries, keys });
+  }
+
+  /** Keep the size of the largest draft graph, for the view that must find room for all of them. */
+  keepSize(graph) {
+    const counts = [];
+    for (const { positions } of graph) counts[positions.length] = (counts[positions.length] ?? 0) + 1;
+    this.graphs.levels = Math.max(this.graphs.levels, counts.length);
+    this.graphs.widest = Math.max(this.graphs.widest, ...counts.filter(Boolean));
   }
 
   /** Note a decision of the router, and what verification then found: in the same pass or in the next that judges. */
@@ -212,6 +223,7 @@ class Replay {
       numbers: Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, column(values)])),
       signals: given.signals ?? {},
       mask: readMask(given.mask),
+      graph: readGraph(given.graph),
     };
     step.deciding = this.decidingEntries(step);
     step.agreement = agreementOf(step);
@@ -262,6 +274,7 @@ class Replay {
       state.finalAt[position] = fate.final ? index : -1;
       state.fate[position] = step.fate[entry];
       state.lastAt[position] = index;
+      state.level[position] = step.numbers.level?.[entry] ?? 0;
       state.token[position] = weightOf(fate) === 0 || token === undefined ? -1 : Number.isInteger(token) ? token : 0;
     }
     state.steps += 1;
@@ -339,6 +352,16 @@ function readMask(mask) {
   const sound = (row) => Array.isArray(row) && row.every((length) => Number.isInteger(length) && length >= 0);
   if (!runs.every((row) => sound(row) && row.reduce((sum, length) => sum + length, 0) === keys.length)) return null;
   return { queries: queries.map(String), keys: keys.map(String), runs };
+}
+
+/** A draft graph whose parents stand before their children; null otherwise. */
+function readGraph(graph) {
+  if (!Array.isArray(graph) || graph.length === 0) return null;
+  const before = (list, index) => Array.isArray(list) && list.every((at) => Number.isInteger(at) && at >= 0 && at < index);
+  const sound = ({ row, parents, positions }, index) =>
+    Number.isInteger(row) && before(parents, index) && Array.isArray(positions) && positions.every(Number.isInteger);
+  if (!graph.every((node, index) => node && sound(node, index))) return null;
+  return graph.map((node, index) => ({ ...node, vouchedBy: before(node.vouched_by, index) ? node.vouched_by : [] }));
 }
 
 /** 1 - TV per entry, where the draft came from the model: an initial guess has no law to agree with. */

@@ -35,7 +35,7 @@ class TextView {
     const { prompt, canvas } = replay.meta;
     say(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", canvas.block ? "│ = next block" : null];
+    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block ? "│ = next block" : null];
     say(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
     return false;
@@ -114,14 +114,16 @@ class TextView {
     if (framed.has(position) && !framed.has(position - 1)) names.push("is-framed-first");
     if (framed.has(position) && !framed.has(position + 1)) names.push("is-framed-last");
     const colored = code !== NOTHING && !ended && (scene.overlay || now);
-    const look = `${names.join(" ")} ${code} ${colored} ${theme.dark}`;
+    // Beside the glyph alone: a small number behind a bare token would read as a power.
+    const depth = colored && final && state.level[position] > 0 ? state.level[position] : "";
+    const look = `${names.join(" ")} ${code} ${colored} ${theme.dark} ${depth}`;
     if (chip.look === look) return;
     chip.look = look;
     const { span, gap } = chip;
     gap.className = framed.has(position) && framed.has(position - 1) ? "ds-gap is-framed" : "ds-gap";
     span.className = names.join(" ");
     const fate = ended ? undefined : theme.fates[code];
-    span.dataset.glyph = fate && (colored || (final && !(fate.name in LINES))) ? fate.glyph : "";
+    span.dataset.glyph = (fate && (colored || (final && !(fate.name in LINES))) ? fate.glyph : "") + depth;
     span.style.background = colored ? theme.fills[code] : "";
     span.style.color = colored ? theme.inks[code] : "";
     span.style.setProperty("--ds-fate", theme.fills[code] ?? "transparent");
@@ -139,8 +141,10 @@ function momentOf({ step, replay }) {
     const position = step.position[entry];
     const fate = replay.fates[step.fate[entry]];
     if (weightOf(fate) === 0) lost.set(position, step.draft?.[entry] ?? step.token[entry]);
-    if (tested ? fate.judged : fate.pending) framed.add(position);
+    if (!tested && fate.pending) framed.add(position);
   }
+  // Where rows disagree, a position may be put to the test in one and hold another draft in the row that was kept.
+  if (tested) for (const [entry, code] of step.fate.entries()) if (replay.fates[code]?.judged) framed.add(step.position[entry]);
   // While drafting, the frame is the span that will be tested: the first run of open positions.
   const { span, verify } = step.signals;
   if (!tested && Number.isFinite(span)) {

@@ -1,0 +1,126 @@
+"""Draft graphs: which sets of ranked positions are filled in ahead of time, and which of them hold (PSD, Spiffy).
+
+A node is a set of ranks, counted from 1 in the order of falling confidence. Its draft is the block with the cached
+tokens of those ranks filled in; the root fills nothing. Node p is a parent of k when its set is a proper subset: the
+order in which positions are revealed leaves no trace in a bidirectional block, so a node may have several parents (PSD,
+section 3.2). The paper gives no sets; ours have levels that add one rank each.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Sets of ranks, each in rising order; smaller sets first, so that parents stand before their children."""
+
+    nodes: tuple[tuple[int, ...], ...]
+
+    @property
+    def depth(self) -> int:
+        """Ranks of the largest set."""
+        return max(map(len, self.nodes))
+
+    @property
+    def reach(self) -> int:
+        """The last rank that any node fills."""
+        return max((node[-1] for node in self.nodes if node), default=0)
+
+    def within(self, count: int) -> "Graph":
+        """The nodes whose ranks there are when `count` positions are open."""
+        return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
+
+    def fills(self, rank: Int[Tensor, " m"]) -> Bool[Tensor, "K m"]:
+        """Which of the positions of these ranks each node fills; a rank of 0 is filled by none."""
+        table = torch.zeros(len(self.nodes), max(self.reach, int(rank.max())) + 1, dtype=torch.bool)
+        for k, node in enumerate(self.nodes):
+            table[k, list(node)] = True
+        return table[:, rank]
+
+    def parents(self, node: int) -> tuple[int, ...]:
+        """The nodes that are proper subsets of one."""
+        mine = set(self.nodes[node])
+        return tuple(p for p, other in enumerate(self.nodes[:node]) if set(other) < mine)
+
+
+ROOT = Graph(((),))
+
+
+@cache
+def chain(d: int) -> Graph:
+    """One node a level: {}, {1}, {1, 2} ... K = d + 1."""
+    return Graph(tuple(tuple(range(1, level + 1)) for level in range(d + 1)))
+
+
+@cache
+def dag(d: int) -> Graph:
+    """The chain and, on every level, a sibling that skips a rank: {1 .. l - 1, l + 1}. K = 2 d + 1."""
+    nodes = [()] if d == 0 else [(), *_levels(d)]
+    return Graph(tuple(nodes))
+
+
+def _levels(d: int) -> list[tuple[int, ...]]:
+    levels = [tuple(range(1, level)) for level in range(1, d + 1)]
+    return [(*start, len(start) + last) for start in levels for last in (1, 2)]
+
+
+@cache
+def star(k: int) -> Graph:
+    """The root and k drafts of one rank each (LoPA)."""
+    return Graph(((), *((rank,) for rank in range(1, k + 1))))
+
+
+@cache
+def rivals(k: int, given: int = 0) -> Graph:
+    """The ranks 1 .. k, one draft each, on top of the `given` first ones that all drafts hold (FDM)."""
+    common = set(range(1, given + 1))
+    return Graph(tuple(dict.fromkeys(tuple(sorted(common | {rank})) for rank in range(1, k + 1))))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of the nodes of a graph."""
+
+    vouched: Bool[Tensor, "K K"]
+    """Whether parent p is accepted and everything that k adds to it holds under p's laws."""
+    accepted: Bool[Tensor, " K"]
+    winner: Int[Tensor, ""]
+    """The largest accepted set; ties go to the surer additions, then to the lower node."""
+    below: Bool[Tensor, "K K"]
+    """Whether p is a proper subset of k."""
+
+
+def judge(
+    filled: Bool[Tensor, "K m"],
+    holds: Bool[Tensor, "K m"],
+    confidence: Float[Tensor, "K m"],
+    depth: int,
+    exactly: Bool[Tensor, "K m"] | None = None,
+) -> Verdict:
+    """Hierarchical acceptance (PSD, Alg. 1, lines 19 to 25) from node 0, the root, on.
+
+    Args:
+        filled: What each node fills.
+        holds: Where the draft of a position passes under the laws of row p.
+        confidence: Of row p's likeliest tokens.
+        depth: Of the graph.
+        exactly: Require that k adds to p just these positions, nothing less.
+    """
+    size = filled.sum(-1)
+    below = ~(filled[:, None] & ~filled[None]).any(-1) & (size[:, None] < size[None])  # [p, k]
+    added = filled[None] & ~filled[:, None]  # [p, k, m]
+    good = below & ~(added & ~holds[:, None]).any(-1)
+    if exactly is not None:
+        good = good & ~(exactly[:, None] & ~added).any(-1)
+    accepted = torch.arange(len(filled), device=filled.device) == 0
+    for _ in range(depth):
+        accepted = accepted | (accepted[:, None] & good).any(0)
+    vouched = good & accepted[:, None]
+    mean = torch.where(added, confidence[:, None], 0.0).sum(-1) / added.sum(-1).clamp(min=1)
+    surest = torch.where(vouched, mean, 0.0).amax(0)
+    winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
+    return Verdict(vouched, accepted, winner, below)

@@ -1,0 +1,76 @@
+"""ETE-style decoding: reveal across blocks, and now and then something unsure (after Fu et al., arXiv 2511.21103).
+
+Our reading of the abstract and of one line in PSD (arXiv 2605.15609, App. B.2); the paper's rule was not at hand, so
+what is made here is called ETE-style. A pass looks at k blocks from the first unfinished one on. Exploit: reveal all
+that reaches tau. Explore: where that is less than two, reveal what the model is least sure of in the first block, of
+all that reaches the floor, since settling it tells most about the rest; or else that block's most confident position.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import torch
+
+from engines import policies
+from engines.blocks import LikeliestTokens, Row, TextTask, propose
+from engines.chance import Chance
+from engines.config import Knob
+from engines.decoding import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from traces.schema import Fate
+
+_ENOUGH: Final = 2
+"""Tokens that a pass reveals without exploring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(LikeliestTokens):
+    """Settings of ETE-style decoding."""
+
+    k: Annotated[int, Knob("Blocks", "k: blocks that are looked at together.", 1, 8, 1)] = 3
+    tau: Annotated[float, Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05)] = 0.9
+    explore: Annotated[bool, Knob("Explore", "Reveal something unsure where little is sure.")] = True
+    floor: Annotated[float, Knob("Floor", "Confidence that exploring needs.", 0.0, 1.0, 0.05)] = 0.5
+
+
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1."""
+    if config.size == 1 and config.k == 1:
+        return ""
+    later = "; later blocks are revealed before the ones they follow" if config.k > 1 else ""
+    return f"Not the law of block size 1: tokens of one pass do not know of each other{later}."
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Exploit and explore, until the text ends."""
+    row, iteration = Row(task, config.size), 0
+    while not row.ended:
+        window = torch.arange(row.block.start, min(row.block.start + config.k * config.size, len(row.tokens)))
+        position = window[row.tokens[window] == task.mask]
+        law = ask_laws((yield row.look(read=position, blocks=config.k)))
+        token, confidence = propose(law, position, iteration, chance, config.mode)
+        place = position.to(law.device)
+        sure = policies.confident(confidence, place, config.tau)
+        first = place < row.block.stop
+        inside = torch.where(first, confidence, -torch.inf)
+        unsure = torch.where(first & (confidence >= config.floor) & ~sure, -confidence, -torch.inf)
+        explored = policies.most_confident(unsure if config.explore else inside, 1)
+        best = policies.most_confident(inside, 1)
+        explored = torch.where(explored.any(), explored, best)
+        few = sure.sum() < (_ENOUGH if config.explore else 1)
+        rescued = explored & few & ~sure
+        kept = sure | rescued | row.carried(position).to(law.device)
+        fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+        answer = yield Decision(
+            place - row.asked,
+            token,
+            torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
+            readback=torch.cat([token, kept.long()]),
+            law=law,
+            numbers={"confidence": confidence},
+            signals={"block": row.number, "open": len(position), "confident": sure.sum(), "committed": kept.sum()},
+        )
+        tokens, chosen = torch.tensor(ask_numbers(answer)).view(2, -1)
+        final = chosen.nonzero().squeeze(1)
+        row.fill(position[final].tolist(), tokens[final].tolist())
+        iteration += 1
+    return row.tokens[row.asked :]

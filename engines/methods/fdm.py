@@ -1,0 +1,106 @@
+"""FDM-style decoding: look one step ahead before a token is chosen (after Mo et al., arXiv 2512.04135).
+
+Our reading of published summaries; the paper was not at hand, so what is made here is called FDM-style. H holds the
+open positions that reach tau. Two or more are revealed at once. Else the k most confident positions are candidates: one
+pass looks at the block with each of them filled in, and the one with the largest
+
+    log c_j - sum_i entropy_i(state j)
+
+is revealed: its own probability, and the certainty about the rest that it would lead to. That row's laws serve the next
+step. k = 1 is decoding by confidence.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor
+
+from engines import policies
+from engines.blocks import LikeliestTokens, Row, TextTask
+from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.chance import Chance
+from engines.config import Knob
+from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.graphs import ROOT, Graph, rivals
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(LikeliestTokens):
+    """Settings of FDM-style decoding."""
+
+    k: Annotated[int, Knob("Candidates", "k: positions that are tried out, one row each.", 1, 16, 1)] = 3
+    tau: Annotated[float, Knob("Threshold", "Confidence by which tokens are revealed untried.", 0.0, 1.0, 0.05)] = 0.9
+    floor: Annotated[
+        float, Knob("Floor", "Confidence below which a position is no candidate, unless all are.", 0.0, 1.0, 0.05)
+    ] = 0.3
+
+
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1."""
+    return "" if config.size == 1 else "Not the law of block size 1: tokens of one pass do not know of each other."
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Reveal what is sure, try out the rest, until the text ends."""
+    check_size(task, config.size, rivals(config.k))
+    return _decode(Row(task, config.size), config)
+
+
+def _decode(row: Row, config: Config) -> Decoder:
+    guesses, graph = None, ROOT
+    while not row.ended:
+        guesses, graph = yield from _step(row, branch(row, guesses, graph), guesses, config)
+    return row.tokens[row.asked :]
+
+
+def _step(
+    row: Row, rows: Branches, guesses: Guesses | None, config: Config
+) -> Generator[BlockForward | Decision, Any, tuple[Guesses | None, Graph]]:
+    """One pass over the block, or over its candidate states: what is left to guess, and the candidates."""
+    position = row.open
+    law = ask_laws((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    law = law.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(law.device), rows.filled.to(law.device)
+    score = _score(law, filled, rows, guesses)
+    winner = score.argmax()
+    (best, token), (filled, law_now) = law[winner[None]][0].max(-1), (each[winner[None]][0] for each in (filled, law))
+    if guesses is not None:
+        token = torch.where(filled, guesses.token.to(law.device), token)
+
+    confidence = torch.where(filled, -torch.inf, best)
+    sure = policies.confident(confidence, place, config.tau)  # H
+    candidates = (confidence >= config.floor).sum().clamp(1, config.k)
+    chosen = torch.where((sure.sum() > 1) | (candidates == 1), policies.at_least_one(sure, confidence), False)
+    kept = chosen | filled | row.carried(position).to(law.device)
+    rank = ranked(best, ~kept)
+    fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+    counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
+    decision = Decision(
+        place - row.asked,
+        token,
+        torch.where(chosen & ~sure, FATE_CODES[Fate.FALLBACK], fate),
+        readback=torch.cat(
+            [answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
+        ),
+        law=law_now,
+        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
+        signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
+    )
+    if guesses is not None:
+        decision = tell_scores(decision, rows, guesses, score, winner)
+    *answer, stale, given, count = ask_numbers((yield decision))
+    left = proceed(row, tuple(answer), law_now)
+    return (None, ROOT) if stale else (left, rivals(count, given))
+
+
+def _score(law: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | None) -> Tensor:
+    """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
+    if guesses is None:
+        return law.new_zeros(1)
+    rest = torch.where(filled, 0.0, torch.special.entr(law).sum(-1)).sum(-1)
+    last = torch.tensor([node[-1] for node in rows.graph.nodes], device=law.device)  # the candidate's rank
+    order = guesses.rank.argsort().to(law.device)
+    return guesses.law.amax(-1)[order[last - 1]].log() - rest

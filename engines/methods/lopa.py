@@ -1,0 +1,93 @@
+"""LoPA, lookahead parallel decoding: several orders of filling side by side (Xu et al., arXiv 2512.16229, Alg. 1).
+
+One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
+filled in already. The branch whose open positions are most confident on average wins; by its own laws it reveals what
+reaches tau, or its best position, and is the next B_0. The guess of a branch is never checked: winning is all it takes.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+
+from engines import policies
+from engines.blocks import LikeliestTokens, Row, TextTask
+from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.chance import Chance
+from engines.config import Knob
+from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.graphs import star
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(LikeliestTokens):
+    """Settings of LoPA."""
+
+    k: Annotated[int, Knob("Branches", "k: copies of the block beside the block itself; 0 is none.", 0, 16, 1)] = 3
+    tau: Annotated[float, Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05)] = 0.9
+    ranking: Annotated[
+        Literal["confidence", "entropy"],
+        Knob("Ranking", "Branches and guesses by the likeliest token's probability, or by low entropy as released."),
+    ] = "confidence"
+
+
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1."""
+    if config.size == 1:
+        return ""
+    guessed = "" if config.k == 0 else "; guesses of a winning branch are not checked"
+    return f"Not the law of block size 1: tokens of one pass do not know of each other{guessed}."
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Branch, compare, reveal, until the text ends."""
+    check_size(task, config.size, star(config.k))
+    return _decode(Row(task, config.size), config)
+
+
+def _decode(row: Row, config: Config) -> Decoder:
+    guesses: Guesses | None = None
+    while not row.ended:
+        guesses = yield from _step(row, branch(row, guesses, star(config.k)), guesses, config)
+    return row.tokens[row.asked :]
+
+
+def _step(
+    row: Row, rows: Branches, guesses: Guesses | None, config: Config
+) -> Generator[BlockForward | Decision, Any, Guesses | None]:
+    """One pass over all branches."""
+    position = row.open
+    law = ask_laws((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    law = law.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(law.device), rows.filled.to(law.device)
+    best, token = law.max(-1)
+    value = best if config.ranking == "confidence" else torch.special.entr(law).sum(-1).neg()
+    left = (~filled).sum(-1)
+    mean = torch.where(filled, 0.0, value).sum(-1) / left
+    score = torch.where(left > 0, mean, 1.0)  # C(B_j); nothing is more promising than a full block
+    winner = score.argmax()
+
+    best, token, value, filled, law_now = (each[winner[None]][0] for each in (best, token, value, filled, law))
+    if guesses is not None:
+        token = torch.where(filled, guesses.token.to(law.device), token)
+    confidence = torch.where(filled, -torch.inf, best)
+    passed = policies.confident(confidence, place, config.tau)
+    chosen = policies.at_least_one(passed, confidence)
+    kept = chosen | filled | row.carried(position).to(law.device)
+    rank = ranked(value, ~kept)
+    fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+    counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
+    decision = Decision(
+        place - row.asked,
+        token,
+        torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
+        readback=answer_of(token, kept, rank),
+        law=law_now,
+        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
+        signals={"block": row.number, "open": len(position), "winner": winner, **counts},
+    )
+    if guesses is not None and config.k:
+        decision = tell_scores(decision, rows, guesses, score, winner)
+    return proceed(row, ask_numbers((yield decision)), law_now)

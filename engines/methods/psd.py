@@ -1,0 +1,145 @@
+"""PSD, parallel speculative decoding: reveal in parallel, draft the steps to come, keep the deepest draft that holds.
+
+Shengyin Sun et al., arXiv 2605.15609, Alg. 1; no code was released, and docs/methods/psd.md says what we read into it.
+Symbols are the paper's: a transfer policy pi reveals positions of the root state; the others, ranked by confidence as
+sigma, are filled in as the nodes k of a draft graph say, S_k a set of ranks; one pass looks at all K drafts, and A_pi
+says whether what a draft adds to its parent is what the policy would have revealed there. With a policy that reveals
+one token a step this is Spiffy (arXiv 2509.18085).
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import torch
+
+from engines import policies
+from engines.blocks import LikeliestTokens, Row, TextTask
+from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
+from engines.calibration import calibrated
+from engines.chance import Chance
+from engines.config import Knob
+from engines.decoding import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.graphs import Graph, chain, dag, judge
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(LikeliestTokens):
+    """Settings of PSD."""
+
+    policy: Annotated[
+        Literal["confidence", "localleap", "greedy"],
+        Knob("Policy", "pi: reveal all confident tokens, those and what is nearly as sure beside them, or the best."),
+    ] = "confidence"
+    tau: Annotated[
+        float, Knob("Threshold", "Confidence a token needs, in confidence and localleap.", 0.0, 1.0, 0.05)
+    ] = 0.9
+    depth: Annotated[int, Knob("Depth", "d: levels of the draft graph; 0 drafts nothing.", 0, 8, 1)] = 3
+    graph: Annotated[
+        Literal["dag", "chain", "calibrated"],
+        Knob(
+            "Draft graph",
+            "chain fills the most confident positions, one more a level. dag has a sibling on each level that skips "
+            "one. calibrated takes the sets that came true most often on other prompts.",
+        ),
+    ] = "dag"
+    rows: Annotated[int, Knob("Rows", "K: rows of a calibrated graph, the root included.", 2, 64, 1)] = 8
+    acceptance: Annotated[
+        Literal["policy", "token", "strict"],
+        Knob(
+            "Acceptance",
+            "What a draft adds to its parent must be part of what the policy reveals there (policy), pass its test "
+            "token by token (token), or be exactly what it reveals (strict), which changes nothing in the text.",
+        ),
+    ] = "policy"
+    loop: Annotated[
+        Literal["reuse", "literal"],
+        Knob(
+            "Loop", "reuse reveals by the laws of the draft that won; literal asks again, as the algorithm is printed."
+        ),
+    ] = "reuse"
+
+
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "PSD (Confidence)": {"policy": "confidence"},
+    "PSD (LocalLeap)": {"policy": "localleap"},
+    "Spiffy": {"policy": "greedy", "acceptance": "strict"},
+}
+"""The paper's two variants (App. B.3) and the temporal baseline (App. B.2), at its advice d = 3."""
+
+
+def deviation(config: Config) -> str:
+    """What sets the law apart from that of block size 1, and the text from that of the policy alone."""
+    found = [] if config.size == 1 else ["tokens of one pass do not know of each other"]
+    if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
+        found.append("drafts may hold where the policy alone would have revealed more at once")
+    return f"Not the law of block size 1: {'; '.join(found)}." if found else ""
+
+
+def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+    """Reveal, draft, verify, until the text ends.
+
+    Raises:
+        ValueError: for a graph that was not calibrated for these settings, or one that is too large.
+    """
+    graph = graph_of(task, config)
+    check_size(task, config.size, graph)
+    return _decode(Row(task, config.size), config, graph)
+
+
+def graph_of(task: TextTask, config: Config) -> Graph:
+    """The draft graph of the settings."""
+    if config.graph == "calibrated" and config.depth:
+        return calibrated(task, (config.policy, config.tau, config.size), config.depth, config.rows)
+    return chain(config.depth) if config.graph == "chain" else dag(config.depth)
+
+
+def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
+    guesses: Guesses | None = None
+    while not row.ended:
+        drafted = guesses is not None
+        guesses = yield from _step(row, branch(row, guesses, graph), guesses, config)
+        if drafted and config.loop == "literal":
+            guesses = None
+    return row.tokens[row.asked :]
+
+
+def _step(
+    row: Row, rows: Branches, guesses: Guesses | None, config: Config
+) -> Generator[BlockForward | Decision, Any, Guesses | None]:
+    """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2)."""
+    position = row.open
+    law = ask_laws((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
+    law = law.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(law.device), rows.filled.to(law.device)
+    draft = torch.zeros_like(place) if guesses is None else guesses.token.to(law.device)
+    best, token = law.max(-1)
+    confidence = torch.where(filled, -torch.inf, best)  # [K, m]
+    passed = policies.RULES[config.policy](confidence, place, config.tau)
+    chosen = policies.at_least_one(passed, confidence)
+    holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
+    strict = chosen if config.acceptance == "strict" else None
+    verdict = judge(filled, holds, confidence, rows.graph.depth, strict)
+
+    best, token, passed, chosen, speculated, law_now = (
+        each[verdict.winner[None]][0] for each in (best, token, passed, chosen, filled, law)
+    )
+    revealed = chosen | row.carried(position).to(law.device)
+    token, kept = torch.where(speculated, draft, token), revealed | speculated
+    rank = ranked(best, ~kept)
+    fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+    fate = torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate)
+    counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
+    decision = Decision(
+        place - row.asked,
+        token,
+        torch.where(speculated, NO_ENTRY, fate),  # told of below
+        readback=answer_of(token, kept, rank),
+        law=law_now,
+        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
+        signals={"block": row.number, "open": len(position), "winner": verdict.winner, **counts},
+    )
+    if guesses is not None:
+        decision = tell(decision, rows, guesses, verdict, law)
+    return proceed(row, ask_numbers((yield decision)), law_now)

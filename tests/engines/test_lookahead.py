@@ -1,0 +1,158 @@
+"""LoPA, ETE-style and FDM-style decoding: by confidence in their limits, by their own rules elsewhere."""
+
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+import torch
+from support.language import tiny
+
+from engines.config import make_config
+from engines.decoding import BlockForward
+from engines.driver import Job, Run, open_session, run_batch
+from engines.methods import METHODS
+from traces import dumps, loads
+from traces.schema import Fate, Trace
+
+KINDS = ["aligned", "shift", "full"]
+LIMITS: dict[str, dict[str, object]] = {
+    "lopa": {"k": 0},
+    "ete-style": {"k": 1, "explore": False},
+    "fdm-style": {"k": 1},
+}
+
+
+def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:
+    shared = {"block": "8", "length": 24, "temperature": 0.35}
+    return Job(METHODS[method], cast(Any, tiny(kind)), prompt, make_config(METHODS[method].config, shared | values))
+
+
+def finish(asked: Job) -> Trace:
+    run = Run(asked)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def final(trace: Trace) -> list[dict[int, Any]]:
+    return [
+        {p: t for p, t, fate in zip(step.position, step.token, step.fate, strict=True) if fate.final}
+        for step in trace.steps
+    ]
+
+
+@pytest.mark.parametrize("method", LIMITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_is_decoding_by_confidence(kind: str, method: str) -> None:
+    assert final(finish(job(method, kind, **LIMITS[method]))) == final(finish(job("blockwise", kind, threshold=0.9)))
+
+
+@pytest.mark.parametrize("method", LIMITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_run_ends_reads_back_and_ignores_its_neighbours(kind: str, method: str) -> None:
+    jobs = [job(method, kind, "abc" * (i + 1)) for i in range(3)]
+    for together, one in zip(run_batch(jobs), jobs, strict=True):
+        trace = finish(one)
+        assert together.output.tokens == trace.output.tokens
+        assert loads(dumps(trace)).steps == trace.steps
+        assert trace.summary.complete
+        assert all(sum(fate.final for fate in step.fate) >= 1 for step in trace.steps if step.call.mode != "draft")
+
+
+def laws_of(asked: Job) -> list[tuple[BlockForward, torch.Tensor, Any]]:
+    """Every pass of a run: what was asked, the laws [K, m, V], what was decided."""
+    session, decode, found = open_session([asked]), asked.decoder(), []
+    answer = cast(Any, None)
+    while True:
+        try:
+            request = cast(BlockForward, decode.send(answer))
+        except StopIteration:
+            return found
+        law = session.logits({0: request})[0, :, 0].div(asked.config.temperature).double().softmax(-1)
+        decision: Any = decode.send(request.cut(law))
+        found.append((request, law[: len(request.tokens), : len(request.read)], decision))
+        answer = tuple(int(value) for value in decision.readback)
+
+
+def open_in(request: BlockForward, mask: int) -> torch.Tensor:
+    return request.tokens[:, request.read] == mask
+
+
+def test_the_branch_with_the_surest_rest_wins() -> None:
+    asked = job("lopa", k=3)
+    mask = cast(Any, asked.task).mask
+    compared = 0
+    for request, law, decision in laws_of(asked):
+        still = open_in(request, mask)
+        means = [float(row.amax(-1)[left].mean()) if left.any() else 1.0 for row, left in zip(law, still, strict=True)]
+        assert int(decision.signals["winner"]) == means.index(max(means))
+        compared += len(means) > 1
+    assert compared > 3
+
+
+def test_ranking_by_entropy_is_another_order() -> None:
+    assert finish(job("lopa", "full", ranking="entropy")).summary.complete
+
+
+def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
+    asked = job("fdm-style", "full", k=3, tau=0.95)
+    mask = cast(Any, asked.task).mask
+    compared, before = 0, None
+    for request, law, decision in laws_of(asked):
+        if len(request.tokens) > 1:
+            assert before is not None
+            entropies = torch.special.entr(law).sum(-1)
+            still = open_in(request, mask)
+            rest = [float(row[left].sum()) for row, left in zip(entropies, still, strict=True)]
+            sure = before[1].amax(-1)[before[0]]
+            first = sorted(sure.tolist(), reverse=True)[: len(rest)]
+            scores = [torch.tensor(c).log().item() - h for c, h in zip(first, rest, strict=True)]
+            assert int(decision.signals["winner"]) == scores.index(max(scores))
+            compared += 1
+        winner = int(decision.signals["winner"])
+        before = (open_in(request, mask)[winner], law[winner])
+    assert compared >= 3
+
+
+def test_a_row_that_won_is_not_asked_for_again() -> None:
+    trace = finish(job("fdm-style", "full", k=3, tau=0.95))
+    modes = [step.call.mode for step in trace.steps]
+    assert ("lookahead", "lookahead") in pairwise(modes)
+    assert max(step.call.rows for step in trace.steps) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_of_blocks_is_seen_and_blocks_finish_in_order(kind: str) -> None:
+    trace = finish(job("ete-style", kind, k=3, tau=0.3))
+    blocks = [step.signals["block"] for step in trace.steps]
+    assert blocks == sorted(blocks)
+    beyond = [
+        position
+        for step in trace.steps
+        for position, fate in zip(step.position, step.fate, strict=True)
+        if fate is Fate.UNMASKED and (position + trace.canvas.block_offset) // 8 > step.signals["block"]
+    ]
+    assert beyond
+
+
+def test_exploring_reveals_the_least_sure_above_the_floor() -> None:
+    explored = 0
+    for step in finish(job("ete-style", "full", k=1, tau=0.95, floor=0.3)).steps:
+        confidence = dict(zip(step.position, step.numbers["confidence"], strict=True))
+        rescued = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.FALLBACK]
+        eligible = {p: c for p, c in confidence.items() if c is not None and 0.3 <= c < 0.95}
+        sure = [p for p, c in confidence.items() if c is not None and c >= 0.95]
+        if len(sure) < 2 and eligible:
+            assert rescued == [min(eligible, key=lambda p: (eligible[p], p))]
+            explored += 1
+        elif len(sure) >= 2:
+            assert rescued == []
+    assert explored
+
+
+def test_what_deviates_is_said() -> None:
+    say = {name: METHODS[name].deviation for name in LIMITS}
+    assert "guesses" in say["lopa"](job("lopa").config)
+    assert "guesses" not in say["lopa"](job("lopa", k=0).config)
+    assert "later blocks" in say["ete-style"](job("ete-style").config)
+    assert say["fdm-style"](job("fdm-style", block="1").config) == ""

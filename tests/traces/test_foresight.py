@@ -1,0 +1,82 @@
+"""What a pass foresees of its block, on runs whose every number is known."""
+
+from dataclasses import replace
+
+import pytest
+from support.blocks import s2d2
+from support.speculation import Plan, speculated
+
+from traces import dumps, loads
+from traces.foresight import contributions, forecasts, foresight, rank_sequences
+from traces.schema import Fate
+from traces.text_stats import decode_order
+
+ONE_BLOCK = Plan(blocks=1, held=(0,))
+
+
+def test_the_made_up_run_is_a_sound_trace() -> None:
+    trace = speculated()
+    assert loads(dumps(trace)) == trace
+    assert decode_order(trace.steps) == tuple(range(24))
+
+
+def test_a_forecast_says_when_each_candidate_became_final() -> None:
+    first, second, *_ = forecasts(speculated(ONE_BLOCK).steps)
+    assert first.candidates == (1, 2, 3, 4, 5, 6, 7)
+    assert first.decoded == (1, 2, 3, 4, 5, 6, 7)
+    assert first.turn == (0, 1, 2, 3, 4, 5, 6)
+    assert all(first.held)
+    assert second.candidates == (2, 3, 4, 5, 6, 7)
+    steps = speculated(Plan(blocks=1)).steps
+    assert [sum(fate.final for fate in step.fate) for step in steps] == [1, 3, 2, 2]
+    assert forecasts(steps)[0].decoded == (1, 1, 1, 2, 2, 3, 3)
+
+
+def test_rank_sequences_end_at_the_first_surprise() -> None:
+    steps = speculated(ONE_BLOCK).steps
+    assert rank_sequences(steps, 3)[:2] == [(1, 2, 3), (1, 2, 3)]
+    assert rank_sequences(steps, 8)[-1] == (1,)
+    first = replace(steps[0], token=(1, 2, 9, *steps[0].token[3:]))
+    other = [first, *steps[1:]]
+    assert rank_sequences(other, 8)[0] == (1,)  # the second position to come was foreseen with another token
+
+
+def test_perfect_foresight_is_the_best_in_hindsight() -> None:
+    for one in foresight([speculated(ONE_BLOCK).steps], (2, 5), (1, 2, 3)):
+        assert (one.precision, one.coverage) == (one.precision_best, one.coverage_best)
+        assert one.precision == pytest.approx(min(one.size, one.horizon) / one.size)
+        assert one.coverage == pytest.approx(min(one.size, one.horizon) / one.horizon)
+
+
+def test_what_was_foreseen_lies_between_nothing_and_the_best() -> None:
+    found = foresight([s2d2().steps], (3,), (1, 2))
+    assert len(found) == 2
+    for one in found:
+        assert 0 <= one.precision <= one.precision_best <= 1
+        assert 0 <= one.coverage <= one.coverage_best <= 1
+
+
+def test_passes_cut_by_the_end_of_their_block_are_left_out() -> None:
+    assert foresight([speculated(ONE_BLOCK).steps], (5,), (9,)) == ()
+    assert foresight([speculated(ONE_BLOCK).steps], (8,), (1,)) == ()
+
+
+def test_mechanisms_add_up_to_the_block() -> None:
+    found = contributions([speculated().steps, speculated(Plan(held=(0, 1))).steps])
+    assert {one.stage for one in found} == {"early", "middle"}
+    for stage in ("early", "middle"):
+        here = [one for one in found if one.stage == stage]
+        assert sum(one.percent for one in here) == pytest.approx(100)
+        assert {one.blocks for one in here} == {2}
+        parallel = sum(one.percent for one in here if one.mechanism == "parallel")
+        steps = speculated().steps, speculated(Plan(held=(0, 1))).steps
+        share = [sum(step.fate.count(Fate.UNMASKED) for step in run) / 24 for run in steps]
+        assert parallel == pytest.approx(100 * sum(share) / 2)
+
+
+def test_a_pass_is_shared_out_over_the_bins_it_spans() -> None:
+    steps = speculated(Plan(blocks=1, held=(0, 3))).steps
+    for bins, expected in ((4, [0, 3, 0, 2]), (2, [3, 2]), (8, [0, 0, 1.5, 1.5, 0, 0, 1, 1]), (3, [1, 2, 2])):
+        speculative = [one.percent for one in contributions([steps], bins) if one.mechanism == "speculative"]
+        assert speculative == pytest.approx([100 * tokens / 8 for tokens in expected])
+    assert contributions([]) == ()

@@ -1,0 +1,189 @@
+// Draft graphs: which sets of positions were filled in ahead of time, which of them held, and who vouched for them.
+
+const RANKING = 150;
+const RANKING_ROW = 20;
+const NODE = { wide: 74, tall: 34, across: 18, down: 12 };
+
+/** The ranking that drafts were made from beside the sets that were tried, one column a level. */
+class GraphView extends View {
+  constructor() {
+    super("graph", "Drafts of later steps", "");
+    this.words = make("p", { class: "ds-words" });
+    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "Every draft of this pass" });
+    this.list = make("details", { class: "ds-list" }, make("summary", {}, "Every draft in words"), this.rows);
+    this.figure.append(this.words, this.list);
+    this.list.addEventListener("toggle", () => this.fill());
+    this.spots = [];
+  }
+
+  supports(replay) {
+    return replay.graphs.levels > 0;
+  }
+
+  heightFor(width, replay) {
+    const { levels, widest } = replay.graphs;
+    return Math.max(widest * (NODE.tall + NODE.down) + 30, (levels + 1) * RANKING_ROW + 30);
+  }
+
+  /** Draw the graph of this pass, or the last one before it, faint, so that nothing jumps. */
+  draw(scene) {
+    if (this.figure.hidden || this.width === 0) return;
+    const { replay, count } = scene;
+    let at = count - 1;
+    while (at >= 0 && !replay.steps[at].graph) at -= 1;
+    const current = at >= 0 && at === count - 1;
+    const step = replay.steps[at] ?? null;
+    if (step !== this.step) {
+      this.step = step;
+      this.drafts = step && draftsOf(step);
+      this.replay = replay;
+      this.fill();
+    }
+    this.canvas.style.opacity = current ? 1 : 0.3;
+    super.draw(scene);
+    const instead = step ? `No drafts in this pass; the faint graph is that of forward pass ${at + 1}. ` : "No drafts so far.";
+    say(this.words, (current ? "" : instead) + (step ? this.said() : ""));
+  }
+
+  said() {
+    const { graph, signals } = this.step;
+    const winner = graph[signals.winner] ?? graph[0];
+    const tried = graph.filter(({ positions }) => positions.length > 0).length;
+    const kept = winner.positions.length ? `the largest one kept fills ${this.named(winner)}` : "none was kept";
+    return `${tried} drafts beside the text as it was: ${kept}.`;
+  }
+
+  /** The tokens of a node with their ranks. */
+  named({ positions }) {
+    return positions.length ? positions.map((position) => this.wordAt(position)).join(", ") : "nothing";
+  }
+
+  wordAt(position) {
+    return this.replay.tokenText(this.drafts.get(position)?.token);
+  }
+
+  /** One line a draft, written when the list is open. */
+  fill() {
+    if (!this.list.open || !this.step) return this.rows.replaceChildren();
+    const { graph, signals } = this.step;
+    const line = (node, index) => {
+      const vouched = node.vouchedBy.map((parent) => `{${ranksOf(graph[parent], this.drafts)}}`).join(" and ");
+      const fate = node.accepted ? (index === signals.winner ? "kept" : "accepted") : "refused";
+      return make("li", {}, `{${ranksOf(node, this.drafts)}} fills ${this.named(node)}: ${fate}${vouched ? `, vouched for by ${vouched}` : ""}`);
+    };
+    this.rows.replaceChildren(...graph.map(line));
+  }
+
+  paint(scene, context) {
+    this.spots = [];
+    if (!this.step) return;
+    say(this.note, "left: ranking, old and new probability · filled = accepted · framed = kept · line = vouched for");
+    const room = this.width < 420 ? 0 : RANKING;
+    if (room) this.paintRanking(scene, context, room);
+    this.paintGraph(scene, context, room);
+  }
+
+  /** The drafted positions, the most confident first, with the probability before and after. */
+  paintRanking(scene, context, room) {
+    const { theme, position: chosen } = scene;
+    const listed = [...this.drafts.values()].sort((a, b) => a.rank - b.rank);
+    listed.forEach((draft, index) => {
+      const y = 22 + index * RANKING_ROW;
+      this.spots.push({ x: 0, y: y - RANKING_ROW / 2, wide: room - 14, tall: RANKING_ROW, position: draft.position });
+      context.fillStyle = theme.surface.line;
+      context.fillRect(16, y + 5, (room - 34) * (draft.q ?? 0), 3);
+      context.fillStyle = theme.fills[draft.code] ?? theme.surface.muted;
+      context.fillRect(16, y + 8, (room - 34) * (draft.p ?? 0), 3);
+      this.label(context, scene, String(draft.rank), 10, y, "right");
+      this.word(context, theme.surface.text, this.replay.tokenText(draft.token), 16, y - 1, room - 34);
+      if (chosen === draft.position) drawOutline(context, 14, y - 8, room - 30, 18);
+    });
+  }
+
+  paintGraph(scene, context, left) {
+    const { theme } = scene;
+    const { graph, signals } = this.step;
+    const places = this.places(graph, left);
+    const edge = (from, to, strong) => {
+      context.strokeStyle = strong ? theme.surface.accent : theme.surface.muted;
+      context.lineWidth = strong ? 2.5 : 0.5;
+      context.beginPath();
+      context.moveTo(places[from].x + places[from].wide, places[from].y + NODE.tall / 2);
+      context.lineTo(places[to].x, places[to].y + NODE.tall / 2);
+      context.stroke();
+    };
+    for (const strong of [false, true]) {
+      graph.forEach((node, index) => {
+        const next = node.parents.filter((parent) => graph[parent].positions.length + 1 === node.positions.length);
+        for (const parent of strong ? node.vouchedBy : next) edge(parent, index, strong);
+      });
+    }
+    graph.forEach((node, index) => this.paintNode(scene, context, node, { ...places[index], won: index === signals.winner }));
+  }
+
+  /** Where the nodes lie: a column a level. */
+  places(graph, left) {
+    const levels = Math.max(...graph.map(({ positions }) => positions.length)) + 1;
+    const pitch = Math.min(NODE.wide + NODE.across, (this.width - left - 4) / levels);
+    const wide = Math.max(16, pitch - Math.min(NODE.across, pitch * 0.25));
+    const used = [];
+    return graph.map(({ positions }) => {
+      const level = positions.length;
+      const place = used[level] ?? 0;
+      used[level] = place + 1;
+      return { x: left + 2 + level * pitch, y: 8 + place * (NODE.tall + NODE.down), wide };
+    });
+  }
+
+  paintNode({ theme, position }, context, node, { x, y, wide, won }) {
+    const { surface } = theme;
+    const last = node.positions.at(-1);
+    if (last !== undefined) this.spots.push({ x, y, wide, tall: NODE.tall, position: last });
+    context.fillStyle = node.accepted ? surface.accent : surface.panel;
+    context.fillRect(x, y, wide, NODE.tall);
+    context.lineWidth = 1;
+    context.strokeStyle = surface.muted;
+    context.setLineDash(node.accepted ? [] : [3, 3]);
+    context.strokeRect(x + 0.5, y + 0.5, wide - 1, NODE.tall - 1);
+    context.setLineDash([]);
+    const ink = node.accepted ? surface.background : surface.text;
+    this.word(context, ink, node.positions.length ? `{${ranksOf(node, this.drafts)}}` : "as it was", x + 5, y + 11, wide - 8);
+    if (last !== undefined) this.word(context, ink, this.wordAt(last), x + 5, y + 25, wide - 8);
+    if (won || (last !== undefined && last === position)) drawOutline(context, x, y, wide, NODE.tall);
+  }
+
+  word(context, color, text, x, y, room) {
+    context.save();
+    context.beginPath();
+    context.rect(x, y - 10, room, 20);
+    context.clip();
+    context.fillStyle = color;
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    context.fillText(text, x, y);
+    context.restore();
+  }
+
+  hit(x, y) {
+    const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
+    return spot ? { position: spot.position, step: null } : null;
+  }
+}
+
+/** Position -> the draft that stood there: its rank, token, verdict, probability before (q) and after (p). */
+function draftsOf(step) {
+  const found = new Map();
+  const order = [...new Set(step.graph.flatMap(({ positions }) => positions))];
+  for (const [entry, position] of step.position.entries()) {
+    if (!order.includes(position) || found.has(position)) continue;
+    const rank = step.numbers.rank?.[entry] ?? order.indexOf(position) + 1;
+    const token = step.draft?.[entry] ?? step.token[entry];
+    found.set(position, { position, rank, token, code: step.fate[entry], p: step.p?.[entry], q: step.q?.[entry] });
+  }
+  return found;
+}
+
+function ranksOf({ positions }, drafts) {
+  return positions.map((position) => drafts.get(position)?.rank ?? "?").join(" ");
+}
