@@ -75,6 +75,7 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     start = time.perf_counter()
     lanes = [Lane(one.decoder()) for one in jobs]
     session = open_session(jobs)
+    assert isinstance(session, Session)
     watch = Stopwatch(session)
     forwards = sum(1 for _ in drive(lanes, watch, config, record=record))
     tokens = tuple(tuple(int(token) for token in lane.result[0]) for lane in lanes)

@@ -23,7 +23,8 @@ from benchmarks._results import Claim, Row, command, finish, parser, positive, r
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.decoding import Forward
 from engines.driver import Job, open_session
-from engines.laws import to_laws
+from engines.laws import Sampling, to_laws
+from engines.models.base import Session
 from engines.models.studio.image import ID, StudioImage, load, load_classifier
 from engines.models.studio.words import parse_prompt
 
@@ -94,6 +95,8 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     """- log2 of the probability of each decoded sequence [B, N] under the law it was decoded from, over its length."""
     first = jobs[0]
     session = open_session(jobs)
+    assert isinstance(session, Session)
+    assert isinstance(first.config, Sampling)
     tokens = codes.to(first.model.device)
     logits = session.logits({lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)})
     law = to_laws(logits, first.config)[:, : tokens.shape[1]]

@@ -48,6 +48,14 @@ class Chance(Protocol):
         """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
         ...
 
+    def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+        """`count` numbers per position, uniform on (0, 1), float64; the i-th depends on nothing but its name and i."""
+        ...
+
+    def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+        """`count` standard normal numbers per position, float64; the i-th depends on nothing but its name and i."""
+        ...
+
 
 Integers: TypeAlias = Any
 """int64 numbers: a tensor, or on a CPU a numpy array, which takes a fraction of the time where there are few."""
@@ -109,10 +117,19 @@ class SeededChance:
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """See `Chance.gumbel_argmax`."""
-        ids = torch.arange(weights.shape[-1], device=weights.device)
-        key = torch.as_tensor(self._key("gumbel", 0, position))[:, None] + (ids + 1) * _GOLDEN
-        noise = -(-_uniform(_mix(key)).log()).log()
+        noise = -(-self.uniform(Draw("gumbel", 0, position), weights.shape[-1]).log()).log()
         return (weights.log() + noise).argmax(-1)
+
+    def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+        """See `Chance.uniform`."""
+        ids = torch.arange(count, device=draw.position.device)
+        key = torch.as_tensor(self._key(draw.purpose, draw.iteration, draw.position))[:, None] + (ids + 1) * _GOLDEN
+        return _uniform(_mix(key))
+
+    def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+        """See `Chance.normal`. Inverts the distribution function, one uniform number each."""
+        noise: Tensor = torch.special.ndtri(self.uniform(draw, count))
+        return noise
 
     def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
         stream = _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN)

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.masks import runs
+from engines.paths import Paths, Steer
 from traces.schema import Canvas, Fate, Mask
 
 Role: TypeAlias = Literal["draft", "target", "self"]
@@ -62,9 +63,14 @@ class Forward:
         """Rows evaluated, and tokens fed over all of them, where a lane has `rows` rows and `prefix` prompt tokens."""
         return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
 
+    @property
+    def wanted(self) -> int:
+        """Positions whose laws are asked for."""
+        return len(self.tokens) - self.done + 1
+
     def cut(self, laws: Tensor) -> Tensor:
         """The laws that were asked for, out of padded ones [T, V]."""
-        return laws[: len(self.tokens) - self.done + 1]
+        return laws[: self.wanted]
 
     def drawn(self) -> Mask | None:
         """The attention mask, where there is something to see."""
@@ -113,6 +119,42 @@ class BlockForward:
 
 
 @dataclass(frozen=True, slots=True)
+class PathForward:
+    """Ask for the denoising paths of positions `done` .. done + W - 1, each given the tokens before it."""
+
+    tokens: Float[Tensor, "n D"]
+    """Final tokens, then drafts."""
+    done: int
+    """How many tokens are final."""
+    cached: int
+    """How many tokens, from the left, went through the model unchanged in earlier passes."""
+    noise: Float[Tensor, "W T D"]
+    """x_T, then the noise of every step but the last; W is at most one more than there are drafts."""
+    guidance: Float[Tensor, " W"]
+    """Scale of classifier-free guidance, where the session is guided."""
+    role: Role = "target"
+    mode: str = "causal"
+    unseen: int = 0
+    """Trailing tokens that the model is not to see, where it can do without."""
+    steer: Steer | None = None
+    """Has a say in where the steps of index `steered` .. 1 lead."""
+    steered: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """Positions whose paths are asked for."""
+        return len(self.noise)
+
+    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+        """See `Forward.cost`."""
+        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
+
+    def drawn(self) -> Mask | None:
+        """See `Forward.drawn`."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class DraftGraph:
     """Drafts that were looked at side by side, one row of the pass each, and what became of them."""
 
@@ -130,12 +172,12 @@ class Decision:
     """What a method made of the laws. Columns have E entries and stay on the model's device."""
 
     position: Int[Tensor, " E"]
-    token: Int[Tensor, " E"]
+    token: Int[Tensor, " E"] | Float[Tensor, "E D"]
     fate: Int[Tensor, " E"]
     """Codes of FATE_CODES, or NO_ENTRY."""
     readback: Int[Tensor, " R"]
     """What the decoder wants to know on the host; it is sent back as a tuple."""
-    draft: Int[Tensor, " W"] | None = None
+    draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
     p: Float[Tensor, "W V"] | None = None
     """Laws the drafts were judged by."""
@@ -156,14 +198,20 @@ class Decision:
     graph: DraftGraph | None = None
 
 
-Request: TypeAlias = Forward | BlockForward
-Answer: TypeAlias = Float[Tensor, "*K W V"] | tuple[int, ...] | None
+Request: TypeAlias = Forward | BlockForward | PathForward
+Answer: TypeAlias = Float[Tensor, "*K W V"] | Paths | tuple[int, ...] | None
 Decoder: TypeAlias = Generator[Request | Decision, Answer, Tensor]
 
 
 def ask_laws(answer: Answer) -> Tensor:
     """The answer to a Forward: laws [W + 1, V], float64."""
     assert isinstance(answer, Tensor)
+    return answer
+
+
+def ask_paths(answer: Answer) -> Paths:
+    """The answer to a PathForward."""
+    assert isinstance(answer, Paths)
     return answer
 
 

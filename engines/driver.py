@@ -17,12 +17,14 @@ from torch import Tensor
 
 from engines.chance import SeededChance
 from engines.config import as_values
-from engines.decoding import Decision, Decoder, Request, Task
+from engines.decoding import Answer, Decision, Decoder, PathForward, Request, Task
+from engines.denoising import ContinuousSampling
 from engines.environment import environment
 from engines.laws import Sampling, guidance_of, to_laws
 from engines.methods.base import Method
 from engines.models.base import DiscreteAR, Session
 from engines.models.catalog import load_model, small_of
+from engines.models.continuous import Denoising, DenoisingPair
 from engines.models.pair import PairSession, check_pair
 from engines.recorder import derive, pack, unpack
 from traces.schema import Call, Milliseconds, Step, Trace
@@ -36,7 +38,7 @@ class Job:
     method: Method
     model: DiscreteAR
     prompt: str
-    config: Sampling
+    config: Sampling | ContinuousSampling
     seed: int = 0
     sample: int = 0
     """Distinguishes sequences that share a seed."""
@@ -79,7 +81,7 @@ class Lane:
     """Holds the tokens once the decoder is done."""
 
 
-def open_session(jobs: Sequence[Job]) -> Session:
+def open_session(jobs: Sequence[Job]) -> Session | Denoising:
     """A session of the model for jobs that share it and a config.
 
     Raises:
@@ -92,10 +94,19 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if draft is None:
         return session
     check_pair(first.model, draft)
-    return PairSession({"target": session, "draft": draft.start(tasks, guided)})
+    drafting = draft.start(tasks, guided)
+    if isinstance(session, Denoising) and isinstance(drafting, Denoising):
+        return DenoisingPair({"target": session, "draft": drafting})
+    return PairSession({"target": session, "draft": drafting})
 
 
-def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record: bool = True) -> Iterator[list[int]]:
+def drive(
+    lanes: Sequence[Lane],
+    session: Session | Denoising,
+    sampling: Sampling | ContinuousSampling,
+    *,
+    record: bool = True,
+) -> Iterator[list[int]]:
     """Advance all lanes together, one forward pass per iteration, until each is done.
 
     Yields:
@@ -108,15 +119,10 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Sampling, *, record
         if not requests:
             return
         clock.append(time.perf_counter())
-        logits = session.logits(requests)
-        _settle(logits)
-        clock.append(time.perf_counter())
-        laws = to_laws(logits, sampling)
-        _settle(laws)
-        clock.append(time.perf_counter())
+        laws = _evaluate(session, requests, sampling, clock)
         decisions: dict[int, Decision] = {}
-        for row, (lane, request) in enumerate(requests.items()):
-            decision = lanes[lane].decoder.send(request.cut(laws[row]))
+        for lane, law in laws.items():
+            decision = lanes[lane].decoder.send(law)
             assert isinstance(decision, Decision)
             decisions[lane] = decision
         decided = time.perf_counter()
@@ -152,6 +158,27 @@ def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request
     return requests
 
 
+def _evaluate(
+    session: Session | Denoising, requests: Mapping[int, Any], sampling: Any, clock: list[float]
+) -> dict[int, Answer]:
+    """The network, then what makes laws of its output: post-processing, or a diffusion head."""
+    if isinstance(session, Denoising):
+        conditions = session.conditions(requests)
+        _settle(next(iter(conditions.values())))
+        clock.append(time.perf_counter())
+        paths = session.paths(requests, conditions, sampling)
+        _settle(next(iter(paths.values())).last.mean)
+        clock.append(time.perf_counter())
+        return {lane: paths[lane] for lane in requests}
+    logits = session.logits(requests)
+    _settle(logits)
+    clock.append(time.perf_counter())
+    laws = to_laws(logits, sampling)
+    _settle(laws)
+    clock.append(time.perf_counter())
+    return {lane: request.cut(laws[row]) for row, (lane, request) in enumerate(requests.items())}
+
+
 def _settle(tensor: Tensor) -> None:
     """Wait for the device, so that stages are timed apart. A wait reads nothing back."""
     if tensor.is_cuda:
@@ -169,8 +196,11 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
     return host
 
 
-def _call(request: Request, session: Session, batch: int, stages: Sequence[float]) -> Call:
-    rows, fed = request.cost(session.rows, session.prefix)
+def _call(request: Request, session: Session | Denoising, batch: int, stages: Sequence[float]) -> Call:
+    if isinstance(session, Denoising) and isinstance(request, PathForward):
+        rows, fed = session.cost(request)
+    else:
+        rows, fed = request.cost(session.rows, session.prefix)
     prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
     return Call(
         role=request.role,
@@ -216,7 +246,7 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
     return [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]
 
 
-def sample_tokens(jobs: Sequence[Job]) -> list[list[int]]:
+def sample_tokens(jobs: Sequence[Job]) -> list[list[Any]]:
     """The tokens of jobs decoded in lockstep, nothing recorded."""
     lanes = [Lane(job.decoder()) for job in jobs]
     session = open_session(jobs)

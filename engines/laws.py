@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.config import Knob
+from engines.denoising import ContinuousSampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +44,9 @@ class GuidedSampling(Sampling):
     ] = 1.0
 
 
-def guidance_of(sampling: Sampling) -> float:
+def guidance_of(sampling: Sampling | ContinuousSampling) -> float:
     """The guidance scale; 1 where there is none."""
-    return sampling.guidance if isinstance(sampling, GuidedSampling) else 1.0
+    return sampling.guidance if isinstance(sampling, GuidedSampling | ContinuousSampling) else 1.0
 
 
 def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engines.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
 from engines.decoding import NO_ENTRY, Decision, DraftGraph
-from traces.schema import Call, Fate, Mask, Node, Numbers, Step
+from traces.schema import Call, Fate, Mask, Node, Numbers, Step, Token
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
@@ -24,7 +24,7 @@ def derive(decision: Decision) -> Mapping[str, Tensor]:
     """Numbers that follow from the laws of a decision, the same for every method that has them [W]."""
     p, q, draft = decision.p, decision.q, decision.draft
     if p is None or q is None or draft is None:
-        return {}
+        return {}  # continuous tokens have densities, which their method knows best
     here = draft[:, None]
     p, q = p.float(), q.float()  # six digits are kept, and half the bytes are half the time
     tv = total_variation(q, p)
@@ -60,8 +60,9 @@ class Packed:
 
 def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     """All numbers as two tensors, so that a step costs one copy to the host."""
-    columns: dict[str, Tensor] = {"position": decision.position, "token": decision.token, "fate": decision.fate}
-    columns |= {} if decision.draft is None else {"draft": decision.draft}
+    columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
+    columns |= _components("token", decision.token)
+    columns |= {} if decision.draft is None else _components("draft", decision.draft)
     columns |= {} if decision.row is None else {"row": decision.row}
     if decision.accept_prob is not None and decision.coin is not None:
         columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
@@ -94,10 +95,11 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
     real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
     fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
     position = tuple(int(columns["position"][i]) for i in real)
-    token = tuple(int(columns["token"][i]) for i in real)
-    for name in ("fate", "position", "token"):
+    for name in ("fate", "position"):
         del columns[name]
-    draft, row = columns.pop("draft", None), columns.pop("row", None)
+    token = tuple(token for token in _tokens(columns, "token", real) or () if token is not None)
+    draft = _tokens(columns, "draft", real)
+    row = columns.pop("row", None)
     columns = dict(zip(columns, _rounded(list(columns.values())), strict=True))
     p, q, accept_prob, coin = (
         _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
@@ -110,14 +112,14 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         token=token,
         fate=fate,
         row=None if row is None else tuple(int(row[i]) for i in real),
-        draft=None if draft is None else tuple(None if draft[i] != draft[i] else int(draft[i]) for i in real),
+        draft=draft,
         p=p,
         q=q,
         accept_prob=accept_prob,
         coin=coin,
         top=top,
         numbers={name: _numbers(column, real) for name, column in columns.items()},
-        signals=({} if draft is None else {"accepted": accepted, "window": sum(d == d for d in draft)})
+        signals=({} if draft is None else {"accepted": accepted, "window": sum(d is not None for d in draft)})
         | {
             name: float(f"{value:.{_DIGITS}g}")
             for name, value in zip(packed.signals, signals, strict=True)
@@ -140,6 +142,25 @@ def _nodes(graph: DraftGraph, fared: list[list[float]]) -> tuple[Node, ...]:
         )
         for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
     )
+
+
+def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:
+    """Tokens as columns: ids are one, vectors have one a component."""
+    if tokens.ndim == 1:
+        return {name: tokens}
+    return {f"{name} {i}": component for i, component in enumerate(tokens.unbind(1))}
+
+
+def _tokens(columns: dict[str, list[float]], name: str, real: list[int]) -> tuple[Token | None, ...] | None:
+    """Take the columns of tokens out; None without such columns, and where there is no token."""
+    if name in columns:
+        ids = columns.pop(name)
+        return tuple(None if ids[i] != ids[i] else int(ids[i]) for i in real)
+    parts = [columns.pop(key) for key in list(columns) if key.startswith(f"{name} ")]
+    if not parts:
+        return None
+    vectors = list(zip(*_rounded(parts), strict=True))
+    return tuple(None if vectors[i][0] != vectors[i][0] else vectors[i] for i in real)
 
 
 def _alternatives(columns: dict[str, list[float]], real: list[int]) -> tuple[tuple[tuple[int, float], ...], ...] | None:

@@ -12,11 +12,12 @@ import torch
 from support.language import tiny
 from support.tables import Table
 
-from benchmarks import _parts, _results, quality, report, speed, text, toy, verifiers
+from benchmarks import _parts, _results, continuous, quality, report, speed, text, toy, verifiers
 from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
+from engines.models import field
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
 
 ROOT = Path(__file__).parents[1]
@@ -217,3 +218,17 @@ def test_lockstep_says_how_many_outputs_are_the_same() -> None:
     claim = _parts.throughput(jobs, 1, "Text", "answers", 3.0)
     assert claim.bound == "at least" and claim.target == 3.0
     assert "2 of 2 with the same tokens" in claim.reason
+
+
+def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
+    model, small = (
+        field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in field.MODELS.items()
+    )
+    jobs = [continuous.job(model, "", 3, seed, steps=4, prefill=0, tied=0, last=50) for seed in range(3)]
+    row = continuous.measure([replace(one, small=small) for one in jobs], 1)
+    assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
+    assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
+    assert row["tokens_expected"] == pytest.approx(sum(row["acceptance"] ** i for i in range(4)))
+    assert row["quality"] == pytest.approx(1, abs=0.3)
+    (claim,) = continuous.claims([row])
+    assert claim.measured == row["faster_median"]

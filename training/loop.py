@@ -193,7 +193,8 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
 def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
-    script = name.replace("text-", "text ") if name.startswith("text-") else name.replace("-", "_")
+    family, _, member = name.partition("-")
+    script = f"{family} {member}" if family in ("text", "patch") else name.replace("-", "_")
     return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}"
 
 

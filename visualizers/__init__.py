@@ -6,6 +6,7 @@ from visualizers.base import Figure, FigureError, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
 from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
+from visualizers.figures.continuous import DISTANCES, RATIOS
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
@@ -65,6 +66,8 @@ FIGURES = MappingProxyType(
             CONTRIBUTIONS,
             DEPTH_SWEEP,
             MASK,
+            RATIOS,
+            DISTANCES,
         )
     }
 )

@@ -6,8 +6,9 @@ from typing import Any, Final
 from engines.blocks import TextSampling
 from engines.config import make_config
 from engines.config import settings as settings_of
+from engines.denoising import ContinuousSampling
 from engines.laws import GuidedSampling
-from engines.methods import ar, blockwise, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
+from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
 from engines.methods.base import Family, Method, lossless
 
 METHODS: Final[dict[str, Method]] = {
@@ -19,6 +20,11 @@ METHODS: Final[dict[str, Method]] = {
                "speculative Jacobi decoding with coupled drafts", "arXiv 2510.24211", scd.deviation),
         Method("gsd", "Grouped Speculative Decoding", "discrete-ar", gsd.Config, gsd.decode,
                "speculative Jacobi decoding with grouped verdicts; lossy", "So et al., 2025", gsd.deviation),
+        Method("continuous", "Autoregressive decoding of vectors", "continuous-ar", continuous.Config,
+               continuous.decode, "denoises one token per forward pass; the baseline", "", lossless),
+        Method("cspd", "Continuous Speculative Decoding", "continuous-ar", cspd.Config, cspd.decode,
+               "a small model drafts vectors, a large one judges their denoising", "arXiv 2411.11925",
+               cspd.deviation),
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
                blockwise.deviation),
@@ -47,10 +53,15 @@ METHODS: Final[dict[str, Method]] = {
 _ORDINARY: Final[dict[Family, tuple[str, dict[str, object]]]] = {
     "discrete-ar": ("ar", {}),
     "diffusion-lm": ("blockwise", {"block": "1"}),
+    "continuous-ar": ("continuous", {}),
 }
 
 
-SHARED: Final[dict[Family, type[Any]]] = {"discrete-ar": GuidedSampling, "diffusion-lm": TextSampling}
+SHARED: Final[dict[Family, type[Any]]] = {
+    "discrete-ar": GuidedSampling,
+    "diffusion-lm": TextSampling,
+    "continuous-ar": ContinuousSampling,
+}
 """The settings that every method of a family shares with its baseline."""
 
 

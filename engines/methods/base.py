@@ -7,11 +7,13 @@ from typing import Any, Literal
 from engines.chance import Chance
 from engines.config import ConfigError
 from engines.decoding import Decoder
+from engines.denoising import ContinuousSampling
 from engines.laws import Sampling
 
-Family = Literal["discrete-ar", "diffusion-lm"]
+Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
 """What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass,
-diffusion-lm those of any positions of a text that is masked in part."""
+diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
+that are vectors, behind a prefix in one causal pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Method:
     name: str
     title: str
     family: Family
-    config: type[Sampling]
+    config: type[Sampling] | type[ContinuousSampling]
     decode: Callable[[Any, Any, Chance], Decoder]
     summary: str
     paper: str

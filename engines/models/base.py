@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.decoding import Task
-from engines.laws import Sampling
 from engines.methods.base import Family
 from traces.schema import Legend, Model, Output
 
@@ -49,7 +48,7 @@ class DiscreteAR(Protocol):
         """What the network computes in."""
         ...
 
-    def pose(self, prompt: str, config: Sampling) -> Task:
+    def pose(self, prompt: str, config: Any) -> Task:
         """What a prompt asks for.
 
         Raises:

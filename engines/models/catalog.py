@@ -58,6 +58,23 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "",
             "Takes no prompt.",
         ),
+        ModelInfo(
+            "toy-field",
+            "Toy field, 12x12 colours",
+            "continuous-ar",
+            "nothing: closed-form laws",
+            "",
+            "Takes no prompt.",
+            "toy-field-small",
+        ),
+        ModelInfo(
+            "toy-field-small",
+            "Toy field, small model",
+            "continuous-ar",
+            "nothing: closed-form laws",
+            "",
+            "Takes no prompt.",
+        ),
         *(
             _studio_text(name, title, small)
             for name, title, small in (
@@ -85,6 +102,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "toy-raster": "engines.models.toy",
+    "toy-field": "engines.models.field",
+    "toy-field-small": "engines.models.field",
     "text-target": "engines.models.studio.text",
     "text-draft": "engines.models.studio.text",
     "text-shift": "engines.models.studio.text",

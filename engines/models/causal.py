@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-from engines.decoding import Forward
+from engines.decoding import Forward, PathForward
 
 
 class SlotLayer(DynamicLayer):  # type: ignore[misc]
@@ -59,15 +59,20 @@ class CausalSession:
 
     Args:
         network: called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]); gives logits [n, T, V].
-        prefixes: input ids before the first canvas position [lanes, rows, prefix].
+            Where tokens are continuous, ids are [n, T, D].
+        prefixes: input ids before the first canvas position [lanes, rows, prefix], with an axis D where tokens have.
         length: canvas length.
         layers: number of cached layers.
     """
 
     def __init__(
-        self, network: Callable[..., Tensor], prefixes: Int[Tensor, "B R P"], length: int, layers: int
+        self,
+        network: Callable[..., Tensor],
+        prefixes: Int[Tensor, "B R P"] | Float[Tensor, "B R P D"],
+        length: int,
+        layers: int,
     ) -> None:
-        lanes, self.rows, self.prefix = prefixes.shape
+        lanes, self.rows, self.prefix = prefixes.shape[:3]
         self._network, self._prefixes = network, prefixes
         # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
         self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
@@ -75,7 +80,7 @@ class CausalSession:
         self._fed = [0] * lanes
 
     @torch.inference_mode()
-    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
+    def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
         """See `engines.models.base.Session.logits`."""
         lanes, asked = list(requests), list(requests.values())
         starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in requests.items()]
@@ -90,9 +95,13 @@ class CausalSession:
             self._fed[lane] = self.prefix + len(request.tokens)
         return self._slice(out, starts, asked)
 
-    def _inputs(self, lane: int, request: Forward, start: int) -> Tensor:
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `engines.models.continuous.Denoising.cost`."""
+        return request.cost(self.rows, self.prefix)
+
+    def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
-        canvas = request.tokens.expand(self.rows, -1)
+        canvas = request.tokens.expand(self.rows, *request.tokens.shape).to(self._prefixes.dtype)
         if start >= self.prefix:
             return canvas[:, start - self.prefix :]
         return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
@@ -100,7 +109,8 @@ class CausalSession:
     def _pad(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [lanes * rows, T]; padding sits in the spare slot."""
         width = max(i.shape[1] for i in inputs)
-        ids = torch.cat([torch.nn.functional.pad(i, (0, width - i.shape[1])) for i in inputs])
+        inner = (0, 0) * (inputs[0].ndim - 2)
+        ids = torch.cat([torch.nn.functional.pad(i, (*inner, 0, width - i.shape[1])) for i in inputs])
         offset = torch.arange(width, device=ids.device)
         first = torch.tensor(starts, device=ids.device).repeat_interleave(self.rows)[:, None]
         count = torch.tensor([i.shape[1] for i in inputs], device=ids.device).repeat_interleave(self.rows)[:, None]
@@ -117,10 +127,10 @@ class CausalSession:
         row = (row + torch.arange(self.rows, device=positions.device)).reshape(-1, 1)
         slots.row, slots.index = row, positions
 
-    def _slice(self, out: Tensor, starts: Sequence[int], asked: Sequence[Forward]) -> Tensor:
+    def _slice(self, out: Tensor, starts: Sequence[int], asked: Sequence[Forward | PathForward]) -> Tensor:
         """The rows that were asked for, left-aligned: [lanes, rows, T', V]."""
         out = out.reshape(len(asked), self.rows, *out.shape[1:])
-        widths = [len(r.tokens) - r.done + 1 for r in asked]
+        widths = [r.wanted for r in asked]
         firsts = [self.prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
         if len(set(firsts)) == 1:
             return out[:, :, firsts[0] : firsts[0] + max(widths)]

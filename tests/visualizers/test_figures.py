@@ -72,6 +72,8 @@ def example(name: str) -> list[Trace]:
         "ar-ness": [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
         "confidence": [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
         "mask": [block_run("s2d2"), block_run("simsd")],
+        "ratios": [ALL["cspd"]()],
+        "distances": [ALL["cspd"]()],
         "graph": [speculated(), speculated(Plan(depth=5))],
         "foresight": [speculated(), speculated(seed=1)],
         "contributions": [speculated(), block_run("s2d2"), block_run("diffusion")],

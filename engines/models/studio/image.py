@@ -67,13 +67,13 @@ class StudioImage:
         for i in range(0, len(steps), 64):
             chunk = steps[i : i + 64]
             pictures = self._decode([canvases[step] for step in chunk])
-            frames += [Frame(step=s, image=_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
+            frames += [Frame(step=s, image=as_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
         return Legend(frames=tuple(frames))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The finished picture."""
         (picture,) = self._decode([tokens])
-        return Output(tokens=tuple(tokens), image=_uri(picture, "PNG"))
+        return Output(tokens=tuple(tokens), image=as_uri(picture, "PNG"))
 
     def pixels(self, codes: Tensor) -> Tensor:
         """Codes [B, 144] to images [B, 3, 48, 48] in [-1, 1]."""
@@ -92,7 +92,7 @@ class StudioImage:
         return int((book - book.mean(0)).square().sum(-1).argmin())
 
 
-def _uri(picture: Image.Image, kind: str) -> str:
+def as_uri(picture: Image.Image, kind: str) -> str:
     """A picture as a data URI; WEBP is lossy and small, PNG exact."""
     buffer = io.BytesIO()
     picture.save(buffer, kind, **({"quality": 90} if kind == "WEBP" else {"optimize": True}))
@@ -106,15 +106,15 @@ def load_weights(network: nn.Module, name: str) -> str:
         ModelError: when the file is missing or is not the one in the manifest.
     """
     path = FOLDER / f"{name}.safetensors"
-    remedy = (
-        f"Restore assets/models from the repository, or retrain it with: python -m training.{name.replace('-', '_')}"
-    )
+    script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
+    remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
+    owner = name if name.startswith("patch-") else ID
     if not path.exists():
-        raise ModelError(f"{ID}: {path.name} is missing. {remedy}")
+        raise ModelError(f"{owner}: {path.name} is missing. {remedy}")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     manifest: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text())
     if manifest.get(name, {}).get("sha256") != digest:
-        raise ModelError(f"{ID}: {path.name} is not the file listed in MANIFEST.json. {remedy}")
+        raise ModelError(f"{owner}: {path.name} is not the file listed in MANIFEST.json. {remedy}")
     network.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     return digest
 

@@ -1,0 +1,121 @@
+"""Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
+
+    python -m benchmarks.continuous [--json FILE] [--model ID] [--prompt TEXT] [--gammas N ...] [--batches N ...]
+
+Every timed run stands next to an ordinary one of the same batch, in alternating order, and nothing is recorded while it
+is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Quality is
+the closed-form field's own: the spread of what its cells leave to chance, over what it should be, 1 where the law is
+right.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
+from engines.config import as_values, make_config
+from engines.driver import Job, run_batch, sample_tokens
+from engines.methods import METHODS, ordinary
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.field import ToyField
+
+GAMMAS: Final = (4, 8, 16, 32)
+BATCHES: Final = (1, 32)
+REPEATS: Final = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    family = [name for name, info in MODELS.items() if info.family == "continuous-ar" and info.small]
+    options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
+    options.add_argument("--prompt", help="default: the model's example")
+    options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
+    options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
+    options.add_argument("--repeats", type=positive, default=REPEATS)
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(given)
+    model: Any = load_model(chosen.model, chosen.device)
+    prompt = MODELS[chosen.model].default_prompt if chosen.prompt is None else chosen.prompt
+    rows = [
+        measure([job(model, prompt, gamma, seed) for seed in range(batch)], chosen.repeats)
+        for batch in chosen.batches
+        for gamma in chosen.gammas
+    ]
+    title = f"{MODELS[chosen.model].title}: continuous speculative decoding"
+    finish(result(title, command("continuous", given), claims(rows), rows, model.device), chosen.json)
+
+
+def job(model: Any, prompt: str, gamma: int, seed: int, **values: object) -> Job:
+    """CSpD with default settings but for `gamma`."""
+    method = METHODS["cspd"]
+    return Job(method, model, prompt, make_config(method.config, {"gamma": gamma, **values}), seed)
+
+
+def measure(jobs: Sequence[Job], repeats: int) -> Row:
+    """A batch of speculative runs beside the same batch decoded the ordinary way."""
+    settings = as_values(jobs[0].config)
+    gamma = int(settings["gamma"])
+    method, config = ordinary("continuous-ar", settings)
+    usual = [replace(one, method=method, config=config) for one in jobs]
+    traces = run_batch(jobs)
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    for repeat in range(repeats):
+        for speculative in (True, False) if repeat % 2 else (False, True):
+            start = time.perf_counter()
+            sample_tokens(jobs if speculative else usual)
+            seconds[speculative].append(time.perf_counter() - start)
+    judged = sum(trace.summary.judged for trace in traces)
+    alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
+    verified = [step for trace in traces for step in trace.steps if step.call.mode == "verify"]
+    drafts = sum(step.signals["window"] for step in verified)
+    faster = spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)])
+    return {
+        "method": "cspd",
+        "gamma": gamma,
+        "batch": len(jobs),
+        "acceptance": alpha,
+        "accepted_of_drafted": sum(step.signals["accepted"] for step in verified) / drafts,
+        "target_calls": statistics.fmean(sum(s.call.role == "target" for s in trace.steps) for trace in traces),
+        "draft_calls": statistics.fmean(sum(s.call.role == "draft" for s in trace.steps) for trace in traces),
+        "tokens_per_verification": sum(sum(f.final for f in step.fate) for step in verified) / len(verified),
+        "tokens_expected": gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha),
+        "seconds_ordinary": statistics.median(seconds[False]),
+        "seconds": statistics.median(seconds[True]),
+        "faster_median": faster.median,
+        "faster_low_quartile": faster.low,
+        "faster_high_quartile": faster.high,
+        "quality": quality(jobs[0].model, torch.tensor([trace.output.tokens for trace in traces])),
+        "quality_ordinary": quality(jobs[0].model, torch.tensor([t.output.tokens for t in run_batch(usual)])),
+    }
+
+
+def quality(model: Any, tokens: Tensor) -> float | None:
+    """See the module; None for a model without a law in closed form."""
+    return model.spread(tokens.double()) if isinstance(model, ToyField) else None
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """The time ratio of every row."""
+    return [
+        Claim(
+            name=f"CSpD, gamma = {row['gamma']}, batch {row['batch']}: times faster than ordinary decoding, wall clock",
+            measured=row["faster_median"],
+            unit="×",
+            reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
+            f"draft calls; {row['tokens_per_verification']:.2f} tokens a verification, "
+            f"{row['tokens_expected']:.2f} expected at that rate",
+        )
+        for row in rows
+    ]
+
+
+if __name__ == "__main__":
+    main()

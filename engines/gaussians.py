@@ -1,0 +1,70 @@
+"""Laws of continuous tokens with a density in closed form: diagonal Gaussians, alone or mixed.
+
+The last step of a diffusion head is one Gaussian per token; a GMM head (GIVT, arXiv 2312.02116) is a mixture of K.
+Everything is float64 and in log space: densities of sixteen components under- and overflow otherwise.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+_LOG_TWO_PI: Final = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussians:
+    """One law per row: a mixture of K diagonal Gaussians over D components; a plain one where K is 1."""
+
+    log_weight: Float[Tensor, "*W K"]
+    """Logarithms of weights that sum to 1."""
+    mean: Float[Tensor, "*W K D"]
+    std: Float[Tensor, "*W K D"]
+
+    def __getitem__(self, index: Any) -> "Gaussians":
+        """Some of the rows; `[:, None]` inserts an axis to broadcast over."""
+        return Gaussians(self.log_weight[index], self.mean[index], self.std[index])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def noise(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... K D"]:
+        """How many standard deviations x lies off each mean."""
+        return (x[..., None, :] - self.mean) / self.std
+
+    def log_density(self, x: Float[Tensor, "... D"], softness: float = 1.0) -> Float[Tensor, "..."]:
+        """Logarithm of the density at x, broadcast over rows.
+
+        Args:
+            x: tokens.
+            softness: divides the distances, and them alone; other than 1 the result is no density.
+        """
+        dimension = self.mean.shape[-1]
+        squared = (self.noise(x) / softness).square().sum(-1)
+        each = -0.5 * (squared + dimension * _LOG_TWO_PI) - self.std.log().sum(-1)
+        return (self.log_weight + each).logsumexp(-1)
+
+    def draw(self, normal: Float[Tensor, "... D"], uniform: Float[Tensor, "..."]) -> Float[Tensor, "... D"]:
+        """The token that a normal number per component makes, and a uniform one that picks the Gaussian."""
+        if self.mean.shape[-2] == 1:
+            return self.mean[..., 0, :] + self.std[..., 0, :] * normal
+        below = self.log_weight.exp().cumsum(-1) < uniform[..., None]
+        picked = below.sum(-1, keepdim=True).clamp(max=self.mean.shape[-2] - 1)[..., None]  # [..., 1, 1]
+        shape = (*picked.shape[:-2], *self.mean.shape[-2:])
+        index = picked.expand(*shape[:-2], 1, shape[-1])
+        mean, std = (part.expand(shape).gather(-2, index)[..., 0, :] for part in (self.mean, self.std))
+        return mean + std * normal
+
+
+def plain(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
+    """One Gaussian per row."""
+    return Gaussians(mean.new_zeros(*mean.shape[:-1], 1), mean[..., None, :], std[..., None, :])
+
+
+def together(laws: Sequence[Gaussians]) -> Gaussians:
+    """Laws of several groups of rows as one."""
+    return Gaussians(*(torch.cat([getattr(law, part) for law in laws]) for part in ("log_weight", "mean", "std")))

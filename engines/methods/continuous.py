@@ -1,0 +1,33 @@
+"""Ordinary autoregressive decoding of continuous tokens: one token per forward pass. The baseline of its family."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engines.chance import Chance
+from engines.decoding import FATE_CODES, Decision, Decoder, PathForward, ask_numbers, ask_paths
+from engines.denoising import ContinuousSampling, ContinuousTask, noise_at
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ContinuousSampling):
+    """Ordinary decoding has no settings but those of sampling."""
+
+
+def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+    """Denoise every token given the ones before it."""
+    done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
+    nothing = torch.empty(0, dtype=torch.long, device=task.device)
+    while (n := len(done)) < task.length:
+        position = torch.full((1,), n, device=task.device)
+        noise = noise_at(position, task, config.steps, chance)
+        guidance = config.guidance_at(position, task.length)
+        asked = PathForward(done, done=n, cached=max(n - 1, 0), noise=noise.path, guidance=guidance)
+        law = ask_paths((yield asked)).last
+        token = noise.draw(law)
+        numbers = {"last_std": law.std.mean((-1, -2)), "noise_norm": noise.last.norm(dim=-1), "guidance": guidance}
+        ask_numbers((yield Decision(position, token, fate, readback=nothing, numbers=numbers)))
+        done = torch.cat([done, token])
+    return done

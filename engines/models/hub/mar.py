@@ -1,0 +1,238 @@
+"""MAR (arXiv 2406.11838): a bidirectional model of continuous tokens that are revealed in any order.
+
+The network is our own; its parameters have the names and shapes of the published checkpoints, so that a state dict of
+theirs fits. Whoever is not visible is masked out of the encoder's attention, which equals leaving it out.
+
+Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
+gamma + 1 rows, one per prefix. Nothing can be cached either. That is what exact verification costs here; the released
+code of CSpD lets all drafts be judged by the verified prefix instead, in one row, which is another law.
+"""
+
+import base64
+import io
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from PIL import Image
+from torch import Tensor, nn
+
+from engines.decoding import PathForward
+from engines.denoising import ContinuousTask
+from engines.models.continuous import ContinuousSession, Head
+from engines.models.heads import DiffusionHead
+from traces.schema import Canvas, Frame, Legend, Model, Output, Token
+
+_EPSILON: Final = 1e-6
+_CLASSES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MARSize:
+    """Sizes of a MAR; the defaults are those of MAR-B."""
+
+    side: int = 16
+    """Tokens per side of the picture."""
+    token: int = 16
+    width: int = 768
+    depth: int = 12
+    """Layers of the encoder, and again of the decoder."""
+    heads: int = 12
+    buffer: int = 64
+    """Places in front of the tokens that hold the class."""
+    head_width: int = 1024
+    head_depth: int = 6
+
+
+class Attention(nn.Module):
+    """Self-attention with one matrix for queries, keys and values."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
+        """Attend to what `mask` allows, everything without one."""
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        out: Tensor = self.proj(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
+        return out
+
+
+class Layer(nn.Module):
+    """A layer of a vision transformer."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
+        self.attn = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
+        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)})
+
+    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
+        """One layer."""
+        x = x + self.attn(self.norm1(x), mask)
+        out: Tensor = x + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(x))))
+        return out
+
+
+class MAR(nn.Module):
+    """Encoder of what is visible, decoder of every position, and a diffusion head."""
+
+    def __init__(self, size: MARSize) -> None:
+        super().__init__()
+        width, count = size.width, size.side**2
+        self.buffer = size.buffer
+        self.class_emb = nn.Embedding(_CLASSES, width)
+        self.fake_latent = nn.Parameter(torch.zeros(1, width))
+        self.z_proj = nn.Linear(size.token, width)
+        self.z_proj_ln = nn.LayerNorm(width, eps=_EPSILON)
+        self.encoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
+        self.encoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.encoder_norm = nn.LayerNorm(width, eps=_EPSILON)
+        self.decoder_embed = nn.Linear(width, width)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.decoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
+        self.decoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.decoder_norm = nn.LayerNorm(width, eps=_EPSILON)
+        self.diffusion_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
+        self.diffloss = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
+
+    @property
+    def head(self) -> DiffusionHead:
+        """The diffusion head."""
+        head = self.diffloss["net"]
+        assert isinstance(head, DiffusionHead)
+        return head
+
+    def forward(
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], told: Float[Tensor, "B C"]
+    ) -> Float[Tensor, "B N C"]:
+        """Conditions of the head at every position.
+
+        Args:
+            tokens: in raster order; what is not visible may hold anything.
+            visible: which of them may be seen.
+            told: embedded class, or `fake_latent` for none.
+        """
+        seen = F.pad(visible, (self.buffer, 0), value=True)
+        x = torch.cat([told[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
+        x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
+        for layer in self.encoder_blocks:
+            x = layer(x, seen[:, None, None])
+        x = self.decoder_embed(self.encoder_norm(x))
+        x = torch.where(seen[..., None], x, self.mask_token) + self.decoder_pos_embed_learned
+        for layer in self.decoder_blocks:
+            x = layer(x, None)
+        out: Tensor = self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTask(ContinuousTask):
+    """A picture of a class."""
+
+    label: int = 0
+
+
+class StackedRows:
+    """The backbone session: a row for every prefix that is asked about, twice that with guidance."""
+
+    prefix = 0
+
+    def __init__(self, network: MAR, tasks: Sequence[ClassTask], guided: bool) -> None:
+        self.rows = 1 + guided
+        self._network = network
+        self._order = torch.tensor([task.canvas.order for task in tasks], device=tasks[0].device)  # [lanes, N]
+        told = network.class_emb(torch.tensor([task.label for task in tasks], device=tasks[0].device))
+        self._told = torch.stack([told, network.fake_latent.expand_as(told)][: self.rows], 1)  # [lanes, R, C]
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """Rows, and tokens fed over all of them: every row is whole."""
+        rows = self.rows * (1 if request.unseen else request.wanted)
+        return rows, rows * (self._order.shape[1] + self._network.buffer)
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `engines.models.base.Session.logits`: conditions [B, R, W, H]."""
+        parts = [self._stack(lane, request) for lane, request in requests.items()]
+        out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
+        found, start = [], 0
+        for (lane, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
+            own = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
+            start += len(tokens)
+            cells = self._order[lane, request.done : request.done + request.wanted]
+            row = torch.zeros_like(cells) if request.unseen else torch.arange(len(cells), device=cells.device)
+            found.append(own[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
+        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True).transpose(1, 2)
+
+    def _stack(self, lane: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
+        """A lane's rows: tokens, who is visible, class; [R * prefixes, ...]."""
+        order, known = self._order[lane], len(request.tokens)
+        tokens = torch.zeros(1, len(order), request.tokens.shape[1], device=order.device)
+        tokens[0, order[:known]] = request.tokens.float()
+        lengths = [known - request.unseen] if request.unseen else range(request.done, request.done + request.wanted)
+        visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
+        for row, length in enumerate(lengths):
+            visible[row, order[:length]] = True
+        told = self._told[lane].repeat_interleave(len(lengths), 0)
+        return tokens.expand(len(told), -1, -1), visible.repeat(self.rows, 1), told
+
+
+class MARModel:
+    """A MAR as a model of the family continuous-ar. The order of generation is the same for all runs and models."""
+
+    def __init__(self, network: MAR, picture: Callable[[Tensor], Tensor], card: Model, device: torch.device) -> None:
+        """Wrap a network.
+
+        Args:
+            network: the MAR.
+            picture: tokens [B, D, side, side] to images [B, 3, S, S] in [-1, 1].
+            card: who it is.
+            device: where it runs.
+        """
+        self.card, self.device, self.dtype = card, device, torch.float32
+        self.tokens = "KL-16"
+        self._network, self._picture = network.to(device).eval(), picture
+        self._count = network.diffusion_pos_embed_learned.shape[1]
+        self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
+
+    def pose(self, prompt: str, config: Any) -> ClassTask:
+        """See `engines.models.base.DiscreteAR.pose`. The prompt is the number of a class.
+
+        Raises:
+            ValueError: for anything else.
+        """
+        if not prompt.isdecimal() or int(prompt) >= _CLASSES:
+            raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {_CLASSES - 1}.")
+        side, width = math.isqrt(self._count), self._network.z_proj.in_features
+        canvas = Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
+        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=int(prompt))
+
+    def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
+        """See `engines.models.base.DiscreteAR.start`."""
+        with torch.inference_mode():
+            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.estimate))
+
+    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+        """A picture after every step."""
+        return Legend(frames=tuple(Frame(step=step, image=self._draw(canvases[step])) for step in sorted(canvases)))
+
+    def output(self, tokens: Sequence[Token | None]) -> Output:
+        """The finished picture."""
+        return Output(tokens=tuple(tokens), image=self._draw(tokens))
+
+    def _draw(self, tokens: Sequence[Token | None]) -> str:
+        width, side = self._network.z_proj.in_features, math.isqrt(self._count)
+        raster = torch.zeros(self._count, width)
+        raster[self._order] = torch.tensor([t if isinstance(t, tuple) else (0.0,) * width for t in tokens])
+        with torch.inference_mode():
+            pixels = self._picture(raster.T.reshape(1, width, side, side).to(self.device))[0].clamp(-1, 1)
+        array = ((pixels + 1) * 127.5).round().byte().permute(1, 2, 0).cpu().numpy()
+        buffer = io.BytesIO()
+        Image.fromarray(array).save(buffer, "PNG", optimize=True)
+        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,266 @@
+"""CSpD through the driver: the law of whole sequences, its limits, batches, records and refusals."""
+
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from typing import Any
+
+import jaxtyping
+import pytest
+import torch
+from torch import Tensor
+
+from engines import rejection
+from engines.chance import SeededChance
+from engines.config import ConfigError, make_config
+from engines.driver import Job, Run, run_batch, sample_tokens
+from engines.methods import METHODS, cspd, ordinary
+from engines.methods.cspd import Config, decode
+from engines.models.field import MODELS, ToyField, Weights, load, neighbours
+from engines.rejection import Judge
+from traces import dumps, loads
+from traces.schema import Fate, Trace
+
+CPU = torch.device("cpu")
+QUICK = {"steps": 4, "last": 150}
+
+
+def fields(shape: tuple[int, int], target: Weights, small: Weights | None = None) -> tuple[ToyField, ToyField]:
+    return ToyField("target", target, CPU, shape), ToyField("small", small or target, CPU, shape)
+
+
+CELLS = 24
+FIELD, SMALL = fields((4, 6), *MODELS.values())
+
+
+def job(
+    method: str = "cspd", seed: int = 0, model: Any = None, small: Any = None, sample: int = 0, **values: object
+) -> Job:
+    config = make_config(METHODS[method].config, {**QUICK, **values})
+    return Job(METHODS[method], model or FIELD, "", config, seed, sample, small or SMALL)
+
+
+def finish(a_job: Job) -> Trace:
+    run = Run(a_job)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def many(count: int, **values: object) -> Tensor:
+    """Samples [count, N, D] of jobs in lockstep."""
+    first = job(**values)  # type: ignore[arg-type]
+    return torch.tensor(sample_tokens([changed(first, sample=i) for i in range(count)]), dtype=torch.float64)
+
+
+# ---------------------------------------------------------------- the law of sequences
+
+SHAPE = (2, 4)
+CHAIN = Weights("target", 0.55, 0.5, -0.2, 0.25)
+OTHER = Weights("small", 0.3, 0.3, 0.2, 0.3)
+DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
+SAMPLES = 600
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Shapes are checked by every other test; a thousand sequences take ten times as long with it."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def misfit(tokens: Tensor, weights: Weights = CHAIN, shape: tuple[int, int] = SHAPE) -> tuple[float, float]:
+    """Mean square and largest of the z-scores of all means and covariances of what is left to chance in each cell.
+
+    These are standard normal and independent where the law is right. Components are repeats.
+    """
+    depends = neighbours(weights, shape)
+    x = tokens.transpose(1, 2).flatten(0, 1)  # [samples * D, N]
+    e = (x - x @ depends.T) / weights.std
+    count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
+    scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
+    scores = torch.cat([e.mean(0) * count**0.5, scores])
+    return float(scores.square().mean()), float(scores.abs().max())
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "values",
+    [{"tied": 0}, {"tied": 2}, {"tied": 0, "align": False}, {"tied": 1, "prefill": 0.25, "gamma": 8}],
+    ids=["last step", "tied", "not aligned", "pre-filled"],
+)
+def test_sequences_follow_the_target(values: dict[str, object]) -> None:
+    model, small = fields(SHAPE, CHAIN, OTHER)
+    square, largest = misfit(many(SAMPLES, model=model, small=small, **{**DRAFTS, **values}))
+    assert square < 1.8
+    assert largest < 4.5
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
+    model, small = fields(SHAPE, CHAIN, OTHER)
+    assert misfit(many(SAMPLES, method="continuous", model=model))[0] < 1.9
+    assert misfit(many(SAMPLES, method="continuous", model=small))[0] > 10
+
+
+def keep_what_follows_a_refusal(kept: Tensor) -> Tensor:
+    return torch.full((), len(kept) - 1)
+
+
+def plain_draws(judge: Judge, *_: Any) -> Any:
+    return rejection.replace(Judge("paper", judge.p, judge.p, torch.full_like(judge.log_sigma, 50.0)), *_)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("name", "defect"),
+    [("first_refusal", keep_what_follows_a_refusal), ("replace", plain_draws)],
+    ids=["no rollback", "replacements drawn from p"],
+)
+def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cspd, name, defect)
+    model, small = fields(SHAPE, CHAIN, OTHER)
+    assert misfit(many(SAMPLES, model=model, small=small, tied=0, **DRAFTS))[0] > 3
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_no_drafts_is_ordinary_decoding_bit_for_bit() -> None:
+    assert finish(job(gamma=0)).output.tokens == finish(job("continuous")).output.tokens
+
+
+def test_everything_pre_filled_is_ordinary_decoding_bit_for_bit() -> None:
+    trace = finish(job(prefill=1.0))
+    assert trace.output.tokens == finish(job("continuous")).output.tokens
+    assert {fate for step in trace.steps for fate in step.fate} == {Fate.PREFILLED}
+
+
+@pytest.mark.parametrize(("gamma", "prefill"), [(3, 0.0), (5, 0.0), (8, 0.25)])
+def test_a_target_that_drafts_for_itself_keeps_everything(gamma: int, prefill: float) -> None:
+    trace = finish(job(drafter="itself", gamma=gamma, prefill=prefill))
+    assert trace.summary.acceptance == 1
+    alone = round(prefill * CELLS)
+    verified = [step for step in trace.steps if step.call.role == "target"]
+    assert len(verified) == alone + -(-(CELLS - alone) // (gamma + 1))
+    assert trace.output.tokens == finish(job("continuous")).output.tokens  # the same noise makes the same tokens
+
+
+def test_draft_calls_and_fates_of_a_verification() -> None:
+    trace = finish(job(gamma=6, seed=3))
+    done = 0
+    for step in trace.steps:
+        final = [p for p, fate in zip(step.position, step.fate, strict=True) if fate.final]
+        assert final == list(range(done, done + len(final)))
+        done += len(final)
+        if step.call.mode == "verify":
+            fates = [fate for fate in step.fate if fate is not Fate.ACCEPTED]
+            assert fates in ([Fate.BONUS], [Fate.RESAMPLED, *[Fate.DISCARDED] * (len(fates) - 1)])
+            assert step.signals["window"] == sum(draft is not None for draft in step.draft or ())
+            for fate, tries in zip(step.fate, step.numbers["tries"], strict=True):
+                assert (tries is not None) is (fate is Fate.RESAMPLED)
+    assert done == CELLS
+    assert {step.call.role for step in trace.steps} == {"draft", "target"}
+    assert trace.draft_model is not None
+    assert trace.draft_model.id == "small"
+
+
+def test_alignment_and_tied_steps_raise_acceptance() -> None:
+    def accepted(**values: object) -> float:
+        traces = run_batch([job(seed=seed, gamma=6, **values) for seed in range(6)])  # type: ignore[arg-type]
+        return sum(trace.summary.accepted for trace in traces) / sum(trace.summary.judged for trace in traces)
+
+    assert accepted(align=False, tied=0) < accepted(tied=0) - 0.2
+    # MAR's own last step hardly leaves two models in common; the steps before it do.
+    assert accepted(tied=0, last=0) < accepted(tied=3, last=0) - 0.2
+
+
+# ---------------------------------------------------------------- the release
+
+
+def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() -> None:
+    """Regression: it refuses drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
+    model, _ = fields((1, 24), Weights("line", 0.9, 0.0, 0.0, 0.25))
+
+    def run(gamma: int, mode: str) -> tuple[float, float, set[int]]:
+        values = {"drafter": "itself", "gamma": gamma, "prefill": 0.0, "mode": mode, "tries": 50, "steps": 2, "last": 0}
+        traces = run_batch([job(seed=seed, model=model, **values) for seed in range(30)])  # type: ignore[arg-type]
+        x = torch.tensor([trace.output.tokens for trace in traces], dtype=torch.float64)
+        lag = float((x[:, 1:] * x[:, :-1]).sum() / x[:, :-1].square().sum())
+        accepted = sum(t.summary.accepted for t in traces) / sum(t.summary.judged for t in traces)
+        return lag, accepted, {len(trace.steps) for trace in traces}
+
+    exact, release, single = run(8, "exact"), run(8, "release"), run(1, "release")
+    assert exact[0] == pytest.approx(0.9, abs=0.05)
+    assert exact[1] == 1
+    assert release[0] == pytest.approx(0.47, abs=0.08)
+    assert release[1] == pytest.approx(0.55, abs=0.1)
+    assert single[0] == pytest.approx(0.9, abs=0.05)  # with one draft a block there is nothing that could be unseen
+    assert release[2] == {24 + 3}  # 24 drafts and 24 / 8 verifications, whatever they say
+
+
+# ---------------------------------------------------------------- batches and records
+
+
+@pytest.mark.parametrize("values", [{}, {"mode": "release"}, {"tied": 0, "align": False}], ids=str)
+def test_a_ragged_batch_equals_single_runs(values: dict[str, object]) -> None:
+    jobs = [job(seed=seed, gamma=7, **values) for seed in range(3)]  # type: ignore[arg-type]
+    together = run_batch(jobs)
+    for trace, alone in zip(together, map(finish, jobs), strict=True):
+        assert trace.output.tokens == alone.output.tokens
+    if "mode" not in values:
+        assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
+
+
+def test_recording_changes_no_token() -> None:
+    jobs = [job(seed=seed) for seed in range(2)]
+    for tokens, trace in zip(sample_tokens(jobs), run_batch(jobs), strict=True):
+        torch.testing.assert_close(torch.tensor(tokens), torch.tensor(trace.output.tokens), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["exact", "paper", "release", "distance-only"])
+def test_traces_survive_a_file_and_say_what_deviates(mode: str) -> None:
+    trace = finish(job(mode=mode, gamma=5, tries=200))
+    assert loads(dumps(trace)) == trace
+    assert trace.summary.complete
+    assert bool(trace.note) is (mode != "exact")
+    assert len(trace.legend.frames) == len(trace.steps)
+
+
+def test_the_baseline_shares_the_settings_of_sampling() -> None:
+    method, config = ordinary("continuous-ar", {"steps": 7, "temperature": 0.9, "gamma": 4})
+    assert (method.name, config.steps, config.temperature) == ("continuous", 7, 0.9)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"gamma": -1}, "gamma: -1 is not allowed; use a whole number from 0"),
+        ({"prefill": 1.2}, "prefill: 1.2 is not allowed; use a number from 0 to 1"),
+        ({"sampler": "ddim", "eta": 0}, "eta: 0 leaves no density"),
+        ({"mode": "exactly"}, "mode: 'exactly' is not allowed"),
+    ],
+)
+def test_bad_settings_are_refused_with_the_reason(values: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        make_config(Config, values)
+
+
+def test_a_deterministic_sampler_may_decode_without_drafts() -> None:
+    assert finish(job(sampler="ddim", eta=0, gamma=0)).summary.complete
+
+
+def test_models_of_different_tokens_are_refused() -> None:
+    stranger = ToyField("stranger", MODELS["toy-field-small"], CPU)
+    stranger.tokens = "others"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="drafter: stranger and target"):
+        Run(job(small=stranger))
+
+
+def test_a_mixture_has_no_single_distance_to_judge_by() -> None:
+    task = changed(load().pose("", Config()), mixture=True)
+    with pytest.raises(ConfigError, match="mode: 'release'"):
+        decode(task, make_config(Config, {"mode": "release"}), SeededChance(0))

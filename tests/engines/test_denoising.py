@@ -1,0 +1,77 @@
+"""The diffusion head's schedule and steps: known numbers, and a law in closed form."""
+
+import math
+
+import pytest
+import torch
+
+from engines.denoising import ContinuousSampling, respaced, step_law, walk
+from engines.models.field import ideal
+
+MEAN, STD = 0.4, 0.25
+TOLD = torch.tensor([[MEAN, STD]], dtype=torch.float64)
+
+
+def denoise(x, schedule, i):  # type: ignore[no-untyped-def]
+    return ideal(x, TOLD.expand(len(x), -1), schedule, i)
+
+
+def test_mar_visits_every_tenth_step_down_to_the_first() -> None:
+    schedule = respaced(100)
+    assert (schedule.timestep[0], schedule.timestep[1], schedule.timestep[-1]) == (0, 10, 999)
+    low, high = math.sqrt(schedule.posterior(0)), math.sqrt(schedule.beta(0))
+    assert 0.0062 < low < high < 0.0065
+    widths = [0.5 * math.log(schedule.beta(i) / schedule.posterior(i)) for i in range(1, 100)]
+    assert sum(widths) == pytest.approx(5.05, abs=0.01)
+
+
+def test_a_later_last_step_leaves_more_to_chance() -> None:
+    assert respaced(20, 100).timestep[0] == 100
+    assert math.sqrt(respaced(20, 100).beta(0)) > 20 * math.sqrt(respaced(20).beta(0))
+
+
+@pytest.mark.parametrize("last", [0, 100])
+@pytest.mark.parametrize("steps", [2, 3, 25])
+def test_an_ideal_head_draws_its_law_exactly(steps: int, last: int) -> None:
+    """x_0 is linear in the noise: its mean and variance are read off without a single random number."""
+    sampling = ContinuousSampling(steps=steps, last=last, first=999)
+    noise = torch.cat([torch.zeros(1, steps, dtype=torch.float64), torch.eye(steps, dtype=torch.float64)])[..., None]
+    law = walk(denoise, noise, sampling, None).last
+    base, weight = law.mean[0].item(), law.mean[1:, 0, 0] - law.mean[0].item()
+    # What is left of the tokens in the noisiest state starts the walk a little off.
+    assert base == pytest.approx(MEAN, abs=1e-3)
+    assert float(weight.square().sum() + law.std[0].square().item()) == pytest.approx(STD**2, rel=1e-3)
+
+
+def test_temperature_scales_every_step() -> None:
+    x = torch.tensor([[0.3]], dtype=torch.float64)
+    schedule = respaced(10)
+    laws = [step_law(schedule, 4, x, denoise(x, schedule, 4), ContinuousSampling(temperature=t)) for t in (1.0, 0.5)]
+    assert torch.equal(laws[0].mean, laws[1].mean)
+    torch.testing.assert_close(laws[1].std, laws[0].std / 2)
+
+
+def test_ddim_steps_have_one_variance_whatever_the_head_says() -> None:
+    schedule, x = respaced(10), torch.tensor([[0.3], [0.9]], dtype=torch.float64)
+    for i in range(10):
+        eps, v = denoise(x, schedule, i)
+        sampling = ContinuousSampling(sampler="ddim", eta=0.7)
+        one, other = (step_law(schedule, i, x, (eps, by), sampling) for by in (v, v + 1))
+        assert torch.equal(one.std, other.std)
+        assert bool((one.std > 0).all())
+    # With eta = 1 the mean and the variance are those of the smaller extreme of DDPM.
+    sampling = ContinuousSampling(sampler="ddim", eta=1.0)
+    for i in range(1, 10):
+        ddim = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
+        ddpm = step_law(schedule, i, x, (denoise(x, schedule, i)[0], torch.full_like(x, -1.0)), ContinuousSampling())
+        torch.testing.assert_close(ddim.mean, ddpm.mean)
+        torch.testing.assert_close(ddim.std, ddpm.std)
+
+
+def test_guidance_ramps_up_over_the_picture() -> None:
+    position = torch.tensor([0, 71, 143])
+    torch.testing.assert_close(
+        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, 144),
+        torch.tensor([1 + 2 / 144, 2.0, 3.0], dtype=torch.float64),
+    )
+    assert ContinuousSampling(guidance=3.0).guidance_at(position, 144).tolist() == [3.0] * 3

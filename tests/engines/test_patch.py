@@ -1,0 +1,251 @@
+"""Transformers over continuous tokens at toy size: caches, heads, guidance, and MAR's stacked rows."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engines.config import make_config
+from engines.decoding import PathForward
+from engines.denoising import respaced
+from engines.driver import Job, Lane, Run, drive, make_trace, open_session
+from engines.methods import METHODS
+from engines.models.continuous import Denoising
+from engines.models.heads import DiffusionHead, MixtureHead
+from engines.models.hub.mar import MAR, MARModel, MARSize
+from engines.models.studio.patch import StudioPatch
+from engines.models.studio.patch_networks import (
+    PREFIX,
+    SIZES,
+    WIDTH,
+    PatchTokenizer,
+    PatchTransformer,
+    condition_vectors,
+)
+from traces import dumps, loads
+from traces.schema import Model, Trace
+
+CPU = torch.device("cpu")
+QUICK = {"steps": 3, "last": 200, "gamma": 6, "prefill": 0.0}
+
+
+def awake(network: torch.nn.Module, seed: int) -> Any:
+    """Random weights with opinions, also where training starts from zero."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5 / parameter.shape[-1] ** 0.5)
+    return network.eval()
+
+
+@cache
+def patch(seed: int = 0, kind: str = "draft") -> StudioPatch:
+    size = replace(SIZES[kind], width=32, layers=2, heads=2, feed_forward=48, head_width=24, head_depth=1)
+    network = awake(PatchTransformer(size), seed)
+    return StudioPatch(PatchTokenizer(16).eval(), network, Model(id=f"{kind}-{seed}"), CPU)
+
+
+@cache
+def mar(seed: int = 0) -> MARModel:
+    network = awake(
+        MAR(MARSize(side=3, token=4, width=16, depth=2, heads=2, buffer=4, head_width=16, head_depth=1)), seed
+    )
+    return MARModel(network, lambda tokens: tokens[:, :3], Model(id=f"mar-{seed}"), CPU)
+
+
+def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:
+    known = {name: value for name, value in (QUICK | values).items() if method == "cspd" or name in ("steps", "last")}
+    return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, known), seed, 0, small)
+
+
+def finish(a_job: Job, passes: int = 1000) -> Trace:
+    return together([a_job], passes)[0]
+
+
+def together(jobs: list[Job], passes: int = 1000) -> list[Trace]:
+    """Traces of jobs in lockstep, stopped after some passes."""
+    lanes = [Lane(one.decoder()) for one in jobs]
+    for _ in islice(drive(lanes, open_session(jobs), jobs[0].config), passes):
+        pass
+    return [make_trace(one, lane) for one, lane in zip(jobs, lanes, strict=True)]
+
+
+def values(trace: Trace) -> Tensor:
+    return torch.tensor([token for token in trace.output.tokens if token is not None])
+
+
+PROMPT = "a red coat on grass"
+
+
+@pytest.mark.parametrize("guidance", [1.0, 2.5])
+def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
+    asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2)
+    session, decoder = open_session([asked]), asked.decoder()
+    assert isinstance(session, Denoising)
+    networks = {"target": patch(0)._transformer, "draft": patch(1)._transformer}
+    task, answer, worst, passes = asked.task, None, 0.0, 0
+    while passes < 25:
+        request: Any = decoder.send(answer)
+        told = session.conditions({0: request})
+        silent = (-1, -1, -1)
+        said = torch.tensor([task.asked, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
+        inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
+        positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
+        with torch.inference_mode():
+            fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.done :][:, : request.wanted]
+        worst = max(worst, float((told[0] - fresh).abs().max()))
+        decision: Any = decoder.send(session.paths({0: request}, told, asked.config)[0])  # type: ignore[arg-type]
+        answer = tuple(decision.readback.tolist())
+        passes += 1
+    assert worst < 1e-4
+
+
+def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
+    prompts = (PROMPT, "a blue bag", "a dress")
+    jobs = [job(patch(0), prompt, small=patch(1), seed=i, gamma=3) for i, prompt in enumerate(prompts)]
+    for trace, one in zip(together(jobs, 20), jobs, strict=True):
+        alone = finish(one, 20)
+        torch.testing.assert_close(values(trace), values(alone), atol=1e-3, rtol=1e-3)
+        assert len(values(trace)) > 2
+
+
+@pytest.mark.parametrize("kind", ["draft", "mixture"])
+def test_every_head_decodes_and_a_model_that_drafts_for_itself_is_hardly_refused(kind: str) -> None:
+    trace = finish(job(patch(0, kind), PROMPT, drafter="itself", gamma=5), 18)
+    assert trace.summary.acceptance is not None
+    assert trace.summary.acceptance > 0.9  # a pass over many tokens rounds otherwise than passes over one
+    assert values(trace).shape[1] == WIDTH
+    assert loads(dumps(trace)) == trace
+
+
+def test_a_mixture_is_verified_by_another_mixture() -> None:
+    trace = finish(job(patch(0, "mixture"), PROMPT, small=patch(3, "mixture"), gamma=3), 40)
+    assert 0 < trace.summary.accepted < trace.summary.judged
+
+
+def test_guidance_of_a_mixture_is_refused() -> None:
+    with pytest.raises(ValueError, match="guidance: mixture-0 mixes Gaussians"):
+        Run(job(patch(0, "mixture"), PROMPT, guidance=2.0))
+
+
+def test_guidance_mixes_the_noise_estimates_alone() -> None:
+    model = patch(0)
+    asked = job(model, PROMPT, "continuous")
+    session = model.start([model.pose(PROMPT, asked.config)], guided=True)
+    noise = torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    empty = torch.zeros(0, WIDTH, dtype=torch.float64)
+    request = PathForward(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
+    told = session.conditions({0: request})[0]
+    x, schedule = noise[:, 0].float(), respaced(3, 200)
+    with torch.inference_mode():
+        (eps_c, v_c), (eps_u, _) = (model._transformer.head.estimate(x, told[row], schedule, 2) for row in (0, 1))
+        eps, v = session._denoiser(told, request.guidance)(x, schedule, 2)
+    torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
+    torch.testing.assert_close(v, v_c)
+    assert not torch.equal(eps_c, eps_u)
+
+
+def test_a_mixture_head_gives_laws_that_sum_to_one() -> None:
+    law = MixtureHead(4, 8, 16, 3)(torch.randn(5, 8))
+    torch.testing.assert_close(law.log_weight.exp().sum(-1), torch.ones(5, dtype=torch.float64))
+    assert bool((law.std > 0).all())
+
+
+# ---------------------------------------------------------------- MAR
+
+
+def straight(network: MAR, tokens: Tensor, visible: list[int], told: Tensor) -> Tensor:
+    """MAR as its paper describes it: the encoder is given what is visible, and nothing else is there."""
+    place = torch.tensor([*range(network.buffer), *(network.buffer + cell for cell in visible)])
+    x = torch.cat([told.expand(network.buffer, -1), network.z_proj(tokens[visible])])[None]
+    x = network.z_proj_ln(x + network.encoder_pos_embed_learned[:, place])
+    for layer in network.encoder_blocks:
+        x = layer(x, None)
+    whole = network.mask_token.expand(1, network.buffer + len(tokens), -1).clone()
+    whole[:, place] = network.decoder_embed(network.encoder_norm(x))
+    whole = whole + network.decoder_pos_embed_learned
+    for layer in network.decoder_blocks:
+        whole = layer(whole, None)
+    return (network.decoder_norm(whole)[:, network.buffer :] + network.diffusion_pos_embed_learned)[0]
+
+
+def test_masking_equals_leaving_out() -> None:
+    network, generator = mar()._network, torch.Generator().manual_seed(1)
+    tokens, told = torch.randn(9, 4, generator=generator), network.class_emb.weight[7:8]
+    visible = torch.zeros(1, 9, dtype=torch.bool)
+    visible[0, [1, 4, 8]] = True
+    with torch.inference_mode():
+        ours = network(tokens[None], visible, told)[0]
+        torch.testing.assert_close(ours, straight(network, tokens, [1, 4, 8], told), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("unseen", [0, 2])
+def test_stacked_rows_are_the_prefixes_one_by_one(unseen: int) -> None:
+    model = mar()
+    task = model.pose("7", None)
+    session = model.start([task], guided=True)
+    tokens = torch.randn(5, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    wanted = 2 if unseen else 3
+    noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
+    request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
+    told = session.conditions({0: request})[0]  # [2, wanted, H]
+    order = list(task.canvas.order or ())
+    raster = torch.zeros(9, 4)
+    raster[order[:5]] = tokens.float()
+    network = model._network
+    with torch.inference_mode():
+        for k in range(wanted):
+            visible = order[: 3 if unseen else 3 + k]
+            for row, label in enumerate((network.class_emb.weight[7:8], network.fake_latent)):
+                alone = straight(network, raster, visible, label)[order[3 + k]]
+                torch.testing.assert_close(told[row, k], alone, atol=1e-5, rtol=1e-5)
+    assert session.cost(request) == ((2, 2 * 13) if unseen else (6, 6 * 13))
+
+
+@pytest.mark.parametrize("mode", ["exact", "release"])
+def test_mar_decodes_with_drafts(mode: str) -> None:
+    trace = finish(job(mar(0), "7", small=mar(1), gamma=2, mode=mode))
+    assert trace.summary.complete
+    assert trace.canvas.order is not None
+    assert loads(dumps(trace)) == trace
+    verify = next(step for step in trace.steps if step.call.mode == "verify")
+    assert verify.call.rows == (3 if mode == "exact" else 1)
+
+
+def test_a_mar_that_drafts_for_itself_keeps_everything() -> None:
+    trace = finish(job(mar(0), "7", drafter="itself", gamma=2))
+    assert trace.summary.acceptance == pytest.approx(1, abs=0.15)
+    plain = finish(job(mar(0), "7", "continuous"))
+    torch.testing.assert_close(
+        torch.tensor(trace.output.tokens), torch.tensor(plain.output.tokens), atol=1e-3, rtol=1e-3
+    )
+
+
+def test_mar_names_its_parameters_as_published() -> None:
+    names = {
+        "class_emb.weight", "fake_latent", "z_proj.bias", "z_proj_ln.weight", "encoder_pos_embed_learned",
+        "encoder_blocks.1.norm1.weight", "encoder_blocks.1.attn.qkv.bias", "encoder_blocks.1.attn.proj.weight",
+        "encoder_blocks.1.norm2.bias", "encoder_blocks.1.mlp.fc1.weight", "encoder_blocks.1.mlp.fc2.bias",
+        "encoder_norm.weight", "decoder_embed.weight", "mask_token", "decoder_pos_embed_learned",
+        "decoder_blocks.0.attn.qkv.weight", "decoder_norm.bias", "diffusion_pos_embed_learned",
+        "diffloss.net.time_embed.mlp.0.weight", "diffloss.net.time_embed.mlp.2.bias", "diffloss.net.cond_embed.weight",
+        "diffloss.net.input_proj.bias", "diffloss.net.res_blocks.0.in_ln.weight",
+        "diffloss.net.res_blocks.0.mlp.2.bias",
+        "diffloss.net.res_blocks.0.adaLN_modulation.1.weight", "diffloss.net.final_layer.linear.bias",
+        "diffloss.net.final_layer.adaLN_modulation.1.bias",
+    }  # fmt: skip
+    assert names <= mar()._network.state_dict().keys()
+    with torch.device("meta"):
+        base = MAR(MARSize())
+    assert 205e6 < sum(parameter.numel() for parameter in base.parameters()) < 211e6  # 208 M in the paper
+    assert isinstance(base.head, DiffusionHead)
+
+
+def test_a_prompt_that_is_no_class_is_refused() -> None:
+    with pytest.raises(ValueError, match="prompt: 'cat' is no class; give a number from 0 to 999"):
+        Run(job(mar(0), "cat"))

@@ -1,0 +1,218 @@
+"""What judging the last step does to the law of a token, on heads whose law is known: exact, or biased as claimed.
+
+Rows are samples: 100,000 positions at once, each with noise, coins and proposals of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from engines.chance import Draw, SeededChance
+from engines.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at, walk
+from engines.drafting import Block, tying
+from engines.gaussians import Gaussians
+from engines.models.field import ideal
+from engines.paths import Paths
+from engines.rejection import Judge, Ratio, replace
+from traces.schema import Canvas
+
+COUNT = 60_000
+POSITION = torch.arange(COUNT)
+TASK = ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"))
+CHANCE = SeededChance(11)
+
+
+@dataclass(frozen=True)
+class HeadOf:
+    """An ideal head for N(mean, std^2), whose learnt variances may be off by a factor."""
+
+    mean: float
+    std: float = 0.5
+    factor: float = 1.0
+
+    def __call__(self, x: Tensor, schedule: Any, i: int) -> tuple[Tensor, Tensor]:
+        told = torch.tensor([[self.mean, self.std]], dtype=torch.float64).expand(len(x), -1)
+        eps, v = ideal(x, told, schedule, i)
+        width = torch.tensor(schedule.beta(i) / schedule.posterior(i)).log()
+        return eps, v + 4 * torch.tensor(self.factor).log() / width
+
+
+@dataclass(frozen=True)
+class Outcome:
+    token: Tensor
+    kept: Tensor
+    tries: Tensor
+    capped: Tensor
+    log_ratio: Tensor
+    judge: Judge
+
+
+TARGET = HeadOf(0.0)
+
+
+def verify(judge: Judge, x: Tensor, most: int = 10_000) -> Outcome:
+    log_ratio = judge.verdict(x)
+    kept, _ = CHANCE.keep(log_ratio.clamp(max=0).exp(), Draw("verify", 0, POSITION))
+    new = replace(judge, ~kept, most, CHANCE, Draw("residual", 0, POSITION))
+    token = torch.where(kept[:, None], x, new.token)
+    return Outcome(token[:, 0], kept, new.tries, new.capped, log_ratio, judge)
+
+
+def speculate(
+    draft: HeadOf,
+    sampling: ContinuousSampling,
+    ratio: Ratio = "exact",
+    *,
+    align: bool = True,
+    tied: int = 0,
+    most: int = 10_000,
+) -> Outcome:
+    noise = noise_at(POSITION, TASK, sampling.steps, CHANCE)
+    drawn = walk(draft, noise.path, sampling, None)
+    x = noise.draw(drawn.last)
+    own = noise if align else noise_at(POSITION, TASK, sampling.steps, CHANCE, " of the target")
+    block = Block(
+        torch.zeros(0, 1, dtype=torch.float64), COUNT, POSITION, noise, torch.ones(COUNT, dtype=torch.float64), 0
+    )
+    steer = tying(block, drawn, most, CHANCE) if tied else None
+    guarded = None if steer is None else (lambda i, law, y: steer(i, law, y) if i <= tied else y)
+    paths = walk(TARGET, own.path, sampling, guarded)
+    return verify(Judge(ratio, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
+
+
+def off(token: Tensor) -> float:
+    """p-value of the target's law N(0, 0.5^2)."""
+    return float(stats.kstest(token.numpy() / TARGET.std, "norm").pvalue)
+
+
+def distance(token: Tensor) -> float:
+    return float(stats.kstest(token.numpy() / TARGET.std, "norm").statistic)
+
+
+DDPM = ContinuousSampling(steps=6, last=150)
+DDIM = ContinuousSampling(steps=6, last=150, sampler="ddim")
+FEW = ContinuousSampling(steps=2, last=150)
+WIDE, NARROW, SHIFTED = HeadOf(0.0, factor=1.05), HeadOf(0.0, factor=0.95), HeadOf(0.08)
+
+
+@pytest.mark.parametrize("tied", [0, 3])
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("draft", [WIDE, NARROW, SHIFTED, HeadOf(0.05, factor=1.05)], ids=str)
+def test_exact_tokens_follow_the_target(draft: HeadOf, align: bool, tied: int) -> None:
+    out = speculate(draft, DDPM, align=align, tied=tied)
+    assert off(out.token) > 1e-3
+    assert abs(float(out.token.mean())) < 4 * TARGET.std / COUNT**0.5
+    assert float(out.token.std()) / TARGET.std == pytest.approx(1, abs=4 / (2 * COUNT) ** 0.5)
+    ratio = out.log_ratio.exp()
+    if align:
+        # Whatever the two paths, the ratio's mean under the draft's last law is 1.
+        assert abs(float(ratio.mean()) - 1) < 5 * float(ratio.std()) / COUNT**0.5
+    assert not out.capped.any()
+
+
+def test_the_sampler_with_fixed_variances_is_exact_too() -> None:
+    target = speculate(TARGET, DDIM).token  # DDIM's own law is not the ideal one: compare with itself
+    out = speculate(SHIFTED, DDIM)
+    assert float(stats.ks_2samp(out.token.numpy(), target.numpy()).pvalue) > 1e-3
+    assert 0.05 < float(out.kept.double().mean()) < 0.999
+
+
+def test_sigma_biases_where_variances_differ() -> None:
+    for draft, spread in ((WIDE, 1.0), (NARROW, 1.0)):
+        out = speculate(draft, DDPM, "paper", most=200)
+        assert distance(out.token) > 0.01, (draft, spread)
+    shifted = HeadOf(0.05, factor=1.05)
+    assert distance(speculate(shifted, DDPM, "paper", most=200).token) > 0.01
+    assert distance(speculate(shifted, DDPM, "distance-only", most=200).token) > 0.01
+
+
+def test_sigma_says_which_is_wider_and_vanishes_for_equal_variances() -> None:
+    assert bool((speculate(WIDE, DDPM).judge.log_sigma > 0).all())
+    assert bool((speculate(NARROW, DDPM).judge.log_sigma < 0).all())
+    assert torch.equal(speculate(SHIFTED, DDIM).judge.log_sigma, torch.zeros(COUNT, dtype=torch.float64))
+    exact, paper = speculate(SHIFTED, DDIM), speculate(SHIFTED, DDIM, "paper")
+    assert torch.equal(exact.token, paper.token)
+    assert torch.equal(exact.kept, paper.kept)
+
+
+def test_the_release_turns_sigma_upside_down_and_softens() -> None:
+    out = speculate(HeadOf(0.05, factor=1.05), DDPM)
+    x = out.token[:, None]
+    judges = {
+        ratio: Judge(ratio, out.judge.p, out.judge.q, out.judge.log_sigma) for ratio in ("exact", "paper", "release")
+    }
+    of = {ratio: judge.proposal(x[:, None])[:, 0] for ratio, judge in judges.items()}
+    torch.testing.assert_close(of["paper"] - of["exact"], out.judge.log_sigma)
+    torch.testing.assert_close(of["release"] - of["exact"], -out.judge.log_sigma)
+    widths = (out.judge.q.std.log() - out.judge.p.std.log())[:, 0, 0] - out.judge.log_sigma
+    hard = out.judge.p.noise(x).square().flatten() - out.judge.q.noise(x).square().flatten()
+    torch.testing.assert_close(judges["release"].verdict(x), widths - 0.5 * hard / 42**2)
+
+
+def test_equal_heads_keep_everything() -> None:
+    for ratio in ("exact", "paper", "distance-only", "release"):
+        out = speculate(TARGET, DDPM, ratio)
+        assert bool(out.kept.all())
+        assert bool((out.tries == 0).all())
+
+
+def test_acceptance_is_what_two_gaussians_share() -> None:
+    out = speculate(SHIFTED, FEW.__class__(steps=2, last=150, sampler="ddim"))
+    apart = (out.judge.p.mean - out.judge.q.mean).abs() / out.judge.p.std
+    shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
+    kept = out.kept.double()
+    assert abs(float((kept - shared).mean())) < 4 * float((kept - shared).std()) / COUNT**0.5
+    # One try per verified token on average, since a refusal takes 1 / P(refusal) of them.
+    refused = ~out.kept
+    assert float(out.tries[refused].sum()) / COUNT == pytest.approx(1, abs=0.05)
+
+
+def test_alignment_and_tied_steps_raise_acceptance_alone() -> None:
+    kept = {
+        name: float(speculate(SHIFTED, DDPM, align=align, tied=tied).kept.double().mean())
+        for name, align, tied in (("apart", False, 0), ("aligned", True, 0), ("tied", True, 4))
+    }
+    assert kept["apart"] + 0.05 < kept["aligned"] < kept["tied"]
+
+
+def test_running_out_of_tries_is_flagged_and_never_a_zero() -> None:
+    """With p = q and Sigma below 1 there is nothing to resample from; the paper's loop would not end."""
+    out = speculate(TARGET, DDPM)
+    judge = Judge("paper", out.judge.p, out.judge.p, torch.full((COUNT,), -0.1, dtype=torch.float64))
+    ended = verify(judge, out.token[:, None], most=100)
+    refused = ~ended.kept
+    assert 0.05 < float(refused.double().mean()) < 0.15
+    assert torch.equal(ended.capped, refused)
+    assert bool((ended.token != 0).all())
+    assert bool((ended.tries[refused] == 100).all())
+
+
+def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaussians:
+    parts = (torch.tensor([row], dtype=torch.float64) for row in (weights, means, stds))
+    weight, mean, std = (part.expand(COUNT, -1) for part in parts)
+    return Gaussians(weight.log(), mean[..., None], std[..., None])
+
+
+def test_mixtures_need_no_path_and_are_exact() -> None:
+    p = mixture([0.3, 0.4, 0.3], [-1.0, 0.2, 1.4], [0.3, 0.5, 0.4])
+    q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
+    noise = Noise(torch.zeros(COUNT, 0, 1), *_last())
+    drawn, paths = (Paths(law, torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for law in (q, p))
+    judge = Judge("exact", p, q, drawn.log_std - paths.log_std)
+    out = verify(judge, noise.draw(q))
+    grid = torch.linspace(-6, 6, 60_001, dtype=torch.float64)
+    densities = [law[:1].log_density(grid[:, None]).exp() for law in (p, q)]
+    apart = 0.5 * float(torch.trapezoid((densities[0] - densities[1]).abs(), grid))
+    kept = out.kept.double()
+    assert float(kept.mean()) == pytest.approx(1 - apart, abs=4 * float(kept.std()) / COUNT**0.5)
+    cdf = (p.log_weight[0].exp() * torch.special.ndtr(p[:1].noise(out.token[:, None])[..., 0])).sum(-1)
+    assert float(stats.kstest(cdf.numpy(), "uniform").statistic) * COUNT**0.5 < 1.95
+    assert float(out.tries[~out.kept].mean()) == pytest.approx(1 / apart, rel=0.05)
+
+
+def _last() -> tuple[Tensor, Tensor]:
+    return CHANCE.normal(Draw("last", 0, POSITION), 1), CHANCE.uniform(Draw("pick", 0, POSITION), 1)[:, 0]

@@ -1,0 +1,215 @@
+"""Train the studio patch models: pictures as 12x12 continuous tokens.
+
+    python -m training.patch tokenizer|target|draft|mixture [--preset cpu|gpu] [--minutes M]
+
+in this order. `tokenizer` is a KL autoencoder. `target` and `draft` are causal transformers whose tokens a diffusion
+head draws, trained as MAR's is (arXiv 2406.11838): the error of the noise estimate, and, for the variance alone, the
+variational bound. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the likelihood. Conditions are
+dropped as in training.image_ar.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engines.denoising import TIMESTEPS, respaced
+from engines.gaussians import Gaussians
+from engines.models.heads import DiffusionHead, MixtureHead
+from engines.models.studio.patch import load_tokenizer
+from engines.models.studio.patch_networks import (
+    PREFIX,
+    SIZES,
+    PatchTokenizer,
+    PatchTransformer,
+    condition_vectors,
+)
+from training import data
+from training.image_ar import drop_conditions
+from training.image_tokenizer import as_images
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+
+PRESETS: Final = {
+    "cpu": Preset(steps=12_000, batch=48, lr=2e-3, minutes=90),
+    "gpu": Preset(steps=30_000, batch=256, lr=2e-3),
+}
+KL_WEIGHT: Final = 1e-3
+"""Of the divergence per latent: little, so that latents carry some noise, which the decoder learns to ignore."""
+REPEATS: Final = 4
+"""Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
+BOUND_WEIGHT: Final = 0.1
+"""Of the variational bound, which only the variance learns from."""
+SCHEDULE: Final = respaced(TIMESTEPS)
+
+
+def train_tokenizer(run: Run, model: PatchTokenizer, images: Tensor, seed: int) -> None:
+    """Reconstruct, and keep latents near a standard normal."""
+    rows = batches(len(images), run.preset.batch, seed)
+    for step in run.steps():
+        image = as_images(images[rows(step)])
+        noise = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
+        with torch.autocast(device().type, torch.bfloat16):
+            mean, log_variance = (part.float() for part in model.posterior(image))
+            log_variance = log_variance.clamp(-20, 10)
+            eps = torch.randn(mean.shape, generator=noise, device=mean.device)
+            out = model.reconstruct(mean + (0.5 * log_variance).exp() * eps).float()
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).mean()
+        run.update(F.l1_loss(out, image) + F.mse_loss(out, image) + KL_WEIGHT * divergence)
+
+
+@torch.no_grad()
+def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and standard deviations of the latents of uint8 images [N, 8, 12, 12], float16."""
+    found = [model.posterior(as_images(chunk)) for chunk in images.split(500)]
+    mean = torch.cat([pair[0].half().cpu() for pair in found])
+    return mean, torch.cat([(0.5 * pair[1].clamp(-20, 10)).exp().half().cpu() for pair in found])
+
+
+def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
+    studio = data.load(split, count)
+    tokenizer, digest = load_tokenizer(str(device()))
+    path = data.cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
+    if not path.exists():
+        np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())
+    mean, std = torch.from_numpy(np.load(path))
+    return (mean, std), torch.from_numpy(studio.labels)
+
+
+@torch.no_grad()
+def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float | int]:
+    """Set the scale, and measure reconstructions and how much noise the tokens carry."""
+    mean, std = (part.float() for part in posteriors(model, images))
+    model.scale.fill_(float(mean.std().half()))  # as it is shipped
+    squared = 0.0
+    for chunk, latent in zip(images.split(250), mean.split(250), strict=True):
+        image = as_images(chunk)
+        out = model.decode(model.tokens(latent.to(device())))
+        squared += float((out - image).square().mean((1, 2, 3)).sum()) / 4
+    return {
+        "psnr_db": round(-10 * math.log10(squared / len(images)), 2),
+        "latent_std": round(float(mean.std()), 4),
+        "posterior_std_over_latent_std": round(float(std.mean() / mean.std()), 4),
+        "held_out_images": len(images),
+    }
+
+
+def diffusion_loss(head: DiffusionHead, token: Tensor, condition: Tensor, generator: torch.Generator) -> Tensor:
+    """Noise estimate and variational bound of tokens [M, D] under conditions [M, H]."""
+    token, condition = token.repeat(REPEATS, 1), condition.repeat(REPEATS, 1)
+    t = torch.randint(TIMESTEPS, (len(token),), generator=generator, device=token.device)
+    table = torch.tensor(
+        [(SCHEDULE.kept[i], SCHEDULE.before(i), SCHEDULE.beta(i), SCHEDULE.posterior(i)) for i in range(TIMESTEPS)],
+        device=token.device,
+    )
+    now, then, beta, low = table[t].unsqueeze(-1).unbind(1)
+    eps = torch.randn(token.shape, generator=generator, device=token.device)
+    noisy = now.sqrt() * token + (1 - now).sqrt() * eps
+    guess, v = (part.float() for part in head(noisy, t.float(), condition))
+    share = (v + 1) / 2
+    log_variance = share * beta.log() + (1 - share) * low.log()
+    # The means of both laws differ by the weight of x_0 times the error in x_0, which the bound does not learn from.
+    off = beta * then.sqrt() / (1 - now) * ((1 - now) / now).sqrt() * (eps - guess.detach())
+    bound = 0.5 * (log_variance - low.log() + (low + off.square()) / log_variance.exp() - 1)
+    likelihood = 0.5 * (log_variance + off.square() / log_variance.exp())  # of the last step, up to a constant
+    total: Tensor = F.mse_loss(guess, eps) + BOUND_WEIGHT * torch.where(t[:, None] == 0, likelihood, bound).mean()
+    return total
+
+
+def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
+    """Negative log likelihood per component, nats."""
+    law: Gaussians = head(condition)
+    return -law.log_density(token.double()).mean().float() / token.shape[-1]
+
+
+def loss(model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
+    inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
+    positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
+    with torch.autocast(device().type, torch.bfloat16):
+        condition = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
+    condition, token = condition.float(), token.flatten(0, 1)
+    if isinstance(model.head, MixtureHead):
+        return mixture_loss(model.head, token, condition)
+    return diffusion_loss(model.head, token, condition, generator)
+
+
+def train_transformer(
+    run: Run, model: PatchTransformer, found: tuple[Tensor, Tensor], labels: Tensor, seed: int
+) -> None:
+    """Train on tokens drawn anew from their posterior each time."""
+    (mean, std), scale = found, float(load_tokenizer(str(device()))[0].scale)
+    rows = batches(len(labels), run.preset.batch, seed)
+    for step in run.steps():
+        picked = rows(step)
+        here = torch.Generator().manual_seed(seed * 1_000_003 + step)
+        there = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
+        latent = mean[picked].float() + std[picked].float() * torch.randn(mean[picked].shape, generator=here)
+        token = (latent / scale).flatten(2).transpose(1, 2).to(device())
+        run.update(loss(model, token, drop_conditions(labels[picked], here).to(device()), there))
+
+
+@torch.no_grad()
+def measure_transformer(
+    model: PatchTransformer, found: tuple[Tensor, Tensor], labels: Tensor
+) -> dict[str, float | int]:
+    """The loss on held-out pictures, with the same noise for every model."""
+    tokenizer, _ = load_tokenizer(str(device()))
+    generator = torch.Generator(device()).manual_seed(0)
+    losses = [
+        float(loss(model, tokenizer.tokens(chunk.float().to(device())), label.to(device()), generator))
+        for chunk, label in zip(found[0].split(100), labels.split(100), strict=True)
+    ]
+    name = "negative_log_likelihood_nats" if isinstance(model.head, MixtureHead) else "diffusion_loss"
+    return {name: round(sum(losses) / len(losses), 4), "held_out_images": len(labels)}
+
+
+def optimizers(model: PatchTransformer, lr: float) -> list[torch.optim.Optimizer]:
+    """Muon on the blocks' matrices, AdamW on embeddings, norms and head."""
+    matrices = [p for p in model.backbone.layers.parameters() if p.ndim == 2]
+    inside = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in inside]
+    return [
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
+    ]
+
+
+def main() -> None:
+    """Train, measure and export one of the models."""
+    options, preset = parse(__doc__ or "", PRESETS, ("tokenizer", *SIZES))
+    about = {"data": DATA_LICENCE}
+    if options.name == "tokenizer":
+        tokenizer = PatchTokenizer().to(device())
+        run = Run("patch-tokenizer", tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
+        run.resume(options.fresh)
+        if not options.export_only:
+            train_tokenizer(run, tokenizer, torch.from_numpy(data.load("train", 120_000).images), options.seed)
+        tokenizer.half().float()  # measure what is shipped
+        about |= {
+            "title": "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers",
+            "architecture": "engines.models.studio.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
+        }
+        held = torch.from_numpy(data.load("t10k", 4_000).images)
+        export(run, about, measure_tokenizer(tokenizer, held), options)
+        return
+    size = SIZES[options.name]
+    model = PatchTransformer(size).to(device())
+    run = Run(f"patch-{options.name}", model, optimizers(model, preset.lr), preset)
+    run.resume(options.fresh)
+    if not options.export_only:
+        train_transformer(run, model, *latents("train", 120_000), options.seed)
+    model.half().float()
+    about |= {
+        "title": size.title,
+        "architecture": "engines.models.studio.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
+        "positions added)",
+    }
+    export(run, about, measure_transformer(model, *latents("t10k", 4_000)), options)
+
+
+if __name__ == "__main__":
+    main()
