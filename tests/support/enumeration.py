@@ -83,6 +83,12 @@ class Enumerator:
         ]
         return torch.tensor(ids, dtype=torch.long)
 
+    def uniform(self, draw: Draw, count: int) -> Tensor:
+        raise NotImplementedError("numbers from an interval have too many branches to walk")
+
+    def normal(self, draw: Draw, count: int) -> Tensor:
+        raise NotImplementedError("numbers from an interval have too many branches to walk")
+
     def _win(self, position: int, law: list[float]) -> int:
         """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
         law = [*law, 0.0][:3]
