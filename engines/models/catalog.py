@@ -34,7 +34,7 @@ def _studio_text(name: str, title: str, small: str) -> ModelInfo:
         "nothing: weights ship in assets/models",
         "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz "
         "how many calories did he consume?",
-        "Solves short grade-school maths problems of a dozen kinds.",
+        "Solves short grade-school maths problems of ten kinds.",
         small,
     )
 

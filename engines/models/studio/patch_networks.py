@@ -12,7 +12,7 @@ from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
 from engines.models.heads import DiffusionHead, MixtureHead
-from engines.models.studio.networks import CONDITIONS, GRID, PATCH
+from engines.models.studio.networks import CODES, CONDITIONS, GRID, PATCH, condition_ids
 
 WIDTH: Final = 8
 """Components of a token."""
@@ -142,7 +142,4 @@ class PatchTransformer(nn.Module):
 
 def condition_vectors(values: Int[Tensor, "B 3"]) -> Float[Tensor, "B 3 D"]:
     """Inputs that say (garment, tint, background); -1 stands for "not said"."""
-    counts = torch.tensor(CONDITIONS, device=values.device)
-    starts = torch.cumsum(counts + 1, 0) - (counts + 1)
-    ids = starts + torch.where(values < 0, counts, values)
-    return F.pad(ids[..., None].float(), (0, WIDTH - 1))
+    return F.pad((condition_ids(values) - CODES)[..., None].float(), (0, WIDTH - 1))
