@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engines.driver import Job, Run
+from engines.driver import Job, Run, mentioned
 from traces.schema import Step, Trace
 
 
@@ -17,6 +17,8 @@ class Advance:
     step: Step
     frame: str | None
     """The picture so far, for models whose tokens cannot be drawn one by one."""
+    words: Mapping[int, str]
+    """The text of ids that no step before spoke of, for vocabularies too large to tell as a whole."""
 
 
 class Lane:
@@ -28,6 +30,7 @@ class Lane:
         self._steps = iter(self.run)
         self._canvas: list[Any] = [None] * job.task.length
         self._legend = job.model.legend({})
+        self._told = set(self._legend.vocabulary or ())
 
     def head(self) -> dict[str, Any]:
         """What a viewer has to know of the run before its first step."""
@@ -42,18 +45,27 @@ class Lane:
             "legend": plain(self._legend),
         }
 
-    def advance(self) -> tuple[Step, str | None] | None:
-        """The next forward pass and the picture after it; None when the canvas is full."""
+    def advance(self, lane: int) -> Advance | None:
+        """The next forward pass of this decoder, number `lane` of the race; None when the canvas is full."""
         step = next(self._steps, None)
         if step is None:
             return None
-        self.passes += 1
         for position, token in zip(step.position, step.token, strict=True):
             self._canvas[position] = token
-        return step, self._picture()
+        self.passes += 1
+        return Advance(
+            lane=lane, sequence=self.passes - 1, step=step, frame=self._picture(), words=self._new_words(step)
+        )
+
+    def _new_words(self, step: Step) -> Mapping[int, str]:
+        if self._legend.vocabulary is None:
+            return {}
+        new = mentioned([step]) - self._told
+        self._told |= new
+        return self.run.job.model.legend({}, new).vocabulary or {} if new else {}
 
     def _picture(self) -> str | None:
-        if self._legend.tiles or self._legend.vocabulary:
+        if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
         frames = self.run.job.model.legend({self.passes: self._canvas}).frames
         return frames[0].image if frames else None
@@ -77,11 +89,11 @@ class Race:
             turn = []
             for entry in tuple(active):
                 index, lane = entry
-                passed = lane.advance()
+                passed = lane.advance(index)
                 if passed is None:
                     active.remove(entry)
                 else:
-                    turn.append(Advance(lane=index, sequence=lane.passes - 1, step=passed[0], frame=passed[1]))
+                    turn.append(passed)
             if turn:
                 yield tuple(turn)
 

@@ -92,6 +92,8 @@ def advanced(turn: Sequence[Advance], name: str) -> Message:
         step = plain(advance.step)
         if advance.frame is not None:
             step["frame"] = advance.frame
+        if advance.words:
+            step["words"] = {str(token): word for token, word in advance.words.items()}
         passes.append({"lane": advance.lane, "sequence": advance.sequence, "step": step})
     return {"kind": "push", "race": name, "passes": passes}
 

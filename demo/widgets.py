@@ -60,6 +60,13 @@ _CARDS_CSS = """
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
 .cards .about { margin-top: 4px; font-size: 13px; line-height: 1.4; }
+@media (max-width: 640px) {
+  .cards { grid-template-columns: 1fr; gap: 8px; }
+  .cards button { grid-template-columns: 72px 1fr; column-gap: 12px; grid-template-rows: auto auto 1fr; padding: 8px; }
+  .cards img, .cards .blank, .cards .excerpt { grid-row: 1 / 4; width: 72px; margin: 0; }
+  .cards .excerpt { padding: 4px; font-size: 6px; }
+  .cards button:not([aria-pressed=true]) .about { display: none; }
+}
 """
 
 _CARDS_JS = """

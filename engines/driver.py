@@ -6,7 +6,7 @@ for another's refusals.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -255,6 +255,14 @@ def sample_tokens(jobs: Sequence[Job]) -> list[list[Any]]:
     return [lane.result[0].tolist() for lane in lanes]
 
 
+def mentioned(steps: Iterable[Step]) -> set[int]:
+    """The ids that steps speak of: tokens, drafts, and what was likely."""
+    spoken = {token for step in steps for best in step.top or () for token, _ in best}
+    return spoken.union(
+        token for step in steps for token in (*step.token, *(step.draft or ())) if isinstance(token, int)
+    )
+
+
 def make_trace(job: Job, lane: Lane) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
     model, task, steps = job.model, job.task, lane.steps
@@ -266,10 +274,8 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
             held[position], final[position] = token, fate.final
         canvases[k + 1] = tuple(held)
-    mentioned = {token for step in steps for best in step.top or () for token, _ in best}
-    mentioned |= {draft for step in steps for draft in step.draft or () if isinstance(draft, int)}
     tokens = [token if done else None for token, done in zip(held, final, strict=True)]
-    legend = model.legend(canvases, mentioned)
+    legend = model.legend(canvases, mentioned(steps))
     return Trace(
         method=job.method.name,
         model=model.card,

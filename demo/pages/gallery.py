@@ -7,7 +7,7 @@ import gradio as gr
 from demo.pages.run import titles
 from demo.recordings import Recording
 from demo.sessions import Shown
-from demo.site import AT_ONCE, Site, Update
+from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.telling import outcome
 from demo.viewer import recorded, trace_viewer
 from demo.widgets import Card, card_wall, facts, facts_row
@@ -16,6 +16,8 @@ _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
     "Nothing is computed."
 )
+_GO_THERE = """() => document.getElementById('gallery-outcome').scrollIntoView({
+  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
 
@@ -29,7 +31,8 @@ class GalleryPage:
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")
         self.viewer = trace_viewer("gallery-viewer", methods=titles(), address=False, visible=False)
-        self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
+        opened = self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
+        opened.then(None, js=_GO_THERE, **QUIET)
 
     def open(self, event: gr.EventData) -> Update:
         """Show the chosen recording."""

@@ -9,9 +9,11 @@ from support.raster import MODEL, decoded, job
 from demo.decoding import Race, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
+from demo.viewer import advanced
 from engines.config import make_config
-from engines.driver import Job
+from engines.driver import Job, mentioned
 from engines.methods import METHODS
+from engines.models import diffusion
 from engines.models.catalog import load_model
 from engines.models.studio.image import StudioImage
 from engines.models.studio.networks import Tokenizer, Transformer
@@ -41,6 +43,25 @@ def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
     told = orjson.loads(orjson.dumps(heads))  # as gradio writes it
     assert len(told[0]["legend"]["vocabulary"]) > 500
     assert "prompt" in told[0]
+
+
+def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, model = METHODS["s2d2"], load_model("text-target")
+    whole = model.legend({}).vocabulary
+    assert whole is not None
+    monkeypatch.setattr(diffusion, "_WHOLE_VOCABULARY", 10)
+    race = Race([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
+    assert race.lanes[0].head()["legend"]["vocabulary"] == {}
+    passes = [advance for turn in race.turns() for advance in turn]
+    told: dict[int, str] = {}
+    for advance in passes:
+        assert told.keys().isdisjoint(advance.words)
+        told |= advance.words
+        assert mentioned([advance.step]) <= told.keys()
+        assert advance.frame is None
+    assert told == {token: whole[token] for token in told}
+    pushed = [one["step"] for one in advanced(passes, "race")["passes"]]
+    assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
 
 
 def test_a_run_left_early_is_marked_incomplete() -> None:

@@ -52,6 +52,20 @@ def test_the_chips_together_read_as_the_text(page: Page) -> None:
     assert shown.replace("↵", "").rstrip("\u00b7\u200b") == whole
 
 
+def test_words_that_come_with_a_step_are_told_from_then_on(page: Page) -> None:
+    trace = diffusion()
+    words = trace.legend.vocabulary or {}
+    whole, bare = plain(trace), plain(replace(trace, legend=replace(trace.legend, vocabulary={})))
+    harness(page)
+    page.evaluate("meta => player.begin(0, meta)", {**bare, "steps": []})
+    for number, step in enumerate(whole["steps"]):
+        new = {str(token): words[token] for token in trace.steps[number].token if isinstance(token, int)}
+        page.evaluate("([number, step]) => player.push(0, number, step)", [number, {**step, "words": new}])
+    settle(page)
+    texts = page.locator(".ds-token:not(.is-open)").all_text_contents()
+    assert texts == [words[t].strip(" ").replace("\n", "↵") for t in trace.output.tokens if isinstance(t, int)]
+
+
 def test_the_prompt_stands_before_the_text_and_lines_break_where_the_text_does(page: Page) -> None:
     trace = s2d2()
     show(page, trace)

@@ -73,7 +73,7 @@ class MaskView extends View {
   said() {
     const { queries, keys, sees } = this.mask;
     const { row, column } = this.cell ?? {};
-    if (row === undefined || row >= queries.length || column >= keys.length) return `${queries.length} queries by ${keys.length} keys. Point at a cell.`;
+    if (row === undefined || row >= queries.length || column >= keys.length) return `${queries.length} ${queries.length === 1 ? "query" : "queries"} by ${keys.length} ${keys.length === 1 ? "key" : "keys"}. Point at a cell.`;
     return `Query ${queries[row]} ${sees[row][column] ? "sees" : "does not see"} key ${keys[column]}.`;
   }
 

@@ -563,7 +563,8 @@ async function fetchTrace(url) {
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
- *                                   `step.frame` may hold the picture so far as a data: URL
+ *                                   `step.frame` may hold the picture so far as a data: URL,
+ *                                   `step.words` the text of ids that the legend lacks
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
  *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
  *   toggle(), clear(), destroy()    play or pause, forget all traces, leave the page

@@ -148,6 +148,7 @@ class Replay {
   push(sequence, step) {
     if (!Number.isInteger(sequence) || sequence < 0 || sequence > LARGEST_CANVAS) return false;
     if (sequence < this.length && !this.steps[sequence].missing) return false;
+    if (step.words) this.vocabulary = { ...this.vocabulary, ...step.words };
     if (sequence < this.length) {
       const steps = this.steps.map((kept, index) => (index === sequence ? step : kept.source));
       this.restart();
