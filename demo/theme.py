@@ -55,7 +55,8 @@ CSS: Final = """
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   .tab-container button { padding: 0 9px !important; }
-  #results-plot .textpoint { display: none; } /* names overlap on a phone; the table below has them */
+  [id$="-plot"] { overflow-x: auto !important; } /* a figure squeezed into a phone's width reads badly: slide it */
+  [id$="-plot"] > .js-plotly-plot, [id$="-plot"] .plot-container { min-width: 620px; }
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }

@@ -32,6 +32,8 @@ const act = {
     race = message.race;
     player.clear();
     message.heads.forEach((head, lane) => player.begin(lane, head));
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    if (element.getBoundingClientRect().top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
   push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => player.push(lane, sequence, step)),
   finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),

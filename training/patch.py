@@ -33,7 +33,7 @@ from training.image_tokenizer import as_images
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
 
 PRESETS: Final = {
-    "cpu": Preset(steps=12_000, batch=48, lr=2e-3, minutes=90),
+    "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
     "gpu": Preset(steps=30_000, batch=256, lr=2e-3),
 }
 KL_WEIGHT: Final = 1e-3
@@ -108,7 +108,8 @@ def diffusion_loss(head: DiffusionHead, token: Tensor, condition: Tensor, genera
     now, then, beta, low = table[t].unsqueeze(-1).unbind(1)
     eps = torch.randn(token.shape, generator=generator, device=token.device)
     noisy = now.sqrt() * token + (1 - now).sqrt() * eps
-    guess, v = (part.float() for part in head(noisy, t.float(), condition))
+    with torch.autocast(device().type, torch.bfloat16):
+        guess, v = (part.float() for part in head(noisy, t.float(), condition))
     share = (v + 1) / 2
     log_variance = share * beta.log() + (1 - share) * low.log()
     # The means of both laws differ by the weight of x_0 times the error in x_0, which the bound does not learn from.
