@@ -7,6 +7,7 @@ from typing import Any, Final
 import gradio as gr
 from gradio.components import Component
 
+from demo.site import AT_ONCE, Update
 from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.base import Family, Method
@@ -61,15 +62,34 @@ def preset_values(method: Method, name: str) -> dict[str, Value]:
 
 def build(of: tuple[Setting, ...]) -> Controls:
     """Create the components, in the order of the settings, where the caller's layout stands."""
-    return Controls({setting.name: control(setting) for setting in of})
+    defaults = {setting.name: setting.default for setting in of}
+    found = Controls({setting.name: control(setting, visible=setting.matters(defaults)) for setting in of})
+    _follow(of, found)
+    return found
 
 
-def control(setting: Setting) -> Component:
+def _follow(of: tuple[Setting, ...], controls: Controls) -> None:
+    """Show each control only while it matters."""
+    dependent = [setting for setting in of if setting.knob.when]
+    heads = {name: controls.of[name] for setting in dependent for name in setting.knob.when}
+    if not heads:
+        return
+
+    def show(*values: object) -> Update:
+        now = dict(zip(heads, values, strict=True))
+        return {controls.of[setting.name]: gr.update(visible=setting.matters(now)) for setting in dependent}
+
+    shown = [controls.of[setting.name] for setting in dependent]
+    gr.on([head.change for head in heads.values()], show, list(heads.values()), shown, **AT_ONCE)  # type: ignore[attr-defined]
+
+
+def control(setting: Setting, *, visible: bool = True) -> Component:
     """One component for one setting."""
     common: dict[str, Any] = {
         "value": setting.default,
         "label": setting.knob.label,
         "info": setting.knob.help,
+        "visible": visible,
     }
     if setting.kind == "bool":
         return gr.Checkbox(**common)

@@ -33,7 +33,8 @@ const act = {
     player.clear();
     message.heads.forEach((head, lane) => player.begin(lane, head));
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    if (element.getBoundingClientRect().top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+    const below = element.getBoundingClientRect().top > innerHeight;
+    if (below) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
   push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => player.push(lane, sequence, step)),
   finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),

@@ -41,7 +41,7 @@ def list_everything(options: argparse.Namespace) -> int:
             "summary": method.summary,
             "family": method.family,
             "settings": {
-                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help}
+                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help, "when": s.scope}
                 for s in settings(method.config)
             },
             "presets": {preset: dict(values) for preset, values in method.presets.items()},
@@ -54,7 +54,8 @@ def list_everything(options: argparse.Namespace) -> int:
     for name, about in methods.items():
         print(f"{name}: {about['title']}, {about['summary']}")
         for setting, detail in about["settings"].items():  # type: ignore[attr-defined]
-            print(f"    {setting}={detail['default']}  {detail['allowed']}. {detail['help']}")
+            scope = f" Where {detail['when']}." if detail["when"] else ""
+            print(f"    {setting}={detail['default']}  {detail['allowed']}. {detail['help']}{scope}")
         for preset, values in about["presets"].items():  # type: ignore[attr-defined]
             print(f"    --preset {quote(preset)}  {' '.join(f'{name}={value}' for name, value in values.items())}")
     print()

@@ -4,7 +4,7 @@ A field is annotated `Annotated[type, Knob(...)]`. Types are int, float, bool, o
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 Value = bool | int | float | str
@@ -23,6 +23,8 @@ class Knob:
     low: float | None = None
     high: float | None = None
     step: float | None = None
+    when: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    """Settings that it depends on: it matters only while each of them has one of these values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,15 @@ class Setting:
             return "true or false"
         noun = "a whole number" if self.kind == "int" else "a number"
         return f"{noun} from {self.knob.low:g} to {self.knob.high:g}"
+
+    @property
+    def scope(self) -> str:
+        """When the setting matters, in words; empty for always."""
+        return " and ".join(f"{name} is {' or '.join(map(str, values))}" for name, values in self.knob.when.items())
+
+    def matters(self, values: Mapping[str, object]) -> bool:
+        """Whether the setting has an effect beside those values of other settings."""
+        return all(values[name] in allowed for name, allowed in self.knob.when.items())
 
     def parse(self, value: object) -> Value:
         """Check a value, or read it from text.
@@ -83,12 +94,12 @@ def settings(config: type[Any]) -> tuple[Setting, ...]:
     """The settings of a Config class, in the order of its fields."""
     hints = get_type_hints(config, include_extras=True)
     found = []
-    for field in fields(config):
-        kind, knob = get_args(hints[field.name])
+    for each in fields(config):
+        kind, knob = get_args(hints[each.name])
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         name: Any = "choice" if choices else kind.__name__
-        default: Any = field.default
-        found.append(Setting(field.name, name, default, choices, knob))
+        default: Any = each.default
+        found.append(Setting(each.name, name, default, choices, knob))
     return tuple(found)
 
 

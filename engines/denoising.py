@@ -63,7 +63,15 @@ class ContinuousSampling:
         Knob("Sampler", "ddpm: the variances that the head has learnt. ddim: fixed ones, scaled by eta."),
     ] = "ddpm"
     eta: Annotated[
-        float, Knob("Eta", "Randomness of the ddim sampler; 0 is deterministic and leaves no density.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Eta",
+            "Randomness of the steps; 0 is deterministic and leaves no density.",
+            0.0,
+            1.0,
+            0.05,
+            {"sampler": ("ddim",)},
+        ),
     ] = 1.0
     last: Annotated[
         int,

@@ -11,7 +11,7 @@ What a router sees and remembers stays on the model's device, so that routing co
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,6 +21,8 @@ from engines import estimators
 from engines.blocks import BlockSettings
 from engines.config import ConfigError, Knob
 from engines.estimators import Estimator
+
+_SCORES: Final = {"router": ("score", "hysteresis")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,30 +34,40 @@ class RouterSettings(BlockSettings):
         Knob("Router", "When drafts are verified. never is ordinary decoding by confidence."),
     ] = "always"
     span_threshold: Annotated[
-        int, Knob("Shortest span", "Router span: drafts in a row that are worth a verification.", 1, 33, 1)
+        int,
+        Knob("Shortest span", "Drafts in a row that are worth a verification.", 1, 33, 1, {"router": ("span",)}),
     ] = 2
     score_threshold: Annotated[
-        float, Knob("Score threshold", "Router score: the score from which drafts are verified.", -10.0, 32.0, 0.5)
+        float,
+        Knob("Score threshold", "The score from which drafts are verified.", -10.0, 32.0, 0.5, {"router": ("score",)}),
     ] = 0.0
     cost: Annotated[
-        float, Knob("Cost c", "What a verification has to bring, in tokens, before it scores above 0.", 0.0, 8.0, 0.25)
+        float,
+        Knob(
+            "Cost c", "What a verification has to bring, in tokens, before it scores above 0.", 0.0, 8.0, 0.25, _SCORES
+        ),
     ] = 1.0
     scoring: Annotated[
         Literal["static", "dynamic"],
-        Knob("Score", "Expected drafts less the cost; dynamic multiplies the cost by the number of confident tokens."),
+        Knob(
+            "Score",
+            "Expected drafts less the cost; dynamic multiplies the cost by the number of confident tokens.",
+            when=_SCORES,
+        ),
     ] = "static"
     switch_on: Annotated[
-        float, Knob("Switch on", "Router hysteresis: verify from this score on.", -10.0, 32.0, 0.5)
+        float, Knob("Switch on", "Verify from this score on.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)})
     ] = 1.0
     switch_off: Annotated[
-        float, Knob("Switch off", "Router hysteresis: stop verifying below this score.", -10.0, 32.0, 0.5)
+        float, Knob("Switch off", "Stop verifying below this score.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)})
     ] = -5.0
     exploration: Annotated[
-        float, Knob("Exploration", "Router bandit: beta, the weight of what was tried rarely.", 0.0, 10.0, 0.1)
+        float,
+        Knob("Exploration", "beta: the weight of what was tried rarely.", 0.0, 10.0, 0.1, {"router": ("bandit",)}),
     ] = 1.0
     bins: Annotated[
         Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
-        Knob("Bins", "Router bandit: into how many parts span, progress and entropy are cut."),
+        Knob("Bins", "Into how many parts span, progress and entropy are cut.", when={"router": ("bandit",)}),
     ] = "2,2,2"
     estimator: Annotated[
         Estimator, Knob("Estimator", "How the chance of a draft to pass is guessed from the law it was drawn from.")
@@ -68,11 +80,20 @@ class RouterSettings(BlockSettings):
             0.0,
             5.0,
             0.05,
+            {"estimator": ("entropy", "power", "clipped_margin")},
         ),
     ] = 1.0
-    cut: Annotated[float, Knob("Estimator cut", "Threshold of hard_entropy and margin.", 0.0, 1.0, 0.01)] = (
-        0.1  # the margin of least error in the paper's Table 4
-    )
+    cut: Annotated[
+        float,
+        Knob(
+            "Estimator cut",
+            "Threshold of hard_entropy and margin.",
+            0.0,
+            1.0,
+            0.01,
+            {"estimator": ("hard_entropy", "margin")},
+        ),
+    ] = 0.1  # the margin of least error in the paper's Table 4
 
     threshold: Annotated[
         float, Knob("Threshold", "Confidence that reveals a token where nothing is verified.", 0.0, 1.0, 0.05)

@@ -38,9 +38,19 @@ class Config(BlockSettings):
         ),
     ] = "confidence"
     threshold: Annotated[
-        float, Knob("Threshold", "Confidence a token needs, in confidence, localleap and dynamic.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Threshold",
+            "Confidence a token needs.",
+            0.0,
+            1.0,
+            0.05,
+            {"rule": ("confidence", "localleap", "dynamic")},
+        ),
     ] = 0.9
-    steps: Annotated[int, Knob("Steps per block", "In static and dynamic; at most the block size.", 1, 32, 1)] = 1
+    steps: Annotated[
+        int, Knob("Steps per block", "At most the block size.", 1, 32, 1, {"rule": ("static", "dynamic")})
+    ] = 1
 
     def __post_init__(self) -> None:
         if self.rule in ("static", "dynamic") and self.steps > self.size:

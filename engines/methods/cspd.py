@@ -56,10 +56,11 @@ class Config(ContinuousSampling):
         Knob(
             "Tied steps",
             "Denoising steps before the last one that are coupled to the draft's too, each by a verdict of its own. "
-            "Exact, and more drafts pass. 0 judges the last step alone. Modes other than exact have none.",
+            "Exact, and more drafts pass. 0 judges the last step alone.",
             0,
             250,
             1,
+            {"mode": ("exact",)},
         ),
     ] = 5
     tries: Annotated[

@@ -33,7 +33,8 @@ class Config(LikeliestTokens):
         Knob("Policy", "pi: reveal all confident tokens, those and what is nearly as sure beside them, or the best."),
     ] = "confidence"
     tau: Annotated[
-        float, Knob("Threshold", "Confidence a token needs, in confidence and localleap.", 0.0, 1.0, 0.05)
+        float,
+        Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05, {"policy": ("confidence", "localleap")}),
     ] = 0.9
     depth: Annotated[int, Knob("Depth", "d: levels of the draft graph; 0 drafts nothing.", 0, 8, 1)] = 3
     graph: Annotated[
@@ -44,7 +45,9 @@ class Config(LikeliestTokens):
             "one. calibrated takes the sets that came true most often on other prompts.",
         ),
     ] = "dag"
-    rows: Annotated[int, Knob("Rows", "K: rows of a calibrated graph, the root included.", 2, 64, 1)] = 8
+    rows: Annotated[
+        int, Knob("Rows", "K: rows of the graph, the root included.", 2, 64, 1, {"graph": ("calibrated",)})
+    ] = 8
     acceptance: Annotated[
         Literal["policy", "token", "strict"],
         Knob(

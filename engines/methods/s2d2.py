@@ -37,7 +37,8 @@ class Config(spans.SpanSettings):
         ),
     ] = "match"
     tempering: Annotated[
-        float, Knob("Tempering", "Exponent of p/q in ratio: below 1 more drafts pass, at 0 all do.", 0.0, 3.0, 0.25)
+        float,
+        Knob("Tempering", "Exponent of p/q; the lower, the more pass.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
     ] = 1.0
     edit: Annotated[
         float,

@@ -55,6 +55,7 @@ class Config(GuidedSampling):
             0.0,
             1.0,
             0.05,
+            {"coupling": ("maximal", "gumbel")},
         ),
     ] = 1.0
     initial: Annotated[

@@ -46,7 +46,8 @@ class Config(BlockSettings):
         ),
     ] = "eq1"
     rope_copy: Annotated[
-        bool, Knob("RoPE copy", "Mask copies take the position of their token. Off is the paper's ablation.")
+        bool,
+        Knob("RoPE copy", "Mask copies take their token's place. Off: ablation.", when={"verifier": ("eq1", "2L")}),
     ] = True
     order: Annotated[
         Literal["draft", "position"],

@@ -31,6 +31,29 @@ def test_a_control_says_what_its_field_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_a_setting_depends_on_values_that_others_of_its_group_can_have(name: str) -> None:
+    for group in (controls.own_settings(METHODS[name]), controls.sampling_settings(METHODS[name].family)):
+        known = {setting.name: setting for setting in group}
+        for setting in group:
+            for head, values in setting.knob.when.items():
+                assert set(values) < set(known[head].choices), f"{setting.name} depends on {head}"
+
+
+def test_a_control_shows_only_while_it_matters() -> None:
+    with gr.Blocks() as page:
+        built = controls.build(controls.own_settings(METHODS["s2d2"]))
+    hidden = {name for name, component in built.of.items() if not component.visible}
+    assert {"span_threshold", "switch_on", "bins", "tempering", "cut"} <= hidden
+    assert "exponent" not in hidden
+    (change,) = [fn for fn in page.fns.values() if fn.name == "show"]
+    now = {"router": "hysteresis", "estimator": "margin", "verdict": "ratio"}
+    values = [next(now[name] for name, c in built.of.items() if c is component) for component in change.inputs]
+    shown = {c: update["visible"] for c, update in change.fn(*values).items()}
+    found = {name for name, component in built.of.items() if shown.get(component)}
+    assert found == {"cost", "scoring", "switch_on", "switch_off", "cut", "tempering"}
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before(name: str) -> None:
     method = METHODS[name]
     with gr.Blocks():
