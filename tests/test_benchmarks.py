@@ -1,5 +1,6 @@
 """The benchmarks: figures are counted right, claims are judged right, and tables say what the files say."""
 
+import gzip
 import json
 import math
 from collections import defaultdict
@@ -10,15 +11,18 @@ from typing import Any, cast
 import pytest
 import torch
 from support.language import tiny
+from support.results import row as sweep_row
 from support.tables import Table
 
-from benchmarks import _parts, _results, continuous, quality, report, speed, text, toy, verifiers
+from benchmarks import _parts, _results, continuous, quality, report, speed, sweeps, text, toy, verifiers
 from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
 from engines.models import field
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+from visualizers import read_results
+from visualizers.sweeps import gathered
 
 ROOT = Path(__file__).parents[1]
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
@@ -218,6 +222,31 @@ def test_lockstep_says_how_many_outputs_are_the_same() -> None:
     claim = _parts.throughput(jobs, 1, "Text", "answers", 3.0)
     assert claim.bound == "at least" and claim.target == 3.0
     assert "2 of 2 with the same tokens" in claim.reason
+
+
+def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(label: str, forwards: int, solved: str) -> list[dict[str, Any]]:
+        return [
+            sweep_row("psd", label, {"depth": forwards}, i, correct=mark == "x", forwards=forwards, forwards_by_mode={})
+            for i, mark in enumerate(solved)
+        ]
+
+    lines = [json.dumps(each) for each in (*rows("slow", 40, "xxxx.x.."), *rows("fast", 20, "xxx.xx.."))]
+    (tmp_path / "psd.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    monkeypatch.setattr(sweeps, "PAIRS", (sweeps.Pair("psd", "fast", "slow", 1.25), sweeps.Pair("other", "a", "b")))
+    sweeps.main(["--folder", str(tmp_path), "--json", str(tmp_path / "out.json")])
+    written = json.loads((tmp_path / "out.json").read_text())
+    faster, equal = written["claims"]
+    assert (faster["measured"], faster["met"]) == (2.0, True)
+    assert "solves 62.5 against 62.5 % of 8 problems" in faster["reason"]
+    assert (equal["measured"], equal["met"]) == (0.0, True)
+    assert [each["accuracy"] for each in written["rows"]] == [0.625, 0.625]
+    found = {group.label: group for group in gathered(read_results(json.dumps(
+        [json.loads(line) for line in lines] + rows("bad", 20, "........")
+    ).encode()).rows)}  # fmt: skip
+    assert sweeps.apart(found["bad"], found["slow"]) == (pytest.approx(0.625 / (0.51755 / 8**0.5), rel=1e-3), 8)
+    with pytest.raises(ValueError, match="psd: has no 'none'; it has slow, fast, bad"):
+        sweeps.compare(sweeps.Pair("psd", "none", "slow"), [*found.values()])
 
 
 def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:

@@ -44,7 +44,7 @@ class Group:
     @property
     def accuracy(self) -> float:
         """Share of right answers, each problem counting once."""
-        return fmean(self._shares())
+        return fmean(self.shares().values())
 
     @property
     def accuracy_error(self) -> float | None:
@@ -52,7 +52,7 @@ class Group:
 
         Runs of one problem are averaged first: they are not independent.
         """
-        shares = self._shares()
+        shares = [*self.shares().values()]
         return stdev(shares) / sqrt(len(shares)) if len(shares) > 1 else None
 
     def total(self, name: str) -> float:
@@ -65,11 +65,12 @@ class Group:
         outside = sum(row.forwards_by_mode.get(mode, 0) for row in self.rows for mode in OUTSIDE_DECODING)
         return sum(row.forwards for row in self.rows) - outside
 
-    def _shares(self) -> list[float]:
+    def shares(self) -> dict[int, float]:
+        """Problem -> share of its runs that solved it."""
         answers: dict[int, list[bool]] = {}
         for row in self.rows:
             answers.setdefault(row.problem, []).append(row.correct)
-        return [fmean(each) for each in answers.values()]
+        return {problem: fmean(each) for problem, each in answers.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

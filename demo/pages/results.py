@@ -28,6 +28,13 @@ _EMPTY: Final = (
 )
 _NONE: Final = "none"
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
+TITLES: Final = {
+    "ablations": "S2D2: routers, estimators, tempering",
+    "psd": "PSD and its baselines",
+    "text": "S2D2 and ordinary decoding",
+    "text-pair": "SimSD",
+}
+"""What shipped results are called."""
 _ONE_LINE: Final = 48
 """Characters of a setting's name that are kept on one line."""
 _HEADS: Final = {
@@ -60,7 +67,10 @@ class ResultsPage:
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
                 self.which = gr.Dropdown(
-                    list(self.shipped), label="Shipped results", visible=len(self.shipped) > 1, elem_id="results-which"
+                    [(TITLES.get(name, name), name) for name in self.shipped],
+                    label="Shipped results",
+                    visible=len(self.shipped) > 1,
+                    elem_id="results-which",
                 )
                 self.figure = gr.Radio(
                     [(figure.title, name) for name, figure in SWEEP_FIGURES.items()],

@@ -1,0 +1,129 @@
+"""What the shipped sweeps say, setting by setting and pair by pair. Runs no model.
+
+    python -m benchmarks.sweeps [--json FILE] [--folder FOLDER]
+
+Reads benchmarks/results/*.jsonl.gz, which `python -m benchmarks.sweep` wrote. Accuracies of a pair are compared problem
+by problem: both solved the same ones, so the standard error is that of the difference.
+"""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks._results import Claim, Row, command, finish, parser, result, standard_error
+from visualizers import read_results
+from visualizers.sweeps import Group, gathered, records
+
+FOLDER: Final = Path(__file__).parent / "results"
+MOST_ERRORS: Final = 1.0
+"""Standard errors that count as equal accuracy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two settings of one sweep to compare, by their labels."""
+
+    sweep: str
+    label: str
+    baseline: str
+    target: float | None = None
+    """Tokens per forward pass over the baseline's, at least."""
+
+
+PAIRS: Final = (
+    Pair("psd", "PSD (Confidence), depth 3", "Confidence"),
+    Pair("psd", "PSD (Confidence), block 32, tau 0.9", "Confidence, block 32, threshold 0.9"),
+    Pair("psd", "PSD (Confidence), block 32, tau 0.99", "Confidence, block 32, threshold 0.99", 1.25),
+    Pair("psd", "PSD (LocalLeap), depth 3", "LocalLeap"),
+    Pair("psd", "Spiffy, depth 3", "Greedy"),
+    Pair("psd", "LoPA, k 3", "Confidence"),
+    Pair("psd", "ETE-style, k 3", "Confidence"),
+    Pair("psd", "FDM-style, k 3", "Confidence"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--folder", type=Path, default=FOLDER)
+    chosen = options.parse_args(given)
+    sweeps = {
+        path.name.partition(".")[0]: gathered(read_results(path.read_bytes()).rows)
+        for path in sorted(chosen.folder.glob("*.jsonl.gz"))
+    }
+    rows = [row for name, groups in sweeps.items() for row in table(name, groups)]
+    found = [claim for pair in PAIRS if pair.sweep in sweeps for claim in compare(pair, sweeps[pair.sweep])]
+    finish(result("Sweeps", command("sweeps", given), found, rows), chosen.json)
+
+
+def table(sweep: str, groups: Sequence[Group]) -> list[Row]:
+    """Accuracy and cost of every setting; cost as passes, and as what a batch of rows is not free of."""
+    return [
+        {
+            "method": record["method"],
+            "setting": record["label"],
+            "sweep": sweep,
+            "problems": record["problems"],
+            "accuracy": record["accuracy"],
+            "accuracy_standard_error": record["accuracy_standard_error"],
+            "tokens_per_forward": record["tokens-per-forward"],
+            "query_tokens_per_token": record["query-tokens-per-token"],
+            "milliseconds_per_token": record["milliseconds-per-token"],
+        }
+        for record in records(groups)
+    ]
+
+
+def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
+    """Speed of a setting over its baseline's, and by how many standard errors their accuracies differ."""
+    by_label = {group.label: group for group in groups}
+    missing = [label for label in (pair.label, pair.baseline) if label not in by_label]
+    if missing:
+        raise ValueError(f"{pair.sweep}: has no {missing[0]!r}; it has {', '.join(by_label)}")
+    group, base = by_label[pair.label], by_label[pair.baseline]
+    rate, usual = (each.total("tokens") / each.total("forwards") for each in (group, base))
+    errors, problems = apart(group, base)
+    times = (base.total("seconds") / base.total("tokens")) / (group.total("seconds") / group.total("tokens"))
+    rows = group.total("row_forwards") / group.total("forwards")
+    name = f"{pair.label} against {pair.baseline}"
+    reason = (
+        f"{rate:.2f} against {usual:.2f}; {times:.2f} times as fast by wall clock, with {rows:.1f} rows a pass; solves "
+        f"{100 * group.accuracy:.1f} against {100 * base.accuracy:.1f} % of {problems} problems, {errors:.1f} standard "
+        "errors apart"
+    )
+    speed = Claim(
+        name=f"{name}: tokens per forward pass",
+        measured=rate / usual,
+        unit="×",
+        bound="" if pair.target is None else "at least",
+        target=pair.target,
+        reason=reason,
+    )
+    if pair.target is None:
+        return [speed]
+    equal = Claim(
+        name=f"{name}: accuracies apart",
+        measured=errors,
+        unit="standard errors",
+        bound="at most",
+        target=MOST_ERRORS,
+        reason=f"of the difference, problem by problem, {problems} of them",
+    )
+    return [speed, equal]
+
+
+def apart(one: Group, other: Group) -> tuple[float, int]:
+    """Standard errors between the accuracies of two settings on the same problems, and how many these are."""
+    solved, usual = one.shares(), other.shares()
+    both = sorted(solved.keys() & usual.keys())
+    differences = [solved[problem] - usual[problem] for problem in both]
+    mean, error = statistics.fmean(differences), standard_error(differences)
+    return (abs(mean) / error if error else 0.0 if not mean else float("inf")), len(both)
+
+
+if __name__ == "__main__":
+    main()
