@@ -19,16 +19,16 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
+from benchmarks._pictures import SLOTS, right
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.decoding import Forward
 from engines.driver import Job, open_session
 from engines.laws import Sampling, to_laws
 from engines.models.base import Session
-from engines.models.studio.image import ID, StudioImage, load, load_classifier
+from engines.models.studio.image import ID, StudioImage, load
 from engines.models.studio.words import parse_prompt
 
-SLOTS: Final = ("garment", "tint", "background")
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
 SHEET_ROWS: Final = 10
@@ -81,13 +81,10 @@ def judged(jobs: Sequence[Job]) -> list[Sample]:
     assert isinstance(model, StudioImage)
     codes = torch.tensor(decode(jobs).tokens)
     pixels = model.pixels(codes).float().cpu()
-    with torch.inference_mode():
-        read = torch.stack([logits.argmax(-1) for logits in load_classifier()(pixels)], 1)  # [B, 3]
-    said = [parse_prompt(one.prompt) for one in jobs]
-    wanted = torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in said])
+    marks = right(pixels, [one.prompt for one in jobs])
     return [
-        Sample(one.prompt, picture, tuple(right.tolist()), bits)
-        for one, picture, right, bits in zip(jobs, pixels, read == wanted, bits_per_token(jobs, codes), strict=True)
+        Sample(one.prompt, picture, tuple(mark.tolist()), bits)
+        for one, picture, mark, bits in zip(jobs, pixels, marks, bits_per_token(jobs, codes), strict=True)
     ]
 
 

@@ -14,7 +14,8 @@ from support.language import tiny
 from support.results import row as sweep_row
 from support.tables import Table
 
-from benchmarks import _parts, _results, continuous, quality, report, speed, sweeps, text, toy, verifiers
+from benchmarks import _parts, _pictures, _results, continuous, quality, report, speed, sweeps, text, toy, verifiers
+from benchmarks._pictures import Reference
 from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
@@ -140,6 +141,17 @@ def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
 
     assert verdicts(none=noisy, gsd=sharp) == [None, True, True]
     assert verdicts(maximal=sharp) == [None, True, False]
+
+
+def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
+    real = Reference(torch.zeros(3, dtype=torch.float64), torch.diag(torch.tensor([4.0, 1.0, 0.25]).double()))
+    corners = torch.cat([torch.eye(3), -torch.eye(3)]).double() * (2.5**0.5)
+    found = corners * torch.tensor([2.0, 1.0, 0.5]).double()  # the same covariance
+    assert _pictures.frechet(found, real) == pytest.approx(0, abs=1e-9)
+    assert _pictures.frechet(found + torch.tensor([3.0, 0.0, 4.0]), real) == pytest.approx(25)
+    assert _pictures.frechet(2 * found, real) == pytest.approx(4 + 1 + 0.25)
+    shipped = _pictures.reference()
+    assert shipped.mean.shape == (128,) and shipped.floors[128] < shipped.floors[32]
 
 
 def test_the_sheet_has_a_row_a_garment_and_a_column_a_decoder() -> None:

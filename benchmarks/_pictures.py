@@ -1,0 +1,66 @@
+"""How good pictures of garments are: whether they show what was asked, and how far as a set they lie from real ones."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import torch
+from jaxtyping import Bool, Float
+from safetensors import safe_open
+from torch import Tensor
+
+from engines.models.studio.image import load_classifier
+from engines.models.studio.words import parse_prompt
+
+SLOTS: Final = ("garment", "tint", "background")
+FEATURES: Final = Path(__file__).with_name("features.safetensors")
+_FLOOR: Final = "floor_"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Features of real pictures."""
+
+    mean: Float[Tensor, " F"]
+    covariance: Float[Tensor, "F F"]
+    floors: Mapping[int, float] = field(default_factory=dict)
+    """How far so many real pictures lie from them by chance alone."""
+
+
+@torch.inference_mode()
+def right(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B 3"]:
+    """For each of SLOTS, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
+    read = torch.stack([logits.argmax(-1) for logits in load_classifier()(pixels)], 1)
+    said = [parse_prompt(prompt) for prompt in prompts]
+    return read == torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in said])
+
+
+@torch.inference_mode()
+def features(pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+    """The classifier's pooled features, in float64."""
+    found: Tensor = load_classifier().features(pixels).double()
+    return found
+
+
+@functools.cache
+def reference() -> Reference:
+    """Features of held-out composites; see training.features."""
+    with safe_open(FEATURES, "pt") as file:
+        told = {name: value for name, value in file.metadata().items() if name.startswith(_FLOOR)}
+        floors = {int(name.removeprefix(_FLOOR)): float(value) for name, value in told.items()}
+        return Reference(file.get_tensor("mean").double(), file.get_tensor("covariance").double(), floors)
+
+
+def frechet(found: Float[Tensor, "N F"], real: Reference) -> float:
+    """Fréchet distance of two Gaussians with the moments of features; as FID (arXiv 1706.08500), on a small classifier.
+
+    It falls with N, so that only sets of one size can be compared.
+    """
+    covariance = found.T.cov()
+    values, vectors = torch.linalg.eigh(real.covariance)
+    root = vectors * values.clamp(min=0).sqrt() @ vectors.T
+    mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
+    apart = (found.mean(0) - real.mean).square().sum()
+    return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)

@@ -1,0 +1,42 @@
+"""Measure what pictures are compared with: the classifier's features of held-out composites.
+
+    python -m training.features
+
+Writes their mean and covariance to benchmarks/features.safetensors, with the hash of the classifier they belong to,
+and how far as many real pictures as a benchmark may draw lie from them by chance alone.
+"""
+
+import torch
+from safetensors.torch import save_file
+
+from benchmarks._pictures import FEATURES, Reference, features, frechet
+from engines.models.studio.image import FOLDER
+from training import data
+from training.image_tokenizer import as_images
+from training.loop import sha256
+
+COUNT = 4_000
+FLOORS = (32, 128, 512)
+REPEATS = 8
+
+
+def main() -> None:
+    """Measure and write."""
+    images = as_images(torch.from_numpy(data.load("t10k", COUNT).images)).cpu()
+    found = torch.cat([features(chunk) for chunk in images.split(250)])
+    about = Reference(found.mean(0), found.T.cov())
+    order = torch.Generator().manual_seed(0)
+    floors = {
+        str(count): sum(frechet(found[torch.randperm(COUNT, generator=order)[:count]], about) for _ in range(REPEATS))
+        / REPEATS
+        for count in FLOORS
+    }
+    tensors = {"mean": about.mean.float(), "covariance": about.covariance.float().contiguous()}
+    told = {f"floor_{count}": f"{floor:.4f}" for count, floor in floors.items()}
+    classifier = sha256(FOLDER / "image-classifier.safetensors")
+    save_file(tensors, FEATURES, {"classifier": classifier, "pictures": str(COUNT), **told})
+    print(told)
+
+
+if __name__ == "__main__":
+    main()
