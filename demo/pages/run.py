@@ -24,15 +24,16 @@ from engines.models.catalog import MODELS, at_hand, default_model, load_model
 from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
 
 DEFAULT: Final = METHODS["scd"]
+DRAWS: Final = MODELS["studio-image"].default_prompt
 EXAMPLES: Final = {
-    "studio-image": (
-        "a red ankle boot on grass",
+    DRAWS: (
+        DRAWS,
         "a blue dress on petals",
         "a yellow bag on wood",
         "a white sneaker at dusk",
         "a purple coat in a storm",
     ),
-    "text-target": (
+    MODELS["text-target"].default_prompt: (
         "James is 22 years old. In 7 years his sister Jennifer will be 2 times as old as James is now. "
         "How old is Jennifer right now?",
         "A grandfather eats 6 tacos per day, his spouse eats 5 tacos per day, and their son eats 4 tacos per day. "
@@ -41,7 +42,7 @@ EXAMPLES: Final = {
         "how many days will the lasagna last?",
     ),
 }
-"""What to try, by model."""
+"""What to try, by a model's own example: models that share it know the same words."""
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
@@ -72,14 +73,14 @@ class RunPage:
             self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=110)
         self.problem = notice_box(elem_id="problem")
         self.examples = {
-            name: gr.Examples(
+            own: gr.Examples(
                 [[text] for text in texts],
                 self.prompt,
                 label="Try",
                 api_visibility="private",
-                visible=name == model.id,
+                visible=own == model.default_prompt,
             ).dataset
-            for name, texts in EXAMPLES.items()
+            for own, texts in EXAMPLES.items()
         }
         with gr.Row(elem_classes="aligned"):
             self.method = gr.Dropdown(
@@ -259,8 +260,8 @@ class RunPage:
         asks = bool(model.default_prompt)
         return {
             self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
-            self.words: gr.update(visible=model.id == "studio-image"),
-            **{examples: gr.update(visible=name == model.id) for name, examples in self.examples.items()},
+            self.words: gr.update(visible=model.default_prompt == DRAWS),
+            **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
         }
 
 
@@ -291,14 +292,14 @@ def read_seed(value: Any) -> int:
 
 
 def vocabulary() -> str:
-    """The words the studio image model knows, as Markdown."""
+    """The words that the studio models of pictures know, as Markdown."""
     tables = (("Tint", TINTS), ("Garment", GARMENTS), ("Background", BACKGROUNDS))
     lines = [f"- **{slot}**: {', '.join(table)}" for slot, table in tables]
     return "\n".join(["*a {tint} {garment} on {background}*; any part may be left out.\n", *lines])
 
 
 def _placeholder(model: ModelInfo) -> str:
-    verb = "What to draw" if model.family == "discrete-ar" else "A question"
+    verb = "A question" if model.family == "diffusion-lm" else "What to draw"
     return f"{verb}, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 
