@@ -183,6 +183,11 @@ class TestLabels:
         assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
         assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
 
+    def test_a_run_of_a_variant_goes_by_its_name(self) -> None:
+        first, second = (replace(run(coupling), variant="Jacobi (Fast)") for coupling in ("none", "maximal"))
+        assert labels([first, second]) == ("Jacobi (Fast), coupling none", "Jacobi (Fast), coupling maximal")
+        assert FIGURES["race"].draw([first]).layout.title.subtitle.text.startswith("Jacobi (Fast), ")
+
     def test_text_from_a_trace_is_shown_as_it_is(self) -> None:
         odd = replace(run(), method='<a href="javascript:x">m</a> & co')
         assert labels([odd]) == ('&lt;a href="javascript:x"&gt;m&lt;/a&gt; &amp; co',)
