@@ -76,7 +76,7 @@ def example(name: str) -> list[Trace]:
         "distances": [ALL["cspd"]()],
         "graph": [speculated(), speculated(Plan(depth=5))],
         "foresight": [speculated(), speculated(seed=1)],
-        "contributions": [speculated(), block_run("s2d2"), block_run("diffusion")],
+        "contributions": [speculated(), speculated(seed=1)],
         "depth": [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
     }.get(name, [run()])
 
