@@ -179,7 +179,8 @@ CONTRIBUTIONS = Figure(
         "Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a verifier "
         "put in the place of a draft (corrected), and that were revealed for want of anything confident (fallback), "
         "along the passes over a block, in per cent of its positions per twentieth of its passes. Early is the first "
-        "block, middle and late are others further on; the one in which the text ended is left out. Means over runs."
+        "block, middle and late are others further on; of three or more, the one in which the text ended is left out. "
+        "Means over runs."
     ),
     paper="PSD, Fig. 6",
     supports=lambda traces: (
