@@ -37,6 +37,7 @@ class Lane:
         job = self.run.job
         return {
             "method": job.method.name,
+            "variant": job.method.variant(job.config),
             "model": plain(job.model.card),
             "prompt": job.prompt,
             "seed": job.seed,

@@ -112,7 +112,7 @@ def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -
     note = [asked or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
-    titled = METHODS[trace.method].title if trace.method in METHODS else trace.method
+    titled = trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method)
     return Recording(
         method=trace.method,
         title=told.get("title", titled),

@@ -278,6 +278,7 @@ def make_trace(job: Job, lane: Lane) -> Trace:
     legend = model.legend(canvases, mentioned(steps))
     return Trace(
         method=job.method.name,
+        variant=job.method.variant(job.config),
         model=model.card,
         draft_model=job.draft.card if job.draft else None,
         prompt=job.prompt,

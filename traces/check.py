@@ -52,7 +52,7 @@ def problems(trace: Trace) -> Iterator[Problem]:
 def _check_texts(trace: Trace) -> Iterator[Problem]:
     for field, text in {"prompt": trace.prompt, "note": trace.note, "output.text": trace.output.text or ""}.items():
         yield from _too_long(field, text, limits.TEXT_CHARACTERS)
-    names = {"method": trace.method, "created": trace.created, "version": trace.version}
+    names = {"method": trace.method, "variant": trace.variant, "created": trace.created, "version": trace.version}
     names |= {f"model.{name}": getattr(trace.model, name) for name in ("id", "title")}
     names |= {
         f"environment.{name}": getattr(trace.environment, name)

@@ -54,6 +54,7 @@ def at_a_glance(trace: Trace) -> str:
     acceptance = "-" if summary.acceptance is None else f"{summary.acceptance:.3f}"
     rows = {
         "method": trace.method,
+        "variant": trace.variant,
         "model": trace.model.id,
         "prompt": trace.prompt,
         "settings": settings,

@@ -287,6 +287,8 @@ class Trace:
     schema: Literal["draftscope-trace"] = SCHEMA
     version: str = VERSION
     method: str
+    variant: str = ""
+    """The published variant of the method whose settings the run has, by the name it is known by; empty for none."""
     model: Model
     draft_model: Model | None = None
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""

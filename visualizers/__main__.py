@@ -98,7 +98,7 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
     path = Path(options.output)
     if figure is None:
         figures = section(supported(traces), traces, step=options.step)
-        path.write_text(standalone(traces, f"Draftscope: {', '.join(labels(traces))}", after=figures), encoding="utf-8")
+        path.write_text(standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures), encoding="utf-8")
     elif kind == "html":
         path.write_text(page([figure], traces, step=options.step), encoding="utf-8")
     else:

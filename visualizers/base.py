@@ -74,7 +74,7 @@ def subtitle(traces: Traces) -> str:
     if len(traces) > 1:
         return plain(f"{len(traces)} runs of {models}")
     (trace,) = traces
-    return plain(f"{settings(trace.method, trace.config)} on {models}, seed {trace.seed}")
+    return plain(f"{settings(trace.variant or trace.method, trace.config)} on {models}, seed {trace.seed}")
 
 
 def settings(method: str, config: Mapping[str, Scalar]) -> str:
@@ -82,7 +82,9 @@ def settings(method: str, config: Mapping[str, Scalar]) -> str:
     said = ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items()
     )
-    return f"{method} ({said})" if said else method
+    if not said:
+        return method
+    return f"{method}, {said}" if method.endswith(")") else f"{method} ({said})"
 
 
 def labels(traces: Traces) -> tuple[str, ...]:
@@ -92,7 +94,9 @@ def labels(traces: Traces) -> tuple[str, ...]:
     """
     differing = _differing(traces)
     names = [
-        settings(trace.method, {name: trace.config[name] for name in differing if name in trace.config})
+        settings(
+            trace.variant or trace.method, {name: trace.config[name] for name in differing if name in trace.config}
+        )
         for trace in traces
     ]
     for attribute in ("model", "seed"):

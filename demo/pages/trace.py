@@ -129,7 +129,7 @@ class TracePage:
 
 def title(trace: Trace) -> str:
     """What a page about the trace is called."""
-    return f"{trace.method} on {trace.model.title or trace.model.id}, seed {trace.seed}"
+    return f"{trace.variant or trace.method} on {trace.model.title or trace.model.id}, seed {trace.seed}"
 
 
 def details_of(trace: Trace) -> dict[str, Any]:
@@ -137,6 +137,7 @@ def details_of(trace: Trace) -> dict[str, Any]:
     place = trace.environment
     rows: list[tuple[str, Scalar]] = [
         ("Method", trace.method),
+        *([("Variant", trace.variant)] if trace.variant else []),
         ("Model", trace.model.title or trace.model.id),
         ("Prompt", trace.prompt or "none"),
         ("Seed", trace.seed),

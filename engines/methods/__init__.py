@@ -38,7 +38,7 @@ METHODS: Final[dict[str, Method]] = {
                simsd.deviation),
         Method("psd", "PSD", "diffusion-lm", psd.Config, psd.decode,
                "reveals in parallel, drafts the steps to come, keeps the deepest draft that holds", "arXiv 2605.15609",
-               psd.deviation, psd.PRESETS),
+               psd.deviation, psd.PRESETS, variants=True),
         Method("lopa", "LoPA", "diffusion-lm", lopa.Config, lopa.decode,
                "fills the block in several orders side by side, keeps the most promising one", "arXiv 2512.16229",
                lopa.deviation),

@@ -31,6 +31,8 @@ class Method:
     """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
+    variants: bool = False
+    """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
 
     def preset(self, name: str) -> Mapping[str, object]:
         """The settings of a preset.
@@ -42,6 +44,15 @@ class Method:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
         raise ConfigError(f"preset: {self.name} has no {name!r}; {there_are}.")
+
+    def variant(self, config: Any) -> str:
+        """The preset by whose name a run with these settings goes: of those that fit, the one that says most."""
+        fits = [
+            name
+            for name, values in self.presets.items()
+            if self.variants and all(getattr(config, setting) == value for setting, value in values.items())
+        ]
+        return max(fits, key=lambda name: len(self.presets[name]), default="")
 
 
 def lossless(_: Any) -> str:

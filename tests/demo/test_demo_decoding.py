@@ -37,12 +37,14 @@ def test_turns_interleave_the_decoders_and_change_no_token() -> None:
 
 def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
     model = load_model("text-target")
-    method = METHODS["blockwise"]
-    race = Race([Job(method, model, "How many books?", make_config(method.config, {"length": 8}))])
+    method = METHODS["psd"]
+    config = make_config(method.config, {"length": 8, **method.preset("Spiffy")})
+    race = Race([Job(method, model, "How many books?", config)])
     heads = [lane.head() for lane in race.lanes]
     told = orjson.loads(orjson.dumps(heads))  # as gradio writes it
     assert len(told[0]["legend"]["vocabulary"]) > 500
     assert "prompt" in told[0]
+    assert told[0]["variant"] == "Spiffy"
 
 
 def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:

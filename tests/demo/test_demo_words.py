@@ -83,6 +83,12 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
     assert (second.method, third.method, third.traces[0].seed) == ("gsd", "ar", 5)
 
 
+def test_a_recording_without_a_title_goes_by_its_variant(tmp_path: Path) -> None:
+    write(replace(decoded("gsd", window=16), variant="A variant"), tmp_path / "a.json.gz")
+    (entry,) = recordings(tmp_path)
+    assert entry.title == "A variant"
+
+
 @pytest.mark.parametrize("entry", listed(FOLDER), ids=lambda entry: entry["file"])
 def test_what_the_gallery_lists_is_there_and_as_listed(entry: dict[str, Any]) -> None:
     trace = read(FOLDER / entry["file"])

@@ -8,7 +8,12 @@ import torch
 
 from engines import calibration, policies
 from engines.blocks import TextTask
+from engines.branches import ranked
+from engines.chance import SeededChance
+from engines.config import make_config
 from engines.graphs import ROOT, Graph, chain, dag, judge, rivals, star
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, default_model, load_model
 from traces.schema import Canvas, Model
 
 NOTHING = -torch.inf
@@ -118,6 +123,11 @@ def test_ties_go_to_the_lowest_position() -> None:
         assert chosen(rule, [0.5, 0.6, 0.6]) == [1]
 
 
+def test_what_is_left_is_ranked_with_ties_by_position() -> None:
+    left = torch.tensor([True, True, False, True, True])
+    assert ranked(torch.tensor([0.5, 0.6, 0.9, 0.6, 0.5]), left).tolist() == [3, 1, 0, 2, 4]
+
+
 def test_many_rows_at_once_are_each_row_alone() -> None:
     noise = torch.Generator().manual_seed(1)
     rows = torch.rand(20, 6, generator=noise, dtype=torch.float64)
@@ -179,3 +189,32 @@ def test_prompts_are_refused_when_they_are_none(tmp_path: Path) -> None:
         calibration.prompts(tmp_path / "some.json", 9)
     with pytest.raises(ValueError, match="holds no list of prompts"):
         calibration.prompts(tmp_path / "none.json", 1)
+
+
+SHIPPED = sorted(calibration.FOLDER.glob("*/*.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_ships_was_made_with_the_weights_that_ship(path: Path) -> None:
+    data = calibration.read(path)
+    policy = (data["policy"], data["tau"], data["block"])
+    model = load_model(data["model"])
+    assert path == calibration.path_of(model.card.id, policy)
+    assert data.items() >= calibration.key(model.card, policy).items(), (
+        "weights have changed: python -m engines calibrate"
+    )
+    assert sum(count for _, count in data["sequences"]) == data["steps"]
+    config = make_config(METHODS["psd"].config, {"length": data["length"], "block": str(data["block"])})
+    graph = calibration.calibrated(model.pose(MODELS[data["model"]].default_prompt, config), policy, 3, 7)
+    assert graph.depth == 3
+    assert 4 < len(graph.nodes) <= 7
+
+
+@pytest.mark.parametrize(
+    ("policy", "block"), [("confidence", "8"), ("confidence", "16"), ("confidence", "32"), ("localleap", "16")]
+)
+def test_the_default_model_has_calibrated_graphs(policy: str, block: str) -> None:
+    values = {"graph": "calibrated", "policy": policy, "block": block}
+    method, model = METHODS["psd"], default_model("diffusion-lm")
+    config = make_config(method.config, values)
+    method.decode(load_model(model).pose(MODELS[model].default_prompt, config), config, SeededChance(0))

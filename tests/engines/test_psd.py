@@ -166,10 +166,15 @@ def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
     assert sum(map(len, sets(trace))) == sum(step.signals["committed"] for step in trace.steps)
 
 
-def test_greedy_gains_at_most_the_depth_a_pass() -> None:
+@pytest.mark.parametrize("kind", ["aligned", "full"])
+def test_greedy_takes_a_pass_for_every_token_that_no_draft_added(kind: str) -> None:
+    """Apart from passes whose draft filled the whole block, which leaves the policy nothing to reveal."""
     for depth in (1, 3):
-        trace = finish(job(policy="greedy", depth=depth, graph="dag"))
-        assert all(step.signals["committed"] <= 1 + depth for step in trace.steps)
+        steps = finish(job(kind=kind, policy="greedy", depth=depth, graph="dag")).steps
+        assert all(step.signals["committed"] <= 1 + depth for step in steps)
+        assert [step.signals["unmasked"] for step in steps] == [
+            float(step.signals["open"] > step.signals["speculated"]) for step in steps
+        ]
 
 
 def test_a_literal_loop_asks_once_more_between_verifications() -> None:
@@ -286,6 +291,21 @@ def test_presets_are_the_papers() -> None:
     spiffy = make_config(METHODS["psd"].config, presets["Spiffy"])
     assert "drafts may hold" not in METHODS["psd"].deviation(spiffy)
     assert "drafts may hold" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
+
+
+@pytest.mark.parametrize("name", METHODS["psd"].presets)
+def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) -> None:
+    preset: dict[str, Any] = dict(METHODS["psd"].presets[name])
+    assert finish(job(depth=1, **preset)).variant == name
+    if name == "Spiffy":
+        assert finish(job(**{**preset, "acceptance": "policy"})).variant == ""  # greedy alone is not Spiffy
+
+
+def test_settings_for_a_checkpoint_are_no_variant() -> None:
+    for name in ("s2d2", "editing", "blockwise"):
+        method = METHODS[name]
+        for values in [{}, *method.presets.values()]:
+            assert method.variant(make_config(method.config, values)) == ""
 
 
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

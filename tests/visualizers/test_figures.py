@@ -76,7 +76,7 @@ def example(name: str) -> list[Trace]:
         "distances": [ALL["cspd"]()],
         "graph": [speculated(), speculated(Plan(depth=5))],
         "foresight": [speculated(), speculated(seed=1)],
-        "contributions": [speculated(), block_run("s2d2"), block_run("diffusion")],
+        "contributions": [speculated(), speculated(seed=1)],
         "depth": [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
     }.get(name, [run()])
 
@@ -182,6 +182,11 @@ class TestLabels:
         )
         assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
         assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
+
+    def test_a_run_of_a_variant_goes_by_its_name(self) -> None:
+        first, second = (replace(run(coupling), variant="Jacobi (Fast)") for coupling in ("none", "maximal"))
+        assert labels([first, second]) == ("Jacobi (Fast), coupling none", "Jacobi (Fast), coupling maximal")
+        assert FIGURES["race"].draw([first]).layout.title.subtitle.text.startswith("Jacobi (Fast), ")
 
     def test_text_from_a_trace_is_shown_as_it_is(self) -> None:
         odd = replace(run(), method='<a href="javascript:x">m</a> & co')

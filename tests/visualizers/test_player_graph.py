@@ -37,6 +37,11 @@ def test_every_draft_is_told_with_its_verdict_and_who_vouched(page: Page) -> Non
     ]
 
 
+def test_a_run_of_a_variant_goes_by_its_name(page: Page) -> None:
+    show(page, speculated(), speculated(variant="Spiffy"))
+    assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
+
+
 def test_pointing_at_a_node_chooses_what_it_adds(page: Page) -> None:
     trace = speculated()
     show(page, trace)

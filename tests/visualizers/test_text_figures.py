@@ -198,6 +198,14 @@ class TestSpeculation:
         other = speculated(config={"depth": 9})
         assert FIGURES["foresight"].supports([*runs, other]) == "draws one group of runs, 2 given"
 
+    def test_contributions_of_different_settings_are_not_averaged(self) -> None:
+        runs = [speculated(), speculated(seed=1)]
+        assert FIGURES["contributions"].supports(runs) is None
+        assert FIGURES["contributions"].supports([*runs, diffusion()]) == "draws one group of runs, 2 given"
+        ordinary = replace(diffusion(), canvas=replace(diffusion().canvas, block=1))
+        assert FIGURES["contributions"].draw([ordinary, *runs]).data == FIGURES["contributions"].draw(runs).data
+        assert "in blocks of several" in str(FIGURES["contributions"].supports([ordinary]))
+
     def test_contributions_are_the_statistic(self) -> None:
         drawn = FIGURES["contributions"].draw([speculated()])
         parallel = named(drawn, "parallel")[0]

@@ -1,5 +1,6 @@
 """Drafts of later steps: how well one pass foresees the next, what each mechanism adds, and what depth is worth."""
 
+from collections.abc import Callable
 from typing import Final
 
 import plotly.graph_objects as go
@@ -31,11 +32,11 @@ def _foresees(trace: Trace) -> bool:
 
 
 def _speculates(trace: Trace) -> bool:
-    return trace.canvas.kind == "text" and bool(contributions([trace.steps]))
+    return trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
 
 
-def _few(traces: Traces) -> str | None:
-    groups = len(grouped([trace for trace in traces if _foresees(trace)]))
+def _one_group(traces: Traces, has: Callable[[Trace], bool]) -> str | None:
+    groups = len(grouped([trace for trace in traces if has(trace)]))
     return f"draws one group of runs, {groups} given" if groups > 1 else None
 
 
@@ -165,7 +166,9 @@ FORESIGHT = Figure(
         "left out. Means over passes, then over runs."
     ),
     paper="PSD, Fig. 5",
-    supports=lambda traces: missing(traces, _foresees, "a text with ranked open positions") or _few(traces),
+    supports=lambda traces: (
+        missing(traces, _foresees, "a text with ranked open positions") or _one_group(traces, _foresees)
+    ),
     drawing=_foresight,
 )
 
@@ -176,10 +179,13 @@ CONTRIBUTIONS = Figure(
         "Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a verifier "
         "put in the place of a draft (corrected), and that were revealed for want of anything confident (fallback), "
         "along the passes over a block, in per cent of its positions per twentieth of its passes. Early is the first "
-        "block, middle and late are others further on; the one in which the text ended is left out. Means over runs."
+        "block, middle and late are others further on; of three or more, the one in which the text ended is left out. "
+        "Means over runs."
     ),
     paper="PSD, Fig. 6",
-    supports=lambda traces: missing(traces, _speculates, "tokens revealed block by block"),
+    supports=lambda traces: (
+        missing(traces, _speculates, "tokens revealed in blocks of several") or _one_group(traces, _speculates)
+    ),
     drawing=_contributions,
 )
 

@@ -104,7 +104,9 @@ def _panel(figure: go.Figure, trace: Trace, step: Step, panel: int) -> None:
             hovertemplate="%{customdata}<extra>" + name + "</extra>",
             **where,
         )
-    figure.update_xaxes(title_text="Level: positions filled ahead", dtick=1, zeroline=False, **where)
+    deepest = max((level for level, _ in at), default=0)
+    span = [-0.6, deepest + 0.6]  # room for the words below the outermost marks
+    figure.update_xaxes(title_text="Level: positions filled ahead", dtick=1, range=span, zeroline=False, **where)
     tallest = max((place for _, place in at), default=0)
     bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "ticks": ""}
     figure.update_yaxes(title_text="Sets of the level", range=[tallest + 0.8, -0.6], **bare, **where)

@@ -77,8 +77,9 @@ class GraphView extends View {
   paint(scene, context) {
     this.spots = [];
     if (!this.step) return;
-    say(this.note, "left: ranking, old and new probability · filled = accepted · framed = kept · line = vouched for");
     const room = this.width < 420 ? 0 : RANKING;
+    const ranking = room ? "left: ranking, old and new probability · " : "numbers = ranks by confidence · ";
+    say(this.note, `${ranking}filled = accepted · framed = kept · line = vouched for`);
     if (room) this.paintRanking(scene, context, room);
     this.paintGraph(scene, context, room);
   }

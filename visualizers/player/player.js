@@ -150,7 +150,7 @@ class Player {
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
   choice(index, shown) {
-    const name = ({ method, seed }) => `${this.nameOf(method)}, seed ${seed}`;
+    const name = (trace) => `${this.nameOf(trace)}, seed ${trace.seed}`;
     const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
     const list = make("select", { "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
     list.addEventListener("change", () => {
@@ -162,8 +162,8 @@ class Player {
     return list;
   }
 
-  nameOf(method) {
-    return this.data.methods?.[method] ?? String(method).toUpperCase();
+  nameOf({ method, variant }) {
+    return variant || (this.data.methods?.[method] ?? String(method).toUpperCase());
   }
 
   /** Show finished traces, at the place the address names or at the end. */
@@ -456,9 +456,8 @@ class Player {
     const configs = lanes.map(({ replay }) => ({ seed: replay.meta.seed, ...replay.meta.config }));
     const shared = configs.length === 2 && lanes[0].replay.meta.method === lanes[1].replay.meta.method;
     lanes.forEach((lane, index) => {
-      const { method } = lane.replay.meta;
       const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);
-      lane.describe(this.nameOf(method), differing.map(([name, value]) => `${name} ${value}`).join(", "));
+      lane.describe(this.nameOf(lane.replay.meta), differing.map(([name, value]) => `${name} ${value}`).join(", "));
     });
   }
 
