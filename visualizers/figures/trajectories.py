@@ -151,7 +151,7 @@ def _apart(traces: Traces, step: int | None) -> go.Figure:
             marker=look.marker(6),
             hovertemplate="after step %{x}<br>mean squared distance %{y:.3g}<extra></extra>",
         )
-    figure.update_xaxes(title_text="Denoising step (0 is noise, the last one the token)")
+    figure.update_xaxes(title_text="Denoising step (0: noise)")
     figure.update_yaxes(title_text="Mean squared distance", type="log", exponentformat="power")
     return figure.update_layout(height=440, showlegend=True)
 
