@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.masks import runs
-from engines.paths import Paths, Steer
+from engines.paths import Paths, Steer, Walks
 from traces.schema import Canvas, Fate, Mask
 
 Role: TypeAlias = Literal["draft", "target", "self"]
@@ -196,6 +196,8 @@ class Decision:
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
+    walks: Walks | None = None
+    """How the drafts were denoised, for the record alone."""
 
 
 Request: TypeAlias = Forward | BlockForward | PathForward

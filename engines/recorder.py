@@ -11,11 +11,13 @@ from torch import Tensor
 
 from engines.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
 from engines.decoding import NO_ENTRY, Decision, DraftGraph
-from traces.schema import Call, Fate, Mask, Node, Numbers, Step, Token
+from traces.schema import Call, Fate, Mask, Node, Numbers, PathPair, Step, Token
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
 """Significant digits kept: enough for any figure, and a third of the file size."""
+_PLACES: Final = 3
+"""Decimals of a point in the plane of paths: noise has a spread of 1."""
 _ALTERNATIVES: Final = 5
 _TOP: Final = "top"
 
@@ -54,12 +56,12 @@ class Packed:
     columns: tuple[str, ...]
     signals: tuple[str, ...]
     graph: DraftGraph | None
-    parts: tuple[Tensor, Tensor, Tensor]
-    """float64 [columns, E] and [signals], and what became of the K drafts of a graph [K + 1, K] or [0]."""
+    parts: tuple[Tensor, Tensor, Tensor, Tensor]
+    """float64 [columns, E] and [signals], what became of a graph's K drafts [K + 1, K] or [0], and `Walks.seen`."""
 
 
 def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
-    """All numbers as two tensors, so that a step costs one copy to the host."""
+    """All numbers as a few tensors, so that a step costs one copy to the host."""
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
@@ -84,13 +86,14 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     graph, fared = decision.graph, table.new_empty(0)
     if graph is not None:
         fared = torch.cat([graph.accepted[None], graph.vouched]).double()
-    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared)
+    seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
+    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared, seen)
     return Packed(tuple(columns), tuple(names), graph, parts)
 
 
 def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
     """The Step of a packed decision from its parts on the host."""
-    table, signals, fared = parts
+    table, signals, fared, seen = parts
     columns = dict(zip(packed.columns, table, strict=True))
     real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
     fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
@@ -127,6 +130,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         },
         mask=mask,
         graph=None if packed.graph is None else _nodes(packed.graph, fared),
+        paths=_paths(seen, real, fate),
     )
 
 
@@ -141,6 +145,25 @@ def _nodes(graph: DraftGraph, fared: list[list[float]]) -> tuple[Node, ...]:
             vouched_by=tuple(p for p in parents if vouched[p][k]),
         )
         for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
+    )
+
+
+def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
+    """Paths of the entries that were judged; None where no draft has one."""
+    if not seen or not seen[0]:
+        return None
+    judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
+    return tuple(_pair(seen[i]) if told else None for i, told in zip(real, judged, strict=True))
+
+
+def _pair(seen: list[list[float]]) -> PathPair:
+    points = np.asarray(seen)
+    *plane, _ = points.round(_PLACES).T.tolist()
+    (squared,) = _rounded([points[:, -1].tolist()])
+    return PathPair(
+        draft=tuple(zip(*plane[:2], strict=True)),
+        target=tuple(zip(*plane[2:], strict=True)),
+        distance_squared=tuple(squared),
     )
 
 

@@ -5,12 +5,13 @@ from dataclasses import fields
 from typing import Final
 
 from traces import limits
+from traces.check_paths import check_paths, path_states
 from traces.errors import Problem, quote
 from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.replay import canvas_size
 from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, Token, Trace
 
-_COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top")
+_COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "paths")
 _PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
 _PROBABILITY_REMEDY: Final = "give a probability between 0 and 1"
 _SLACK: Final = 1e-5
@@ -24,7 +25,7 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
     if entries > limits.ENTRIES:
         yield Problem("steps", f"have {entries} entries, more than {limits.ENTRIES}", "record a shorter run")
         return
-    width = _token_width(trace)
+    width, states = _token_width(trace), path_states(trace)
     for index, step in enumerate(trace.steps):
         path = f"steps[{index}]"
         yield from _check_call(f"{path}.call", step.call)
@@ -37,6 +38,7 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
         yield from uneven
         if not uneven:
             yield from _check_columns(path, step, size, width)
+            yield from check_paths(path, step, width, states)
 
 
 def _check_lengths(path: str, step: Step) -> Iterator[Problem]:

@@ -175,6 +175,7 @@ def _limits_table() -> str:
         "positions": limits.POSITIONS,
         "steps": limits.STEPS,
         "entries of all steps": limits.ENTRIES,
+        "states of a denoising path": limits.PATH_STATES,
         "settings in config": limits.SETTINGS,
         "characters of a name": limits.NAME_CHARACTERS,
         "characters of a text": limits.TEXT_CHARACTERS,

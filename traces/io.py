@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+    if isinstance(value, tuple) and any(map(is_dataclass, value)):
         return [_plain(item) for item in value]
     return value
 
@@ -138,11 +138,17 @@ def _column(column: Numbers | None) -> Numbers | None:
     return column and tuple(None if number is None else float(number) for number in column)
 
 
+def _points(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(x), float(y)) for x, y in points)
+
+
 # 1 and 1.0 are equal, so equal traces must not differ in which of them they write.
 _FLOATS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     float: float,
     float | None: lambda number: None if number is None else float(number),
     Numbers | None: _column,
+    tuple[float, ...]: lambda column: tuple(map(float, column)),
+    tuple[tuple[float, float], ...]: _points,
     Mapping[str, Numbers]: lambda columns: {name: _column(column) for name, column in columns.items()},
     Mapping[str, float]: lambda numbers: {name: float(number) for name, number in numbers.items()},
 }

@@ -16,6 +16,8 @@ POSITIONS: Final = 2**16
 STEPS: Final = 2**16
 ENTRIES: Final = 1_000_000
 """Entries of all steps together."""
+PATH_STATES: Final = 1001
+"""States of one denoising path."""
 SETTINGS: Final = 1000
 """In `config`."""
 NAME_CHARACTERS: Final = 500

@@ -145,6 +145,22 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PathPair:
+    """How draft and target denoised one judged token: states x_T ... x_0, seen in one plane, the same in every trace.
+
+    The plane depends on D, the length of tokens, alone. A point is the state's components along u, which is all ones
+    over sqrt(D), and along v, which is the signs + - + ... less their mean, at length 1 (all zeros where D is 1).
+    """
+
+    draft: tuple[tuple[float, float], ...]
+    """The draft model's states."""
+    target: tuple[tuple[float, float], ...]
+    """Those of the model that judges. The last one is what it would have drawn itself."""
+    distance_squared: tuple[float, ...]
+    """Squared distance of the two, of all components, at each of the states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What one forward pass led to. Columns that are present have one entry per entry of `position`."""
 
@@ -173,6 +189,8 @@ class Step:
     """The method's own numbers per step, named in `traces.measures`."""
     mask: Mask | None = None
     graph: tuple[Node, ...] | None = None
+    paths: tuple[PathPair | None, ...] | None = None
+    """For continuous tokens that were judged: how draft and target came by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
+from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
 from visualizers.rows import SweepError, read_results, read_rows
 from visualizers.style import themed
@@ -68,6 +69,8 @@ FIGURES = MappingProxyType(
             MASK,
             RATIOS,
             DISTANCES,
+            TRAJECTORIES,
+            DIVERGENCE,
         )
     }
 )

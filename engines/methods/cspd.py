@@ -25,7 +25,7 @@ from engines.coupling import first_refusal
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
 from engines.denoising import ContinuousSampling, ContinuousTask, noise_at
 from engines.drafting import Block, compared, draft, tying
-from engines.paths import Paths
+from engines.paths import Paths, Walks
 from engines.rejection import Judge, Ratio, replace
 from traces.schema import Fate
 
@@ -165,5 +165,13 @@ def _verify(
         fate = torch.cat([fate, torch.where(r == W, code[Fate.BONUS], NO_ENTRY)[None]])
         gain = r + 1
     return after, Decision(
-        block.position, after, fate, gain[None], draft=x, accept_prob=bar, coin=coin, numbers=numbers
+        block.position,
+        after,
+        fate,
+        gain[None],
+        draft=x,
+        accept_prob=bar,
+        coin=coin,
+        numbers=numbers,
+        walks=Walks(drawn, paths, x, y[:W]),
     )

@@ -16,6 +16,7 @@ from engines.driver import Job, Run, run_batch, sample_tokens
 from engines.methods import METHODS, cspd, ordinary
 from engines.methods.cspd import Config, decode
 from engines.models.field import MODELS, ToyField, Weights, load, neighbours
+from engines.paths import Walks, plane
 from engines.rejection import Judge
 from traces import dumps, loads
 from traces.schema import Fate, Trace
@@ -173,6 +174,65 @@ def test_alignment_and_tied_steps_raise_acceptance() -> None:
     assert accepted(align=False, tied=0) < accepted(tied=0) - 0.2
     # MAR's own last step hardly leaves two models in common; the steps before it do.
     assert accepted(tied=0, last=0) < accepted(tied=3, last=0) - 0.2
+
+
+# ---------------------------------------------------------------- paths
+
+
+def path_pairs(trace: Trace) -> list[tuple[Any, Any, int]]:
+    """Every recorded pair with its step and entry."""
+    return [(pair, step, i) for step in trace.steps for i, pair in enumerate(step.paths or ()) if pair is not None]
+
+
+@pytest.mark.parametrize("mode", ["exact", "release"])
+def test_every_judged_draft_has_its_paths_and_no_other_entry(mode: str) -> None:
+    trace = finish(job(gamma=5, seed=1, mode=mode, tries=200))
+    for step in trace.steps:
+        told = [pair is not None for pair in step.paths or (None,) * len(step.position)]
+        assert told == [fate.judged for fate in step.fate]
+    assert len(path_pairs(trace)) == trace.summary.judged
+
+
+def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
+    trace = finish(job(gamma=5, tied=0))
+    onto = plane(torch.zeros(3, dtype=torch.float64))
+    for pair, step, i in path_pairs(trace):
+        assert len(pair.draft) == QUICK["steps"] + 1
+        assert pair.draft[0] == pair.target[0]  # the same noise
+        assert pair.distance_squared[0] == 0
+        assert pair.draft[-1] == pytest.approx(
+            (torch.tensor(step.draft[i], dtype=torch.float64) @ onto).tolist(), abs=6e-4
+        )
+        assert pair.distance_squared[-1] == step.numbers["distance_squared"][i]
+        assert pair.distance_squared[-2] == step.numbers["distance_squared_before"][i]
+
+
+def test_without_alignment_paths_start_apart() -> None:
+    pairs = path_pairs(finish(job(gamma=5, tied=0, align=False)))
+    assert all(pair.draft[0] != pair.target[0] for pair, *_ in pairs)
+    assert min(pair.distance_squared[0] for pair, *_ in pairs) > 0.01
+
+
+def test_tied_steps_let_paths_meet() -> None:
+    pairs = path_pairs(finish(job(gamma=5, tied=3, last=0)))
+    assert any(0 in pair.distance_squared[1:] for pair, *_ in pairs)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 16])
+def test_the_plane_prefers_no_component(width: int) -> None:
+    onto = plane(torch.zeros(width, dtype=torch.float64))
+    flat = torch.eye(2, dtype=torch.float64)
+    flat[1, 1] = float(width > 1)
+    torch.testing.assert_close(onto.T @ onto, flat)
+    torch.testing.assert_close(onto[:, 0], torch.full((width,), width**-0.5, dtype=torch.float64))
+
+
+def test_paths_are_looked_at_only_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Walks) -> None:
+        raise AssertionError("nothing is recorded")
+
+    monkeypatch.setattr(Walks, "seen", refuse)
+    assert len(sample_tokens([job()])[0]) == CELLS
 
 
 # ---------------------------------------------------------------- the release

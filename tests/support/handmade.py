@@ -18,6 +18,7 @@ from traces.schema import (
     Model,
     Node,
     Output,
+    PathPair,
     Step,
     Tiles,
     Trace,
@@ -187,6 +188,18 @@ def cspd() -> Trace:
             "capped": (None, 0),
         },
         signals={"accepted": 1},
+        paths=(
+            PathPair(
+                draft=((1.414, 0.0), (0.424, 0.424), (-0.354, 1.061)),
+                target=((1.414, 0.0), (0.566, 0.424), (0.0, 1.061)),
+                distance_squared=(0.0, 0.02, 0.125),
+            ),
+            PathPair(
+                draft=((-0.707, -0.707), (0.0, 0.0), (0.177, 0.177)),
+                target=((-0.707, -0.707), (0.707, 0.707), (1.591, 0.884)),
+                distance_squared=(0.0, 1.0, 2.5),
+            ),
+        ),
     )
     canvas = Canvas(kind="image", shape=(1, 2), order=(1, 0))
     return make("cspd", canvas, [draft, verify], legend=Legend(frames=(Frame(step=2, image=png(4, 2)),)))

@@ -7,7 +7,7 @@ import pytest
 from support import handmade
 from support.jacobi import decode, ordinary
 
-from traces import Canvas, Fate, Frame, Mask, Node, Output, Trace, TraceError, check, limits
+from traces import Canvas, Fate, Frame, Mask, Node, Output, PathPair, Trace, TraceError, check, limits
 from traces.check import problems
 
 PNG = handmade.png(4, 4)
@@ -69,6 +69,17 @@ def noded(**fields: Any) -> Trace:
     assert trace.steps[1].graph is not None
     node = Node(**({"row": 0, "parents": (0,), "positions": (1,), "accepted": True} | fields))
     return with_step(trace, 1, graph=(*trace.steps[1].graph[:3], node))
+
+
+def walked(index: int = 1, **fields: Any) -> Trace:
+    trace = handmade.cspd()
+    pairs = list(trace.steps[1].paths or ())
+    pairs[index] = replace(pairs[index], **fields)
+    return with_step(trace, 1, paths=tuple(pairs))
+
+
+ONE_PATH = PathPair(draft=((0.0, 0.0),), target=((0.0, 0.0),), distance_squared=(0.0,))
+LONG_PATH = PathPair(draft=((0.0, 0.0),) * 1002, target=((0.0, 0.0),) * 1002, distance_squared=(0.0,) * 1002)
 
 
 def masked(**fields: Any) -> Trace:
@@ -182,6 +193,53 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
     "node row": (lambda: noded(row=4), "steps[1].graph[3].row", "4 is no row of a call with 4"),
     "node parent": (lambda: noded(parents=(1, 3)), "steps[1].graph[3].parents[1]", "3 does not precede node 3"),
     "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]", "4 is outside"),
+    "paths": (lambda: with_step(handmade.cspd(), 1, paths=(None,)), "steps[1].paths", "has 1 entries"),
+    "paths of ids": (lambda: scd(0, paths=(None,) * 4), "steps[0].paths", "are given for vocabulary ids"),
+    "paths without a draft": (
+        lambda: with_step(handmade.cspd(), 0, paths=(ONE_PATH, None)),
+        "steps[0].paths[0]",
+        "no draft was judged",
+    ),
+    "one state": (
+        lambda: with_step(handmade.cspd(), 1, paths=(ONE_PATH, None)),
+        "steps[1].paths[0].draft",
+        "has 1 states, outside 2 ... 1001",
+    ),
+    "many states": (
+        lambda: with_step(handmade.cspd(), 1, paths=(LONG_PATH, None)),
+        "steps[1].paths[0].draft",
+        "has 1002 states, outside",
+    ),
+    "uneven paths": (
+        lambda: walked(draft=((0.0, 0.0),) * 2),
+        "steps[1].paths[1].draft",
+        "has 2 states, others have 3",
+    ),
+    "target's path": (
+        lambda: walked(target=((0.0, 0.0),) * 2),
+        "steps[1].paths[1].target",
+        "has 2 states, others have 3",
+    ),
+    "path distances": (
+        lambda: walked(distance_squared=(0.0,)),
+        "steps[1].paths[1].distance_squared",
+        "has 1 states, others have 3",
+    ),
+    "negative distance": (
+        lambda: walked(distance_squared=(-1.0, 1.0, 2.5)),
+        "steps[1].paths[1].distance_squared[0]",
+        "-1 is below 0",
+    ),
+    "closer than seen": (
+        lambda: walked(distance_squared=(0.0, 1.0, 2.4)),
+        "steps[1].paths[1].distance_squared[2]",
+        "2.4 is below 2.49",
+    ),
+    "absurd points": (
+        lambda: walked(draft=((1e308, -1e308),) * 3),
+        "steps[1].paths[1].distance_squared[0]",
+        "0 is below inf",
+    ),
     "output": (lambda: changed("scd", "output", tokens=(1,)), "output.tokens", "has 1 tokens for 6 positions"),
     "other output": (
         lambda: changed("scd", "output", tokens=(1, 4, 5, 7, 8, 8)),

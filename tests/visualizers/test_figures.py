@@ -74,6 +74,8 @@ def example(name: str) -> list[Trace]:
         "mask": [block_run("s2d2"), block_run("simsd")],
         "ratios": [ALL["cspd"]()],
         "distances": [ALL["cspd"]()],
+        "trajectories": [ALL["cspd"](), ALL["cspd"]()],
+        "divergence": [ALL["cspd"]()],
         "graph": [speculated(), speculated(Plan(depth=5))],
         "foresight": [speculated(), speculated(seed=1)],
         "contributions": [speculated(), speculated(seed=1)],

@@ -1,11 +1,12 @@
 """How likely drafts were to stay, over the canvas."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.replay import PENDING
-from traces.schema import Fate, Trace
+from traces.replay import PENDING, outcomes
+from traces.schema import FATES, Fate, Trace
 from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.figures.canvas import panel_height, square_cells
 from visualizers.picture import cells
@@ -25,6 +26,13 @@ def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fa
     return found
 
 
+def untested(trace: Trace) -> Mapping[int, Fate]:
+    """Return how the positions became final that never had a test."""
+    made = {p: left.fate for step in trace.steps for p, left in outcomes(step).items() if left.fate.final}
+    tests = verdicts(trace)
+    return {position: fate for position, fate in made.items() if position not in tests}
+
+
 def _judged(trace: Trace) -> bool:
     return bool(verdicts(trace))
 
@@ -32,6 +40,7 @@ def _judged(trace: Trace) -> bool:
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     drawn = [trace for trace in traces if _judged(trace)]
     figure = side_by_side(labels(drawn), horizontal_spacing=0.06)
+    named: set[Fate] = set()
     for panel, trace in enumerate(drawn, start=1):
         rows, columns = square_cells(figure, trace.canvas, panel)
         place, tests = cells(trace.canvas), verdicts(trace, None if step is None else min(step, len(trace.steps)))
@@ -41,19 +50,26 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             heat[row][column] = bar
         hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
         figure.add_heatmap(z=heat, coloraxis="coloraxis", hovertemplate=hover, row=1, col=panel)
-        refused = [place[position] for position, (_, fate) in tests.items() if fate in REFUSED]
-        figure.add_scatter(
-            x=[column for _, column in refused],
-            y=[row for row, _ in refused],
-            mode="markers",
-            name="the draft was refused",
-            legendgroup="refused",
-            showlegend=panel == 1,
-            marker=fate_marker(Fate.RESAMPLED, max(3.0, min(9.0, 200 / (columns * len(drawn))))),
-            hoverinfo="skip",
-            row=1,
-            col=panel,
-        )
+        refused = [position for position, (_, fate) in tests.items() if fate in REFUSED]
+        marked = {Fate.RESAMPLED: refused}
+        for position, fate in untested(trace).items() if step is None else ():
+            marked.setdefault(fate, []).append(position)
+        size = max(4.0, min(13.0, 260 / (columns * len(drawn))))
+        for fate in sorted(marked, key=list(FATES).index):
+            name = "the draft was refused" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
+            figure.add_scatter(
+                x=[place[position][1] for position in marked[fate]],
+                y=[place[position][0] for position in marked[fate]],
+                mode="markers",
+                name=name,
+                legendgroup=fate.value,
+                showlegend=fate not in named,
+                marker=fate_marker(fate, size),
+                hoverinfo="skip",
+                row=1,
+                col=panel,
+            )
+            named.add(fate)
     when = "at the test that settled it" if step is None else f"in forward pass {step}"
     return figure.update_layout(
         height=panel_height(len(drawn)),
@@ -73,7 +89,8 @@ ACCEPTANCE = Figure(
     caption=(
         "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
         "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "
-        "step is given. Squares mark drafts that were refused; empty cells were decoded without a test."
+        "step is given. Squares mark drafts that were refused; cells without a colour were decoded without a test, and "
+        "over a whole run a mark says how."
     ),
     paper="",
     supports=lambda traces: missing(traces, _judged, "accept probabilities") or too_many(traces, _judged),

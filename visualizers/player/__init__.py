@@ -23,6 +23,7 @@ _SCRIPTS = (
     "mask.js",
     "routing.js",
     "graph.js",
+    "paths.js",
     "lane.js",
     "controls.js",
     "player.js",

@@ -5,7 +5,7 @@ const EARLIER_SHOWN = 3;
 
 /** The chosen token in words and numbers. */
 class Readout {
-  constructor(theme) {
+  constructor(theme, paths) {
     this.theme = theme;
     this.hint = make("p", { class: "ds-hint" }, "Point at a token in any view, or move there with the arrow keys, to see what happened to it.");
     this.tiles = make("canvas", { class: "ds-tiles", "aria-hidden": "true" });
@@ -20,9 +20,9 @@ class Readout {
     this.top = make("ol", { class: "ds-top" });
     const story = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.verdict, this.meter, this.before);
     this.alternatives = make("div", { class: "ds-alternatives" }, make("p", { class: "ds-place" }, "Likeliest tokens"), this.top);
-    this.body = make("div", { class: "ds-readout-body" }, this.tiles, story, this.alternatives, this.numbers);
-    this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body);
-    this.body.hidden = true;
+    this.body = make("div", { class: "ds-readout-body" }, this.tiles, story, this.alternatives);
+    this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body, paths.figure, this.numbers);
+    this.body.hidden = this.numbers.hidden = true;
     this.key = "";
   }
 
@@ -33,7 +33,7 @@ class Readout {
     this.key = key;
     const chosen = position !== null && position < replay.positions;
     this.hint.hidden = chosen;
-    this.body.hidden = !chosen;
+    this.body.hidden = this.numbers.hidden = !chosen;
     if (!chosen) return;
     const step = entry ? replay.steps[entry.step] : null;
     this.showPlace(scene);
@@ -196,12 +196,13 @@ class Lane {
     this.replay = new Replay(meta, this.theme.data);
     const { grid } = this.replay;
     this.picture = new PictureView(grid);
-    this.readout = new Readout(this.theme);
+    const paths = new PathsView();
+    this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
     const cells = [new TextView(grid), this.picture, new AcceptanceView(grid)];
     const [pass, graph, mask, routing] = [new PassView(), new GraphView(), new MaskView(this.theme, this.redraw), new RoutingView()];
     const [timeline, agreement] = [new TimelineView(), new AgreementView()];
-    this.views = [...cells, pass, graph, mask, routing, timeline, agreement];
+    this.views = [...cells, pass, paths, graph, mask, routing, timeline, agreement];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
@@ -245,9 +246,10 @@ class Lane {
     say(this.title, name);
     const prompt = meta.prompt && meta.canvas.kind !== "text" ? `“${meta.prompt}”` : null;
     say(this.subtitle, [meta.model?.title || meta.model?.id, prompt, extra].filter(Boolean).join(" · "));
-    this.node.setAttribute("aria-label", name);
-    this.readout.node.setAttribute("aria-label", `Chosen token, ${name}`);
-    this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${name}`);
+    const label = [name, extra].filter(Boolean).join(", ");
+    this.node.setAttribute("aria-label", label);
+    this.readout.node.setAttribute("aria-label", `Chosen token, ${label}`);
+    this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${label}`);
   }
 
   /** Show and size the views that this trace has columns for. */

@@ -123,8 +123,8 @@ class Player {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
     if (step.frame) lane.picture.add(sequence + 1, step.frame, this.schedule);
-    const { widest, hasBar, hasAgreement, fatesSeen, masks, decisions, graphs } = lane.replay;
-    const shape = [widest, hasBar, hasAgreement, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
+    const { widest, hasBar, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
+    const shape = [widest, hasBar, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();

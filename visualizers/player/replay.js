@@ -123,7 +123,7 @@ class Replay {
     this.measures = new Set();
     this.fatesSeen = new Set();
     this.widest = 0;
-    this.hasBar = this.hasAgreement = false;
+    this.hasBar = this.hasAgreement = this.hasPaths = false;
     this.masks = [];
     this.decisions = [];
     this.graphs = { levels: 0, widest: 0 };
@@ -171,6 +171,7 @@ class Replay {
     for (const name of Object.keys(step.numbers)) this.measures.add(name);
     this.hasBar ||= step.acceptProb !== null;
     this.hasAgreement ||= step.agreement !== null;
+    this.hasPaths ||= step.paths?.some(Boolean) ?? false;
     if (step.mask) this.keepMask(step.mask);
     if (step.graph) this.keepSize(step.graph);
     this.followRouting(step, index);
@@ -225,6 +226,7 @@ class Replay {
       signals: given.signals ?? {},
       mask: readMask(given.mask),
       graph: readGraph(given.graph),
+      paths: Array.isArray(given.paths) ? column(given.paths).map(readPaths) : null,
     };
     step.deciding = this.decidingEntries(step);
     step.agreement = agreementOf(step);

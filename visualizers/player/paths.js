@@ -1,0 +1,141 @@
+// How draft and target denoised the chosen token: two paths from noise to a vector, in the plane that traces keep.
+
+const PATHS_TALL = 230;
+const PATHS_MARGIN = 16;
+const PATHS_ROUNDED = 0.002;
+const POINTS = "in a fixed plane · ○ start, x_T · – – draft to ▲ · — target to ■";
+
+/** The two paths of the chosen token, to one scale in both directions. */
+class PathsView extends View {
+  constructor() {
+    super("paths", "How it was denoised", POINTS);
+    this.speaks = true;
+    this.words = make("p", { class: "ds-words" });
+    this.figure.append(this.words);
+  }
+
+  supports(replay) {
+    return replay.hasPaths;
+  }
+
+  heightFor() {
+    return PATHS_TALL;
+  }
+
+  paint(scene, context) {
+    const { replay, position, entry, theme } = scene;
+    const step = entry && replay.steps[entry.step];
+    const pair = step?.paths?.[entry.entry] ?? null;
+    const fate = step && theme.fates[step.fate[entry.entry]];
+    const words = pair ? pathsInWords(pair, fate) : noPathsInWords(fate);
+    say(this.words, words);
+    this.canvas.setAttribute("aria-valuenow", position ?? 0);
+    this.canvas.setAttribute("aria-valuetext", words);
+    context.fillStyle = theme.surface.background;
+    context.fillRect(0, 0, this.width, this.height);
+    if (pair) this.paintPair(scene, context, pair, { fate, code: step.fate[entry.entry], token: step.token[entry.entry] });
+    else this.label(context, scene, "nothing to compare", this.width / 2, this.height / 2, "center");
+  }
+
+  paintPair(scene, context, { draft, target }, { fate, code, token }) {
+    const { surface } = scene.theme;
+    const placed = seenInPlane(token);
+    const to = this.scaled([...draft, ...target, ...(placed ? [placed] : [])]);
+    this.paintScale(scene, context, to.pixels);
+    this.paintPath(context, target.map(to.place), surface.accent, []);
+    this.paintPath(context, draft.map(to.place), surface.emphasis, [5, 4]);
+    for (const [points, color] of [[target, surface.accent], [draft, surface.emphasis]]) this.ring(context, to.place(points[0]), color);
+    const [x, y] = to.place(target.at(-1));
+    context.fillStyle = surface.accent;
+    context.fillRect(x - 4.5, y - 4.5, 9, 9);
+    const [left, top] = to.place(draft.at(-1));
+    context.beginPath();
+    context.moveTo(left, top - 6);
+    context.lineTo(left + 6, top + 5);
+    context.lineTo(left - 6, top + 5);
+    context.closePath();
+    context.fillStyle = surface.emphasis;
+    context.fill();
+    context.lineWidth = 1.5;
+    context.strokeStyle = surface.background;
+    context.stroke();
+    if (!placed || !fate?.final || fate.name === "accepted") return;
+    const [at, down] = to.place(placed);
+    drawGlyph(context, scene.theme.glyphs[code], fate.filled, at - 8, down - 8, 16, surface.text);
+  }
+
+  /** One scale for both directions, with the paths in the middle. */
+  scaled(points) {
+    const [xs, ys] = [0, 1].map((axis) => points.map((point) => point[axis]));
+    const middle = [xs, ys].map((values) => (Math.min(...values) + Math.max(...values)) / 2);
+    const span = [xs, ys].map((values) => Math.max(1e-6, Math.max(...values) - Math.min(...values)));
+    const pixels = Math.min((this.width - 2 * PATHS_MARGIN) / span[0], (this.height - 2 * PATHS_MARGIN - 14) / span[1]);
+    const place = ([x, y]) => [this.width / 2 + (x - middle[0]) * pixels, this.height / 2 - 7 - (y - middle[1]) * pixels];
+    return { pixels, place };
+  }
+
+  paintPath(context, points, color, dash) {
+    context.strokeStyle = context.fillStyle = color;
+    context.lineWidth = 2;
+    context.lineJoin = "round";
+    context.setLineDash(dash);
+    context.beginPath();
+    for (const point of points) context.lineTo(...point);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  ring(context, [x, y], color) {
+    context.strokeStyle = color;
+    context.lineWidth = 2;
+    context.beginPath();
+    context.arc(x, y, 6, 0, 2 * Math.PI);
+    context.stroke();
+  }
+
+  /** A length to measure by, since every token has a scale of its own. */
+  paintScale(scene, context, pixels) {
+    const length = ticksUpTo(this.width / 3 / pixels, 2, 0)[1];
+    if (!length) return;
+    const y = this.height - 9;
+    context.fillStyle = scene.theme.surface.muted;
+    context.fillRect(8, y, length * pixels, 1.5);
+    for (const x of [8, 8 + length * pixels]) context.fillRect(x - 0.75, y - 3, 1.5, 7.5);
+    this.label(context, scene, formatNumber(length), 14 + length * pixels, y, "left");
+  }
+}
+
+/** What the paths show, and what became of the draft. */
+function pathsInWords({ draft, target, apart }, fate) {
+  const far = (squared) => formatNumber(Math.sqrt(squared));
+  const start = apart[0] === 0 ? "The same noise: both paths start at one point" : `Noise of their own: the paths start ${far(apart[0])} apart`;
+  const [last, own] = [draft.at(-1), target.at(-1)];
+  const seen = Math.hypot(last[0] - own[0], last[1] - own[1]);
+  const verdict = fate?.name === "accepted" ? "The draft was kept." : `The draft was refused; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
+  const inside = seen > PATHS_ROUNDED ? `, ${formatNumber(seen)} of it in this plane` : "";
+  return `${start} and end ${far(apart.at(-1))} apart${inside}. ${verdict}`;
+}
+
+function noPathsInWords(fate) {
+  if (!fate) return "Choose a token whose draft was judged to see how draft and target came by it.";
+  return `Only a judged draft has two paths; this token was ${fate.name}.`;
+}
+
+/** Where a vector lies in the plane of the trace's paths (PathPair in docs/trace.md); null for ids. */
+function seenInPlane(token) {
+  if (!Array.isArray(token) || !token.every(Number.isFinite)) return null;
+  const along = (direction) => {
+    const length = Math.max(1, Math.hypot(...direction));
+    return token.reduce((sum, value, index) => sum + (value * direction[index]) / length, 0);
+  };
+  const mean = (token.length % 2) / token.length;
+  return [along(token.map(() => 1)), along(token.map((_, index) => (index % 2 ? -1 : 1) - mean))];
+}
+
+/** The paths of an entry, where they are pairs of numbers and of one length; null otherwise. */
+function readPaths(pair) {
+  const { draft, target, distance_squared: apart } = pair ?? {};
+  if (![draft, target, apart].every((list) => Array.isArray(list) && list.length > 1 && list.length === draft.length)) return null;
+  const point = (at) => Array.isArray(at) && at.length === 2 && at.every(Number.isFinite);
+  return draft.every(point) && target.every(point) && apart.every((squared) => squared >= 0) ? { draft, target, apart } : null;
+}
