@@ -54,6 +54,8 @@ class Kind:
 SIZES: Final = (1, 2, 4, 8, 16, 32)
 SHARES: Final = (0.30, 0.10, 0.15, 0.15, 0.15, 0.15)
 MEASURED: Final = 500
+MEASURED_FULL: Final = 100
+"""Of a bidirectional model, which computes the whole row anew for every token."""
 KINDS: Final = {
     "target": Kind("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
     "draft": Kind("Small block diffusion language model", 160, 4, 416, SIZES, SHARES),
@@ -267,7 +269,7 @@ def measure(model: Qwen3ForCausalLM, kind: Kind) -> dict[str, Any]:
     ids = tokenizer.get_vocab()
     traits = Traits(ids[MASK], (ids[END],), kind.shift, kind.full)
     judged = DiffusionLM(model, tokenizer, traits, Card(id="in training"), device())
-    found = json.loads(text_data.PROBLEMS.read_text(encoding="utf-8"))[:MEASURED]
+    found = json.loads(text_data.PROBLEMS.read_text(encoding="utf-8"))[: MEASURED_FULL if kind.full else MEASURED]
     method = METHODS["blockwise"]
     solved = {}
     for size in (8, 16, 32) if kind.full else (1, 4, 8, 16, 32):

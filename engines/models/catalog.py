@@ -81,6 +81,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("text-target", "Studio language model", "text-draft"),
                 ("text-draft", "Studio language model, small", ""),
                 ("text-shift", "Studio language model, small, right-shifted", ""),
+                ("text-full", "Studio language model, bidirectional", ""),
             )
         ),
         *(
@@ -107,6 +108,7 @@ _LOADERS: Final = {
     "text-target": "engines.models.studio.text",
     "text-draft": "engines.models.studio.text",
     "text-shift": "engines.models.studio.text",
+    "text-full": "engines.models.studio.text",
 }
 _HUB: Final = "engines.models.hub.text"
 
