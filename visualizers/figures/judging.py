@@ -16,7 +16,7 @@ from visualizers.figures.sweeps import by_value, spread
 from visualizers.style import NEUTRAL, series
 from visualizers.summary import Mean, mean_of
 
-BINS: Final = 12
+BINS: Final = 8
 """Parts of the sequence that positions are gathered in."""
 FEWEST: Final = 5
 """Verdicts a part needs to be drawn."""
@@ -113,7 +113,7 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
             error_y={"array": [100 * _error(passed[k], verdicts[k]) for k in drawn], "thickness": 1.2},
             customdata=[verdicts[k] for k in drawn],
             mode="lines+markers",
-            name=f"{name}: {100 * share:.0f} % of {sum(verdicts)}",
+            name=f"{name}: {100 * share:.0f} % of {sum(verdicts)} kept",
             line=look.line,
             marker=look.marker(9),
             hovertemplate="%{x:.0f} % along: %{y:.0f} % of %{customdata} drafts kept",
