@@ -155,7 +155,8 @@ def _along(mean: Tensor, std: Tensor, ends: Tensor, cells: bool) -> Tensor:
     """Densities of M Gaussians at points of an axis, or their probabilities of the cells between [M, ends]."""
     off = (ends - mean[:, None]) / std[:, None]
     if cells:
-        return torch.special.ndtr(off).diff(dim=1)
+        part: Tensor = torch.special.ndtr(off).diff(dim=1)
+        return part
     return (-0.5 * off.square()).exp() / (std[:, None] * math.sqrt(2 * math.pi))
 
 

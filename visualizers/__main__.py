@@ -54,8 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_listing())
         return 0
     given = [name for name in ("traces", "sweep", "timings") if getattr(options, name)]
-    if len(given) != 1 or options.output is None:
+    if not given or options.output is None:
         parser.error("TRACE, --sweep RESULTS or --timings RESULTS, and -o FILE are needed; --list lists the figures")
+    if len(given) > 1:
+        wrong = "traces" if given[0] == "traces" else f"--{given[0]}"
+        parser.error(f"--{given[-1]} {getattr(options, given[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
     try:
         return {"traces": _drawn, "sweep": _swept, "timings": _timed}[given[0]](parser, options, kind)
