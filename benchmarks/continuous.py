@@ -24,6 +24,8 @@ from engines.driver import Job, run_batch, sample_tokens
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.field import ToyField
+from traces.schema import Trace
+from traces.stats import cost_by_role
 
 GAMMAS: Final = (4, 8, 16, 32)
 BATCHES: Final = (1, 32)
@@ -89,12 +91,27 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "tokens_expected": gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha),
         "seconds_ordinary": statistics.median(seconds[False]),
         "seconds": statistics.median(seconds[True]),
+        **shares(traces),
         "faster_median": faster.median,
         "faster_low_quartile": faster.low,
         "faster_high_quartile": faster.high,
         "quality": quality(jobs[0].model, torch.tensor([trace.output.tokens for trace in traces])),
         "quality_ordinary": quality(jobs[0].model, torch.tensor([t.output.tokens for t in run_batch(usual)])),
     }
+
+
+def shares(traces: Sequence[Trace]) -> dict[str, float]:
+    """Shares of the time: both networks, the heads that denoise, and all else, the replacement of drafts included."""
+    costs = [cost_by_role(trace.steps) for trace in traces]
+    spent = {role: [cost[role].milliseconds for cost in costs if role in cost] for role in ("draft", "target")}
+    everything = [times for each in spent.values() for times in each]
+    parts = {
+        **{role: sum(times.forward for times in each) for role, each in spent.items()},
+        "head": sum(times.logits for times in everything),
+        "deciding": sum(times.prepare + times.decide for times in everything),
+    }
+    whole = sum(times.total for times in everything)
+    return {f"share_{name}": part / whole for name, part in parts.items()}
 
 
 def quality(model: Any, tokens: Tensor) -> float | None:

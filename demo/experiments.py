@@ -7,12 +7,11 @@ from typing import Final
 from engines.config import Value, make_config
 from engines.driver import Job, Lane, drive, make_trace, open_session
 from engines.methods import METHODS
+from engines.methods.base import Family
 from engines.models.base import DiscreteAR
 from traces.schema import Trace
 
 Settings = Mapping[str, Value]
-FAMILY: Final = METHODS["scd"].family
-"""The models that experiments are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,18 @@ class Experiment:
     arms: tuple[Arm, ...]
     seeds: int
     """Seeds it takes to see the answer."""
+    model: str = "studio-image"
+    """What it runs on where no model of its family is chosen."""
+
+    @property
+    def family(self) -> Family:
+        """The models it is about."""
+        return METHODS[self.arms[0].method].family
 
 
 _COUPLINGS: Final = ("none", "gumbel", "maximal")
+
+_FIELD: Final = "toy-field"
 
 EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "difference": Experiment(
@@ -66,6 +74,41 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
             Arm("ar", {}),
         ),
         seeds=4,
+    ),
+    "gamma": Experiment(
+        title="Draft length",
+        question="How many drafts pass when more of them are made at once, and what does a replacement take?",
+        figure="by-setting",
+        arms=tuple(Arm("cspd", {"gamma": gamma}) for gamma in (2, 4, 8, 16, 32)),
+        seeds=2,
+        model=_FIELD,
+    ),
+    "prefill": Experiment(
+        title="Pre-filling",
+        question="Where in the sequence do drafts pass, and does it help to let the target draw the first tokens?",
+        figure="along",
+        arms=tuple(Arm("cspd", {"prefill": share}) for share in (0.0, 0.05, 0.15)),
+        seeds=4,
+        model=_FIELD,
+    ),
+    "temperature": Experiment(
+        title="Temperature of the steps",
+        question="Do more drafts pass when every denoising step draws wider or narrower?",
+        figure="by-setting",
+        arms=tuple(Arm("cspd", {"temperature": temperature}) for temperature in (0.6, 0.8, 1.0, 1.2, 1.4)),
+        seeds=2,
+        model=_FIELD,
+    ),
+    "ratio": Experiment(
+        title="Ratio and alignment",
+        question="Is the ratio 1 on average, as that of two densities must be? The last step is kept wide here.",
+        figure="ratio-means",
+        arms=tuple(
+            Arm("cspd", {"mode": mode, "align": align, "tied": 0, "last": 150})
+            for mode, align in (("exact", True), ("exact", False), ("paper", True), ("paper", False))
+        ),
+        seeds=4,
+        model=_FIELD,
     ),
 }
 

@@ -35,6 +35,7 @@ CSS: Final = """
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
+#bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
 #run, #stop { min-height: 46px; }

@@ -187,6 +187,14 @@ def step_law(
     return plain(mean, sampling.temperature * std)
 
 
+def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
+    """The v that gives step i its true variance, where x_0 given x_t has the variance `clean` [M, D]."""
+    now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
+    true = beta * (1 - then) / (1 - now) + (beta * math.sqrt(then) / (1 - now)) ** 2 * clean
+    low, high = math.log(schedule.posterior(i)), math.log(beta)
+    return 2 * (true.log() - low) / (high - low) - 1
+
+
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
     schedule = respaced(sampling.steps, sampling.last, sampling.first)

@@ -12,7 +12,7 @@ from engines.decoding import FATE_CODES, Answer, Decision, PathForward, ask_path
 from engines.denoising import Noise
 from engines.gaussians import Gaussians
 from engines.paths import Paths, Steer, join
-from engines.rejection import Judge, tie
+from engines.rejection import Judge, settle
 from traces.schema import Fate
 
 
@@ -70,7 +70,7 @@ def draft(
 
 
 def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
-    """Couple the target's denoising steps before the last one to the drafts', each maximally; see `rejection.tie`.
+    """Couple the target's denoising steps before the last one to the drafts', each maximally; see `rejection.settle`.
 
     A step's draw follows the target's law given the target's own path whatever the draft did, so the path keeps its
     law, too; and where both paths meet, their next laws are nearly the same.
@@ -79,7 +79,7 @@ def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
     def steer(i: int, law: Gaussians, x: Tensor) -> Tensor:
         k = len(drawn.laws) - i  # step i leads from states k to k + 1
         judge = Judge("exact", law[: block.W], drawn.laws[k], torch.zeros_like(block.guidance[: block.W]))
-        y = tie(judge, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}"))
+        y = settle(judge, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 
     return steer

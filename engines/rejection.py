@@ -106,7 +106,15 @@ def _part(draw: Draw, part: str) -> Draw:
     return Draw(f"{draw.purpose} {part}", draw.iteration, draw.position)
 
 
-def tie(judge: Judge, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Float[Tensor, "W D"]:
-    """Maximal coupling: draws from p that are the drafts x ~ q wherever they can."""
+@dataclass(frozen=True, slots=True)
+class Settled(Replaced):
+    """Drafts at W positions after their verdicts."""
+
+    kept: Bool[Tensor, " W"]
+
+
+def settle(judge: Judge, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
+    """Judge drafts x ~ q, each apart, and replace the refused ones. In mode exact that is a maximal coupling."""
     kept, _ = chance.keep(judge.verdict(x).clamp(max=0.0).exp(), _part(draw, "verdict"))
-    return torch.where(kept[:, None], x, replace(judge, ~kept, most, chance, draw).token)
+    new = replace(judge, ~kept, most, chance, draw)
+    return Settled(torch.where(kept[:, None], x, new.token), new.tries, new.capped, kept)

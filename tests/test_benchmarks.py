@@ -271,5 +271,7 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
     assert row["tokens_expected"] == pytest.approx(sum(row["acceptance"] ** i for i in range(4)))
     assert row["quality"] == pytest.approx(1, abs=0.3)
+    parts = [row[f"share_{name}"] for name in ("draft", "target", "head", "deciding")]
+    assert sum(parts) == pytest.approx(1) and min(parts) > 0
     (claim,) = continuous.claims([row])
     assert claim.measured == row["faster_median"]

@@ -11,10 +11,12 @@ from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
 from visualizers.figures.graph import GRAPH
+from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.results import FRONTIER, SETTING, SweepFigure, View
 from visualizers.figures.routing import ESTIMATORS, ROUTING
+from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
@@ -22,10 +24,12 @@ from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
 from visualizers.rows import SweepError, read_results, read_rows
 from visualizers.style import themed
+from visualizers.timings import read_timings
 
 __all__ = [
     "FIGURES",
     "SWEEP_FIGURES",
+    "TIMING_FIGURES",
     "Figure",
     "FigureError",
     "SweepError",
@@ -33,6 +37,7 @@ __all__ = [
     "View",
     "read_results",
     "read_rows",
+    "read_timings",
     "supported",
     "themed",
 ]
@@ -71,6 +76,9 @@ FIGURES = MappingProxyType(
             DISTANCES,
             TRAJECTORIES,
             DIVERGENCE,
+            BY_SETTING,
+            ALONG,
+            RATIO_MEANS,
         )
     }
 )
@@ -78,6 +86,9 @@ FIGURES = MappingProxyType(
 
 SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, SETTING)})
 """Name -> figure of the results of many runs, see `read_results`."""
+
+TIMING_FIGURES = MappingProxyType({figure.name: figure for figure in (SPEED_UP, SHARES)})
+"""Name -> figure of timings, see `read_timings`."""
 
 
 def supported(traces: Traces) -> tuple[Figure, ...]:

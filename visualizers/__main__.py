@@ -1,26 +1,40 @@
 """Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG.
 
-With --sweep, figures of the results of many runs instead.
+With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
 
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+import plotly.graph_objects as go
 
 from traces.errors import TraceError
 from traces.io import read
 from traces.schema import Trace
-from visualizers import FIGURES, SWEEP_FIGURES, Figure, FigureError, SweepError, View, read_results, supported, themed
+from visualizers import (
+    FIGURES,
+    SWEEP_FIGURES,
+    TIMING_FIGURES,
+    Figure,
+    FigureError,
+    SweepError,
+    View,
+    read_results,
+    read_timings,
+    supported,
+    themed,
+)
 from visualizers.base import labels
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.page import standalone
-from visualizers.rows import Row
 from visualizers.sheet import Described, page, page_of, section
 from visualizers.sweeps import SPEEDS
 
+Read = TypeVar("Read")
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
 NO_BROWSER = 3
@@ -39,11 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_listing())
         return 0
-    if not (options.traces or options.sweep) or options.output is None:
-        parser.error("TRACE or --sweep RESULTS, and -o FILE are needed; --list lists the figures")
+    given = [name for name in ("traces", "sweep", "timings") if getattr(options, name)]
+    if not given or options.output is None:
+        parser.error("TRACE, --sweep RESULTS or --timings RESULTS, and -o FILE are needed; --list lists the figures")
+    if len(given) > 1:
+        wrong = "traces" if given[0] == "traces" else f"--{given[0]}"
+        parser.error(f"--{given[-1]} {getattr(options, given[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
     try:
-        return _swept(parser, options, kind) if options.sweep else _drawn(parser, options, kind)
+        return {"traces": _drawn, "sweep": _swept, "timings": _timed}[given[0]](parser, options, kind)
     except BrowserMissing as error:
         print(error, file=sys.stderr)
         return NO_BROWSER
@@ -55,8 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
     """Draw traces."""
-    if options.figure in SWEEP_FIGURES:
-        parser.error(f"--figure {options.figure}: draws results; give them with --sweep RESULTS instead of traces")
+    for way, figures in (("--sweep", SWEEP_FIGURES), ("--timings", TIMING_FIGURES)):
+        if options.figure in figures:
+            parser.error(f"--figure {options.figure}: draws results; give them with {way} RESULTS instead of traces")
     try:
         traces = [_read(path) for path in options.traces]
     except TraceError as error:
@@ -73,11 +92,10 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
 def _swept(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
     """Draw the results of a sweep."""
     figure = SWEEP_FIGURES.get(options.figure)
-    if options.traces or figure is None:
-        wrong = "takes no traces" if options.traces else f"needs --figure, one of {', '.join(SWEEP_FIGURES)}"
-        parser.error(f"--sweep {options.sweep}: {wrong}")
+    if figure is None:
+        parser.error(f"--sweep {options.sweep}: needs --figure, one of {', '.join(SWEEP_FIGURES)}")
     try:
-        rows = _results(options.sweep)
+        rows = _read_results(options.sweep, read_results).rows
     except SweepError as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
@@ -86,12 +104,30 @@ def _swept(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         drawn = figure.draw(rows, view)
     except SweepError as error:
         parser.error(f"figure {figure.name}: {error}")
+    _save(figure, drawn, options, kind)
+    return 0
+
+
+def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
+    """Draw the timings of a benchmark."""
+    figure = TIMING_FIGURES.get(options.figure)
+    if figure is None:
+        parser.error(f"--timings {options.timings}: needs --figure, one of {', '.join(TIMING_FIGURES)}")
+    try:
+        drawn = figure.draw(_read_results(options.timings, read_timings))
+    except SweepError as error:
+        print(error, file=sys.stderr)
+        return BROKEN_TRACE
+    _save(figure, drawn, options, kind)
+    return 0
+
+
+def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind: str) -> None:
     path = Path(options.output)
     if kind == "html":
         path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
     else:
         write_image(themed(drawn, options.theme), path)
-    return 0
 
 
 def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Namespace, kind: str) -> None:
@@ -116,10 +152,10 @@ def _read(path: str) -> Trace:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
-def _results(path: str) -> tuple[Row, ...]:
-    """Read the results of a sweep; whatever is wrong is said with the path."""
+def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
+    """Read results; whatever is wrong is said with the path."""
     try:
-        return read_results(Path(path).read_bytes()).rows
+        return reader(Path(path).read_bytes())
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     except OSError as error:
@@ -149,7 +185,7 @@ def _chosen(
 
 
 def _listing() -> str:
-    every: list[Described] = [*FIGURES.values(), *SWEEP_FIGURES.values()]
+    every: list[Described] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
     width = max(len(figure.name) for figure in every)
     rows = (f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every)
     return "\n".join(rows)
@@ -167,7 +203,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
     parser.add_argument("-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg or .png")
     parser.add_argument(
-        "--figure", choices=(*FIGURES, *SWEEP_FIGURES), metavar="NAME", help="one figure instead of the page"
+        "--figure",
+        choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),
+        metavar="NAME",
+        help="one figure instead of the page",
     )
     parser.add_argument(
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
@@ -183,6 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
+    parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -60,6 +60,27 @@ class Figure:
         figure = self.drawing(traces, step)
         heading = figure.layout.title.text or self.title
         figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
+        return themed(figure, "light")
+
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFigure(Generic[Data]):
+    """A figure of something else than traces."""
+
+    name: str
+    title: str
+    caption: str
+    paper: str
+    drawing: Callable[[Data], go.Figure]
+    """Sets the subtitle, too."""
+
+    def draw(self, data: Data) -> go.Figure:
+        """Draw the data."""
+        figure = self.drawing(data)
+        figure.update_layout(title_text=self.title)
         return themed(figure, "light")
 
 

@@ -22,6 +22,8 @@ BLUE: Final = "#0072B2"
 VERMILLION: Final = "#D55E00"
 PURPLE: Final = "#CC79A7"
 GREY: Final = "#767676"
+PALE: Final = "#f4f5f7"
+"""The middle of scales that diverge."""
 
 OKABE_ITO: Final = (BLUE, VERMILLION, GREEN, ORANGE, SKY_BLUE, PURPLE, YELLOW, BLACK)
 """The order in which series take their colours."""

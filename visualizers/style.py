@@ -12,7 +12,20 @@ from typing import Final, Literal
 import plotly.graph_objects as go
 
 from traces.schema import Fate
-from visualizers.palette import BLUE, CIVIDIS, DARK, GREEN, LIGHT, MARKS, PURPLE, VERMILLION, WHITE, Surface
+from visualizers.palette import (
+    BLUE,
+    CIVIDIS,
+    DARK,
+    GREEN,
+    LIGHT,
+    MARKS,
+    ORANGE,
+    PALE,
+    PURPLE,
+    VERMILLION,
+    WHITE,
+    Surface,
+)
 
 Theme = Literal["light", "dark"]
 
@@ -96,6 +109,11 @@ def fate_marker(fate: Fate, size: float) -> dict[str, object]:
 def cividis() -> list[tuple[float, str]]:
     """Return the colour scale of everything continuous."""
     return [(i / (len(CIVIDIS) - 1), color) for i, color in enumerate(CIVIDIS)]
+
+
+def diverging() -> list[tuple[float, str]]:
+    """Return the colour scale of differences: what lacks is dark blue, what is too much light orange, nothing white."""
+    return [(0.0, BLUE), (0.5, PALE), (1.0, ORANGE)]
 
 
 def levels(colors: Sequence[str]) -> list[tuple[float, str]]:

@@ -5,15 +5,15 @@ from typing import Any
 
 import gradio as gr
 
-from demo.experiments import EXPERIMENTS, FAMILY, Experiment, conduct
+from demo.experiments import EXPERIMENTS, Experiment, conduct
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
+from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.panel import Panel
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
-from engines.config import ConfigError
-from engines.models.base import ModelError
+from engines.models.base import ModelError, ModelInfo
 from engines.models.catalog import MODELS, load_model
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
@@ -21,8 +21,10 @@ from visualizers import FIGURES, Figure, supported
 _LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
 _LEAD_EXPERIMENTS = (
-    "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ..."
+    "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ... Where "
+    "that model is of another kind, they use one that is at hand."
 )
+_FAMILIES = tuple(dict.fromkeys(experiment.family for experiment in EXPERIMENTS.values()))
 
 
 class FiguresPage:
@@ -38,6 +40,8 @@ class FiguresPage:
                 self._build_experiments()
             with gr.Tab("Accuracy and speed") as tab:
                 results = ResultsPage(site)
+            with gr.Tab("What the ratio biases"):
+                BiasPage(site)
             tab.select(results.draw, results.inputs, results.parts, **QUIET)
 
     def _build_single(self) -> None:
@@ -83,7 +87,7 @@ class FiguresPage:
             self.site.dark,
             self.run.model,
             self.run.prompt,
-            *self.run.sampling[FAMILY].of.values(),
+            *(control for family in _FAMILIES for control in self.run.sampling[family].of.values()),
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
@@ -141,16 +145,16 @@ class FiguresPage:
         experiment = EXPERIMENTS[values[self.experiment]]
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
-        sampling = self.run.sampling[FAMILY].values(values)
+        sampling = self.run.sampling[experiment.family].values(values)
         stopped = self.site.visitor(request).stopped
         done = 0
         try:
-            model = load_model(_fitting(values[self.run.model]))
-            for progress in conduct(experiment, model, values[self.run.prompt] or "", seeds, sampling, stopped):
+            info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
+            model = load_model(info.id)
+            for progress in conduct(experiment, model, prompt, seeds, sampling, stopped):
                 done = progress.done
-                update: Update = {
-                    self.progress: notice("info", f"{done} of {progress.total} runs are done.", "Running.")
-                }
+                said = f"{done} of {progress.total} runs of {info.title} are done."
+                update: Update = {self.progress: notice("info", said, "Running.")}
                 if not figure.supports(progress.traces):
                     update |= self.panel_of(figure, progress.traces, values, request)
                 yield update
@@ -170,14 +174,7 @@ def _most_seeds(experiment: Experiment) -> int:
     return EXPERIMENT_RUNS // len(experiment.arms)
 
 
-def _fitting(model: str) -> str:
-    """The id of a model that experiments can be made with.
-
-    Raises:
-        ConfigError: for another one.
-    """
-    fits = [info for info in MODELS.values() if info.family == FAMILY]
-    if MODELS[model] not in fits:
-        titles = " or ".join(info.title for info in fits)
-        raise ConfigError(f"model: these experiments are not about {MODELS[model].title}; choose {titles} under Run.")
-    return model
+def _fitting(experiment: Experiment, model: str, prompt: str) -> tuple[ModelInfo, str]:
+    """The model of the Run page and its prompt, or the experiment's own where that one is of another family."""
+    chosen, own = MODELS[model], MODELS[experiment.model]
+    return (chosen, prompt) if chosen.family == experiment.family else (own, own.default_prompt)

@@ -20,7 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.decoding import PathForward
-from engines.denoising import ContinuousTask, Schedule
+from engines.denoising import ContinuousTask, Schedule, learnt
 from engines.laws import guidance_of
 from engines.models.continuous import ContinuousSession, Head
 from traces.schema import Canvas, Frame, Legend, Model, Output, Token
@@ -147,15 +147,10 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
 def ideal(x: Tensor, told: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
     """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
     mean, variance = told[:, :-1], told[:, -1:].square()
-    now, then = schedule.kept[i], schedule.before(i)
+    now = schedule.kept[i]
     noisy = now * variance + 1 - now  # variance of x_t
     eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy
-    clean = variance * (1 - now) / noisy  # variance of x_0 given x_t
-    beta = schedule.beta(i)
-    true = beta * (1 - then) / (1 - now) + (beta * math.sqrt(then) / (1 - now)) ** 2 * clean
-    low, high = math.log(schedule.posterior(i)), math.log(beta)
-    share = (true.log() - low) / (high - low)
-    return eps, (2 * share - 1).expand_as(eps)
+    return eps, learnt(schedule, i, variance * (1 - now) / noisy).expand_as(eps)
 
 
 @cache

@@ -9,12 +9,13 @@ from support.raster import MODEL, decoded, job
 from demo.decoding import Race, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
+from demo.pages.figures import _fitting
 from demo.viewer import advanced
 from engines.config import make_config
 from engines.driver import Job, mentioned
 from engines.methods import METHODS
 from engines.models import diffusion
-from engines.models.catalog import load_model
+from engines.models.catalog import MODELS, load_model
 from engines.models.studio.image import StudioImage
 from engines.models.studio.networks import Tokenizer, Transformer
 from traces import Model, dumps
@@ -93,6 +94,7 @@ def test_a_prompt_the_model_refuses_is_refused_before_the_race() -> None:
 def test_experiments_fit_the_limit_and_name_a_figure(experiment: Experiment) -> None:
     assert experiment.figure in FIGURES
     assert len(experiment.arms) * experiment.seeds <= EXPERIMENT_RUNS
+    assert {METHODS[arm.method].family for arm in experiment.arms} == {MODELS[experiment.model].family}
 
 
 def test_an_experiment_answers_with_its_figure() -> None:
@@ -104,6 +106,21 @@ def test_an_experiment_answers_with_its_figure() -> None:
         (seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")
     }
     assert FIGURES[small.figure].supports(last.traces) is None
+
+
+@pytest.mark.parametrize("name", ["gamma", "ratio"])
+def test_an_experiment_with_vectors_answers_with_its_figure(name: str) -> None:
+    whole = EXPERIMENTS[name]
+    small = replace(whole, arms=whole.arms[:2])
+    *_, last = conduct(small, load_model(whole.model), "", 1, {"steps": 2, "last": 150})
+    assert FIGURES[small.figure].supports(last.traces) is None
+
+
+def test_an_experiment_takes_the_model_of_the_run_page_where_it_fits() -> None:
+    experiment = EXPERIMENTS["gamma"]
+    chosen, prompt = _fitting(experiment, "studio-image", "a red ankle boot on grass")
+    assert (chosen.id, prompt) == (experiment.model, "")
+    assert _fitting(EXPERIMENTS["strength"], MODEL, "") == (MODELS[MODEL], "")
 
 
 def test_an_experiment_stops_within_a_pass() -> None:

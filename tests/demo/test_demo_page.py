@@ -200,6 +200,34 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
+def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="What the ratio biases").click()
+    page.locator("#run-bias").click()
+    page.locator("#stop-bias").click()
+    expect(page.locator("#bias-progress")).to_contain_text("Stopped.", timeout=60_000)
+    expect(page.locator("#bias-plot")).to_be_hidden()
+    page.get_by_label("number input for Draft's variances").fill("1")
+    page.get_by_label("number input for Draft's shift").fill("0")
+    page.get_by_label("number input for Denoising steps").fill("2")
+    page.get_by_label("number input for Denoising steps").press("Tab")
+    page.locator("#run-bias").click()
+    plot = page.locator("#bias-plot .js-plotly-plot")
+    expect(plot).to_be_visible(timeout=120_000)
+    expect(plot).to_contain_text("variances 1 times the true ones, means 0 to the right, 2 steps")
+    rows = page.locator("#bias-table tbody tr")
+    expect(rows).to_have_count(6)
+    for row, name in zip(rows.all()[1:5], ("exact", "paper", "release", "distance-only"), strict=True):
+        expect(row).to_contain_text(name)
+        expect(row).to_contain_text("100.0 %")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        found = Axe().run(page, options=AXE_OPTIONS).response["violations"]
+        assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="Accuracy and speed").click()

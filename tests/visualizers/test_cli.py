@@ -14,7 +14,7 @@ from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 
 from traces.io import write
-from visualizers import FIGURES, SWEEP_FIGURES
+from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 from visualizers.__main__ import main
 
 
@@ -43,14 +43,14 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 def test_list_names_every_figure_and_its_counterpart(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == [*FIGURES, *SWEEP_FIGURES]
+    assert [row.split()[0] for row in rows] == [*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES]
     assert any("SCD, Fig. 3" in row for row in rows)
 
 
 def test_documentation_lists_every_figure() -> None:
     text = Path(__file__).parents[2].joinpath("docs/figures.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| .*? \| (.*?) \|$", text, re.MULTILINE)
-    every = [*FIGURES.values(), *SWEEP_FIGURES.values()]
+    every = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
     assert rows == [(figure.name, figure.title, figure.paper or "none") for figure in every]
 
 
@@ -150,6 +150,8 @@ def test_wrong_usage_names_setting_value_and_choices(
         ([traces[1], "--figure", "frontier", "-o", pdf], ["--figure frontier", "--sweep RESULTS"]),
         (["--sweep", "results.json", "-o", pdf], ["--sweep results.json", "frontier, setting"]),
         ([traces[1], "--sweep", "r.json", "--figure", "frontier", "-o", pdf], ["--sweep r.json", "takes no traces"]),
+        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "speed-up, time-shares"]),
+        (["--sweep", "r.json", "--timings", "t.json", "-o", pdf], ["--timings t.json", "takes no --sweep"]),
         (["-o", pdf], ["TRACE"]),
     ]:
         code, said = failing(capsys, *arguments)

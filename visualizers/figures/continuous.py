@@ -96,7 +96,8 @@ def _distances(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=440, showlegend=True)
 
 
-def _few(traces: Traces) -> str | None:
+def few(traces: Traces) -> str | None:
+    """Return the reason why runs cannot be drawn in one panel when they form too many groups."""
     groups = len(grouped(traces))
     return f"draws up to {MOST_GROUPS} groups of runs, {groups} given" if groups > MOST_GROUPS else None
 
@@ -129,7 +130,7 @@ DISTANCES = Figure(
     paper="CSpD, Table 4 (alignment), as a distribution",
     supports=lambda traces: (
         missing(traces, lambda trace: _has("distance_squared", trace), "judged drafts with `distance_squared`")
-        or _few(traces)
+        or few(traces)
     ),
     drawing=_distances,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from statistics import correlation
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
@@ -54,15 +54,22 @@ def _correlated(x: list[float], y: list[int]) -> str:
     return f", correlation {correlation(x, y):.2f}"
 
 
-def by_setting(traces: Traces, setting: str) -> Mapping[str, Mapping[float, tuple[Trace, ...]]]:
-    """Group complete runs by everything but `setting`, then by its value, rising; groups of one value are left out."""
-    swept = [trace for trace in traces if trace.summary.complete and _number(trace, setting) is not None]
-    groups: dict[str, dict[float, tuple[Trace, ...]]] = {}
+def by_value(traces: Traces, setting: str) -> Mapping[str, Mapping[Any, tuple[Trace, ...]]]:
+    """Group complete runs by everything but `setting`, then by its value; groups of one value are left out."""
+    swept = [trace for trace in traces if trace.summary.complete and setting in trace.config]
+    groups: dict[str, dict[Any, tuple[Trace, ...]]] = {}
     for name, runs in grouped(swept, apart=setting).items():
-        values = sorted({value for run in runs if (value := _number(run, setting)) is not None})
+        values: list[Any] = list(dict.fromkeys(run.config[setting] for run in runs))
+        if all(_number(run, setting) is not None for run in runs):
+            values.sort()
         if len(values) > 1:
-            groups[name] = {value: tuple(run for run in runs if _number(run, setting) == value) for value in values}
+            groups[name] = {value: tuple(run for run in runs if run.config[setting] == value) for value in values}
     return groups
+
+
+def by_setting(traces: Traces, setting: str) -> Mapping[str, Mapping[float, tuple[Trace, ...]]]:
+    """The same for the runs where `setting` is a number, which rises."""
+    return by_value([trace for trace in traces if _number(trace, setting) is not None], setting)
 
 
 def _number(trace: Trace, setting: str) -> float | None:
@@ -85,7 +92,7 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
             "line": look.line,
             "marker": look.marker(9),
             "y": [mean.value for mean in forwards],
-            "error_y": _spread(forwards),
+            "error_y": spread(forwards),
         }
         by_drift = {
             "x": [None if mean is None else 100 * mean.value for mean in drift],
@@ -106,7 +113,8 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=460, showlegend=True)
 
 
-def _spread(means: list[Mean]) -> dict[str, object]:
+def spread(means: list[Mean]) -> dict[str, object]:
+    """Return error bars of one standard deviation between runs."""
     return {
         "array": [mean.deviation for mean in means],
         "visible": any(mean.runs > 1 for mean in means),
@@ -123,7 +131,7 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
         figure.add_scatter(
             x=list(sweep),
             y=[mean.value for mean in means],
-            error_y=_spread(means),
+            error_y=spread(means),
             mode="lines+markers",
             name=name,
             line=look.line,

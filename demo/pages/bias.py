@@ -1,0 +1,96 @@
+"""What the ratio biases: every way of judging drafts, live, on a law that is known."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import gradio as gr
+
+from demo import controls
+from demo.biases import Biases, conduct
+from demo.limits import COMPUTE
+from demo.panel import Panel
+from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.widgets import data_table, notice, notice_box, table
+from demo.words import copy
+from engines.config import settings
+from engines.plane import Plane
+from visualizers.figures.bias import BIAS
+
+_HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per refusal", "Out of tries")
+
+
+class BiasPage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        dollars: list[dict[str, str | bool]] = [{"left": "$", "right": "$", "display": False}]
+        gr.Markdown(copy("bias"), latex_delimiters=dollars, elem_classes="reading")
+        with gr.Row():
+            self.controls = controls.build(settings(Plane))
+        with gr.Row():
+            self.start = gr.Button("Draw tokens", variant="primary", scale=0, min_width=160, elem_id="run-bias")
+            self.stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-bias")
+        self.progress = notice_box(elem_id="bias-progress", elem_classes="panel-problem")
+        self.table = data_table("What was counted of every mode", elem_id="bias-table")
+        self.panel = Panel(site, "bias")
+        self._connect()
+
+    def _connect(self) -> None:
+        form: set[Any] = {self.site.dark, *self.controls.of.values()}
+        buttons = [self.start, self.stop]
+        begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
+        done = begun.then(self.draw, form, {self.progress, self.table, *self.panel.parts}, **COMPUTE, **QUIET)
+        done.then(self.settle, None, buttons, **AT_ONCE)
+        self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
+
+    def begin(self, request: gr.Request) -> Update:
+        """Make ready to draw."""
+        self.site.visitors.prune()
+        self.site.visitor(request).start()
+        waiting = notice("info", "The server computes one thing at a time; yours is next in line.", "Waiting.")
+        return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
+
+    def settle(self) -> Update:
+        """It is over, however it ended."""
+        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
+
+    def ask_to_stop(self, request: gr.Request) -> None:
+        """Let the drawing stop before the next tokens."""
+        self.site.visitor(request).stop()
+
+    def draw(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Draw tokens of every mode, then show them."""
+        try:
+            plane = controls.read_config(Plane, self.controls.values(values))
+        except ValueError as error:
+            yield {self.progress: notice("error", str(error))}
+            return
+        yield {self.progress: notice("info", "The laws of target and draft are integrated.", "One moment.")}
+        biases = None
+        for progress in conduct(plane, self.site.visitor(request).stopped):
+            biases = progress.biases
+            said = f"{progress.done:,} of {progress.total:,} tokens are drawn."
+            yield {self.progress: notice("info", said, "Drawing.")}
+        if biases is None:
+            said = "What is shown below, if anything, is from before."
+            yield {self.progress: notice("info", said, "Stopped.")}
+            return
+        shown = self.panel.show(BIAS, BIAS.draw(biases.picture()), bool(values[self.site.dark]), request)
+        yield {self.progress: {}, self.table: counted(biases), **shown}
+
+
+def counted(biases: Biases) -> dict[str, Any]:
+    """One line a mode, and one for the law of the draft alone, which is integrated."""
+    lines: list[tuple[Any, ...]] = [
+        (
+            tally.mode,
+            None if tally.mode == "vanilla" else f"{100 * tally.kept:.1f} %",
+            f"{tally.to_target:.3f}",
+            f"{tally.to_draft:.3f}",
+            None if tally.tries is None else f"{tally.tries:.1f}",
+            None if tally.mode == "vanilla" else f"{100 * tally.capped:.2f} %",
+        )
+        for tally in biases.tallies
+    ]
+    return table(_HEADS, [*lines, ("draft", None, f"{biases.draft_to_target:.3f}", None, None, None)])

@@ -1,0 +1,56 @@
+"""What is counted of every mode adds up, and drawing stops when asked."""
+
+import pytest
+
+from demo import biases
+from demo.biases import Progress, conduct
+from demo.pages.bias import counted
+from engines.plane import MODES, Plane, total_variation
+
+COUNT, AT_ONCE = 2000, 1000
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(biases, "TOKENS", COUNT)
+    monkeypatch.setattr(biases, "_AT_ONCE", AT_ONCE)
+
+
+def test_every_mode_is_drawn_and_counted() -> None:
+    progress: list[Progress] = list(conduct(Plane(variance=0.7, steps=3)))
+    last = progress[-1]
+    assert [one.done for one in progress[:-1]] == list(range(AT_ONCE, last.total + 1, AT_ONCE))
+    assert last.total == len(MODES) * COUNT and all(one.biases is None for one in progress[:-1])
+    found = last.biases
+    assert found is not None
+    assert tuple(tally.mode for tally in found.tallies) == MODES
+    vanilla, exact, paper, release, _ = found.tallies
+    assert vanilla.tries is None and vanilla.kept == 0
+    assert 0 < paper.kept < exact.kept < release.kept <= 1
+    assert paper.to_target > exact.to_target and exact.tries is not None and exact.tries >= 1
+    for tally in found.tallies:
+        assert 0.9 < float(tally.cells.sum()) <= 1
+        assert tally.to_target == total_variation(tally.cells, found.target)
+    drawn = found.picture()
+    assert [one.name for one in drawn.drawn] == list(MODES)
+    assert drawn.draft.total_variation == found.draft_to_target
+    assert "variances 0.7 times" in drawn.said and "2,000 tokens" in drawn.said
+
+
+def test_the_table_has_a_line_a_mode_and_one_for_the_draft() -> None:
+    *_, last = conduct(Plane(variance=1, shift=0, steps=2))
+    assert last.biases is not None
+    rows = counted(last.biases)["rows"]
+    assert [row[0] for row in rows] == [*MODES, "draft"]
+    assert rows[0][1] == "" and rows[1][1] == "100.0 %" and rows[1][5] == "0.00 %"
+    assert rows[-1][2] == "0.000"
+
+
+def test_drawing_stops_before_the_next_tokens() -> None:
+    asked: list[None] = []
+
+    def stopped() -> bool:
+        asked.append(None)
+        return len(asked) == 3
+
+    assert [one.done for one in conduct(Plane(steps=2), stopped)] == [AT_ONCE, 2 * AT_ONCE]

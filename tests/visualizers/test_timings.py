@@ -1,0 +1,78 @@
+"""Timings are read field by field, and drawn as they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visualizers import TIMING_FIGURES, SweepError, read_timings
+from visualizers.__main__ import main
+
+ROW: dict[str, Any] = {
+    "method": "cspd",
+    "gamma": 8,
+    "batch": 1,
+    "tokens_per_verification": 3.5,
+    "tokens_expected": 3.75,
+    "faster_median": 1.5,
+    "faster_low_quartile": 1.25,
+    "faster_high_quartile": 2.0,
+    "share_draft": 0.25,
+    "share_target": 0.5,
+    "share_head": 0.125,
+    "share_deciding": 0.125,
+}
+ROWS = [ROW, ROW | {"gamma": 4, "faster_median": 1.25}, ROW | {"batch": 32}]
+
+
+def written(rows: object = ROWS) -> bytes:
+    return json.dumps({"title": "<b>Timed</b>", "rows": rows}).encode()
+
+
+def test_speed_and_tokens_are_drawn_by_batch_in_the_order_of_gamma() -> None:
+    figure = TIMING_FIGURES["speed-up"].draw(read_timings(written()))
+    faster, tokens, expected, *_ = figure.data
+    assert list(faster.x) == [4, 8] and list(faster.y) == [1.25, 1.5]
+    assert list(faster.error_y.array) == [0.75, 0.5] and list(faster.error_y.arrayminus) == [0, 0.25]
+    assert list(tokens.y) == [3.5, 3.5] and list(expected.y) == [3.75, 3.75]
+    assert [mark.name for mark in figure.data[3:]] == ["batch 32", "batch 32", "batch 32, expected"]
+    assert figure.layout.title.subtitle.text == "&lt;b&gt;Timed&lt;/b&gt;"
+
+
+def test_shares_stack_up_to_the_whole() -> None:
+    figure = TIMING_FIGURES["time-shares"].draw(read_timings(written()))
+    assert figure.layout.barmode == "stack"
+    assert [sum(column) for column in zip(*(bar.x for bar in figure.data), strict=True)] == [100, 100, 100]
+    assert list(figure.data[0].y) == ["γ 4, batch 1", "γ 8, batch 1", "γ 8, batch 32"]
+    assert len({bar.marker.pattern.shape for bar in figure.data}) == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"{", "timings: is no JSON"),
+        (b"[]", "rows: there are none"),
+        (written([]), "rows: there are none"),
+        (written([ROW, 3]), r"rows\[1\].gamma: None"),
+        (written([ROW | {"gamma": 2.5}]), r"rows\[0\].gamma: 2.5"),
+        (written([ROW | {"share_head": -1}]), r"rows\[0\].share_head: -1"),
+        (written([ROW | {"faster_median": float("inf")}]), r"rows\[0\].faster_median: inf"),
+    ],
+)
+def test_what_is_wrong_is_named(data: bytes, named: str) -> None:
+    with pytest.raises(SweepError, match=named):
+        read_timings(data)
+
+
+def test_the_command_line_draws_timings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, page = tmp_path / "continuous.json", tmp_path / "page.html"
+    results.write_bytes(written())
+    assert main(["--timings", str(results), "--figure", "speed-up", "-o", str(page)]) == 0
+    assert "Speed by draft length and batch" in page.read_text()
+    results.write_bytes(written([{}]))
+    assert main(["--timings", str(results), "--figure", "time-shares", "-o", str(page)]) == 1
+    assert f"{results}: rows[0].gamma" in capsys.readouterr().err
+    for wrong in (["--figure", "churn"], ["--sweep", "x", "--figure", "speed-up"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["--timings", str(results), *wrong, "-o", str(page)])

@@ -1,0 +1,122 @@
+"""What ways of judging drafts make of a law in the plane: densities over a grid, and what they differ by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from visualizers.base import DataFigure, plain
+from visualizers.style import cividis, diverging
+
+Cells: TypeAlias = Sequence[Sequence[float]]
+"""Probability of every cell, by its place along x, then y."""
+COLUMNS: Final = 3
+_ROW_HEIGHT: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What one way of judging draws."""
+
+    name: str
+    cells: Cells
+    total_variation: float
+    """To the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias:
+    """Laws over one grid: the target's and the draft's, and what was drawn."""
+
+    edges: Sequence[float]
+    """Of the cells along either side."""
+    target: Cells
+    draft: Judged
+    drawn: Sequence[Judged]
+    said: str
+    """How they came to be, in words."""
+
+
+def _draw(bias: Bias) -> go.Figure:
+    # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
+    shown = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
+    below = [bias.draft, *bias.drawn]
+    bands = -(-len(shown) // COLUMNS)
+    figure = make_subplots(
+        rows=2 * bands,
+        cols=COLUMNS,
+        shared_xaxes="all",
+        shared_yaxes="all",
+        horizontal_spacing=0.03,
+        vertical_spacing=0.05,
+        subplot_titles=_titles(shown, below, bands),
+    )
+    middle = [(low + high) / 2 for low, high in zip(bias.edges, bias.edges[1:], strict=False)]
+    for index, (density, other) in enumerate(zip(shown, below, strict=True)):
+        row, column = 2 * (index // COLUMNS) + 1, index % COLUMNS + 1
+        _heat(figure, middle, _percent(density.cells), (row, column), "coloraxis")
+        _heat(figure, middle, _percent(other.cells, bias.target), (row + 1, column), "coloraxis2")
+    figure.update_annotations(font={"size": 12}, yshift=-2)
+    figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
+    figure.update_yaxes(constrain="domain", constraintoward="top", scaleanchor="x", showgrid=False, zeroline=False)
+    figure.update_xaxes(title_text="Component 1", row=2 * bands, col=(COLUMNS + 1) // 2)
+    figure.update_yaxes(title_text="Component 2", col=1)
+    most = max(
+        abs(value) for mark in figure.data if mark.coloraxis == "coloraxis2" for line in mark.z for value in line
+    )
+    bar = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "len": 0.44, "ypad": 4}
+    return figure.update_layout(
+        height=180 + 2 * bands * _ROW_HEIGHT,
+        margin={"t": 96, "b": 132},
+        title_subtitle_text=plain(bias.said),
+        coloraxis={
+            "colorscale": cividis(),
+            "cmin": 0,
+            "colorbar": {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}},
+        },
+        coloraxis2={
+            "colorscale": diverging(),
+            "cmin": -most,
+            "cmax": most,
+            "colorbar": {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}},
+        },
+    )
+
+
+def _titles(shown: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
+    """Titles row by row: names over densities, total variations over differences."""
+    empty = [""] * (bands * COLUMNS - len(shown))
+    names = [plain(one.name) for one in shown] + empty
+    apart = [f"TV {one.total_variation:.3f}" for one in below] + empty
+    apart[0] = f"{plain(below[0].name)}, {apart[0]}"
+    rows = [slice(COLUMNS * band, COLUMNS * (band + 1)) for band in range(bands)]
+    return [title for row in rows for title in (*names[row], *apart[row])]
+
+
+def _percent(cells: Cells, less: Cells | None = None) -> list[list[float]]:
+    """Percent as plotly wants a heat map: rows along y."""
+    low = less or [[0.0] * len(line) for line in cells]
+    different = [[100 * (a - b) for a, b in zip(*lines, strict=True)] for lines in zip(cells, low, strict=True)]
+    return [list(line) for line in zip(*different, strict=True)]
+
+
+def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: tuple[int, int], axis: str) -> None:
+    said = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
+    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {said}<extra></extra>"
+    figure.add_heatmap(x=middle, y=middle, z=z, coloraxis=axis, hovertemplate=hover, row=place[0], col=place[1])
+
+
+BIAS: Final[DataFigure[Bias]] = DataFigure(
+    name="bias",
+    title="What each ratio draws",
+    caption=(
+        "Densities of a token of two components, and under each what it has over the target's: blue lacks, orange is "
+        "too much. The target's own density, and the draft's difference under it, are integrated; the others are "
+        "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the "
+        "target alone, vanilla, show how much of it is chance."
+    ),
+    paper="CSpD, Eq. 8, 9 and 13, on a law that is known",
+    drawing=_draw,
+)
