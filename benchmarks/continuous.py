@@ -3,9 +3,13 @@
     python -m benchmarks.continuous [--json FILE] [--model ID] [--prompt TEXT] [--gammas N ...] [--batches N ...]
 
 Every timed run stands next to an ordinary one of the same batch, in alternating order, and nothing is recorded while it
-is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Quality is
-the closed-form field's own: the spread of what its cells leave to chance, over what it should be, 1 where the law is
-right.
+is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
+timed once, single pictures `--repeats` times.
+
+Quality stands beside it. Of the closed-form field: the spread of what its cells leave to chance, over what it should
+be, 1 where the law is right. Of pictures: how many show what was asked, and a distance of the whole batch from real
+ones, as FID's but on the features of a small classifier (benchmarks/_pictures.py); it depends on the number of
+pictures, so rows of one batch size alone can be compared.
 """
 
 import statistics
@@ -18,7 +22,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from benchmarks._pictures import features, frechet, reference, right
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
+from benchmarks._runs import prompts
 from engines.config import as_values, make_config
 from engines.driver import Job, run_batch, sample_tokens
 from engines.methods import METHODS, ordinary
@@ -38,16 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     family = [name for name, info in MODELS.items() if info.family == "continuous-ar" and info.small]
     options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
-    options.add_argument("--prompt", help="default: the model's example")
+    options.add_argument("--prompt", help="default: one after the other, through the whole vocabulary")
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
     options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
     options.add_argument("--repeats", type=positive, default=REPEATS)
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(given)
     model: Any = load_model(chosen.model, chosen.device)
-    prompt = MODELS[chosen.model].default_prompt if chosen.prompt is None else chosen.prompt
     rows = [
-        measure([job(model, prompt, gamma, seed) for seed in range(batch)], chosen.repeats)
+        measure(
+            [
+                job(model, prompt if chosen.prompt is None else chosen.prompt, gamma, seed)
+                for seed, prompt in enumerate(prompts(chosen.model, batch))
+            ],
+            chosen.repeats if batch == 1 else 1,
+        )
         for batch in chosen.batches
         for gamma in chosen.gammas
     ]
@@ -69,10 +80,11 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
     usual = [replace(one, method=method, config=config) for one in jobs]
     traces = run_batch(jobs)
     seconds: dict[bool, list[float]] = {True: [], False: []}
+    drawn: dict[bool, Tensor] = {}
     for repeat in range(repeats):
         for speculative in (True, False) if repeat % 2 else (False, True):
             start = time.perf_counter()
-            sample_tokens(jobs if speculative else usual)
+            drawn[speculative] = torch.tensor(sample_tokens(jobs if speculative else usual))
             seconds[speculative].append(time.perf_counter() - start)
     judged = sum(trace.summary.judged for trace in traces)
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
@@ -95,8 +107,8 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "faster_median": faster.median,
         "faster_low_quartile": faster.low,
         "faster_high_quartile": faster.high,
-        "quality": quality(jobs[0].model, torch.tensor([trace.output.tokens for trace in traces])),
-        "quality_ordinary": quality(jobs[0].model, torch.tensor([t.output.tokens for t in run_batch(usual)])),
+        **quality(jobs, drawn[True]),
+        **{f"{name}_ordinary": value for name, value in quality(jobs, drawn[False]).items()},
     }
 
 
@@ -114,9 +126,15 @@ def shares(traces: Sequence[Trace]) -> dict[str, float]:
     return {f"share_{name}": part / whole for name, part in parts.items()}
 
 
-def quality(model: Any, tokens: Tensor) -> float | None:
-    """See the module; None for a model without a law in closed form."""
-    return model.spread(tokens.double()) if isinstance(model, ToyField) else None
+def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
+    """See the module; `tokens` [B, N, D] are what the jobs decoded."""
+    model: Any = jobs[0].model
+    if isinstance(model, ToyField):
+        return {"spread": model.spread(tokens.double())}
+    pixels = model.pixels(tokens)
+    agree = right(pixels, [one.prompt for one in jobs]).all(1).double()
+    found = {"prompt_agreement_percent": 100 * float(agree.mean())}
+    return found | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
@@ -128,10 +146,21 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             unit="×",
             reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
             f"draft calls; {row['tokens_per_verification']:.2f} tokens a verification, "
-            f"{row['tokens_expected']:.2f} expected at that rate",
+            f"{row['tokens_expected']:.2f} expected at that rate" + _quality(row),
         )
         for row in rows
     ]
+
+
+def _quality(row: Row) -> str:
+    """Beside ordinary decoding's, in words; a single picture says nothing."""
+    if "frechet_like" not in row:
+        return ""
+    return (
+        f"; {row['prompt_agreement_percent']:.0f} % of the pictures as asked, ordinary decoding "
+        f"{row['prompt_agreement_percent_ordinary']:.0f} %; Frechet-like distance {row['frechet_like']:.0f}, ordinary "
+        f"decoding {row['frechet_like_ordinary']:.0f}"
+    )
 
 
 if __name__ == "__main__":

@@ -270,7 +270,8 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
     assert row["tokens_expected"] == pytest.approx(sum(row["acceptance"] ** i for i in range(4)))
-    assert row["quality"] == pytest.approx(1, abs=0.3)
+    assert row["spread"] == pytest.approx(1, abs=0.3)
+    assert row["spread_ordinary"] == pytest.approx(1, abs=0.3)
     parts = [row[f"share_{name}"] for name in ("draft", "target", "head", "deciding")]
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
     (claim,) = continuous.claims([row])
