@@ -4,7 +4,8 @@
 
 `target` and `draft` are block diffusion models of the SDAR kind: within a block every position sees every other, a
 block sees the finished blocks before it, and position i predicts its own token. `shift` is of the Fast-dLLM v2 kind,
-where position i - 1 predicts token i. `full` is of the LLaDA kind: everything sees everything.
+where position i - 1 predicts token i. `full` is of the LLaDA kind: everything sees everything. It starts from the
+weights of `target`, which know the problems and have to unlearn one mask.
 
 Block diffusion trains on the clean row and a noised copy of it in one pass, 2L tokens under one mask (BD3-LM, arXiv
 2503.09573). Block sizes are mixed within a batch, so that size 1, which is ordinary next-token prediction, is as
@@ -15,11 +16,12 @@ ones.
 import argparse
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -49,6 +51,8 @@ class Kind:
     shift: bool = False
     repair: bool = False
     full: bool = False
+    base: str = ""
+    """The model whose weights training starts from."""
 
 
 SIZES: Final = (1, 2, 4, 8, 16, 32)
@@ -60,7 +64,16 @@ KINDS: Final = {
     "target": Kind("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
     "draft": Kind("Small block diffusion language model", 160, 4, 416, SIZES, SHARES),
     "shift": Kind("Right-shifted block diffusion language model", 160, 4, 416, SIZES, SHARES, shift=True),
-    "full": Kind("Bidirectional diffusion language model", 384, 5, 896, SIZES, (0, 0, 0, 0.3, 0.3, 0.4), full=True),
+    "full": Kind(
+        "Bidirectional diffusion language model",
+        384,
+        5,
+        896,
+        SIZES,
+        (0, 0, 0, 0.3, 0.3, 0.4),
+        full=True,
+        base="target",
+    ),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=30_000, batch=32, lr=3e-3, minutes=90),
@@ -237,6 +250,12 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS, names=KINDS)
     kind, tokenizer = KINDS[options.name], Tokenizer.from_file(str(text_data.TOKENIZER))
     model = network(kind, tokenizer).to(device())
+    if kind.base:
+        preset = replace(preset, lr=preset.lr / 3)
+        files = sorted((MODELS / f"text-{kind.base}").glob("*.safetensors"))
+        found = {name: weight.float() for path in files for name, weight in load_file(path).items()}
+        known = model.load_state_dict(found, strict=False)
+        assert not known.unexpected_keys and known.missing_keys in ([], ["lm_head.weight"])  # tied to the embedding
     run = Run(f"text-{options.name}", model, optimizers(model, preset.lr), preset)
     run.resume(options.fresh)
     if not options.export_only:

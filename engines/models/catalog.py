@@ -58,6 +58,22 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "",
             "Takes no prompt.",
         ),
+        *(
+            ModelInfo(
+                name,
+                title,
+                "continuous-ar",
+                "nothing: weights ship in assets/models",
+                "a red ankle boot on grass",
+                'Say "a {tint} {garment} on {background}".',
+                small,
+            )
+            for name, title, small in (
+                ("patch-target", "Studio patch model, 48x48", "patch-draft"),
+                ("patch-draft", "Small studio patch model", ""),
+                ("patch-mixture", "Small studio patch model, mixture of Gaussians", ""),
+            )
+        ),
         ModelInfo(
             "toy-field",
             "Toy field, 12x12 colours",
@@ -103,6 +119,9 @@ MODELS: Final[dict[str, ModelInfo]] = {
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "toy-raster": "engines.models.toy",
+    "patch-target": "engines.models.studio.patch",
+    "patch-draft": "engines.models.studio.patch",
+    "patch-mixture": "engines.models.studio.patch",
     "toy-field": "engines.models.field",
     "toy-field-small": "engines.models.field",
     "text-target": "engines.models.studio.text",
