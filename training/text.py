@@ -58,7 +58,7 @@ class Kind:
 SIZES: Final = (1, 2, 4, 8, 16, 32)
 SHARES: Final = (0.30, 0.10, 0.15, 0.15, 0.15, 0.15)
 MEASURED: Final = 500
-MEASURED_FULL: Final = 100
+MEASURED_FULL: Final = 48
 """Of a bidirectional model, which computes the whole row anew for every token."""
 KINDS: Final = {
     "target": Kind("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
