@@ -13,6 +13,8 @@ from visualizers.style import NEUTRAL, series, themed
 from visualizers.sweeps import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 
 MOST_CURVES: Final = 12
+_APART: Final = (0.25, 0.08)
+"""Points closer than these shares of a curve's width and height have one label between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +118,12 @@ def _mark_baseline(figure: go.Figure, points: Sequence[tuple[float, Group]]) -> 
 
 
 def _curve(index: int, name: str, points: Sequence[tuple[float, Group]], middle: float) -> go.Scatter:
-    look = series(index)
+    look, side = series(index), "bottom" if index % 2 else "top"
     return go.Scatter(
         **_places(points),
         mode="lines+markers+text",
-        text=[plain(group.label) for _, group in points],
-        textposition=["top right" if speed <= middle else "top left" for speed, _ in points],
+        text=_spaced_labels(points),
+        textposition=[f"{side} right" if speed <= middle else f"{side} left" for speed, _ in points],
         textfont={"size": 11},
         cliponaxis=False,
         error_y=_errors([group for _, group in points]),
@@ -130,6 +132,21 @@ def _curve(index: int, name: str, points: Sequence[tuple[float, Group]], middle:
         line=look.line,
         marker=look.marker(10),
     )
+
+
+def _spaced_labels(points: Sequence[tuple[float, Group]]) -> list[str]:
+    """Labels of points in order of speed; none where one beside it would be written over."""
+    reach = max(points[-1][0] - points[0][0], 1e-9)
+    heights = [100 * group.accuracy for _, group in points]
+    drop = max(max(heights) - min(heights), 1e-9)
+    named: list[int] = []
+    for i, (speed, _) in enumerate(points):
+        clear = all(
+            abs(speed - points[j][0]) > _APART[0] * reach or abs(heights[i] - heights[j]) > _APART[1] * drop
+            for j in named
+        )
+        named += [i] if clear else []
+    return [plain(group.label) if i in named else "" for i, (_, group) in enumerate(points)]
 
 
 def _off_frontier(index: int, name: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
