@@ -166,7 +166,7 @@ def test_supported_figures_of_one_run() -> None:
     names = [figure.name for figure in supported([run()])]
     assert names == [
         "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming",
-        "accepted-drafts",
+        "accepted-drafts", "along",
     ]  # fmt: skip
 
 
