@@ -93,6 +93,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
     faster = spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)])
     return {
         "method": "cspd",
+        "model": jobs[0].model.card.id,
         "gamma": gamma,
         "batch": len(jobs),
         "acceptance": alpha,
@@ -141,7 +142,8 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """The time ratio of every row."""
     return [
         Claim(
-            name=f"CSpD, gamma = {row['gamma']}, batch {row['batch']}: times faster than ordinary decoding, wall clock",
+            name=f"CSpD on {row['model']}, gamma = {row['gamma']}, batch {row['batch']}: times faster than ordinary "
+            "decoding, wall clock",
             measured=row["faster_median"],
             unit="×",
             reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
