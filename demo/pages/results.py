@@ -102,7 +102,7 @@ class ResultsPage:
 
     def _connect(self) -> None:
         chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
-        drawn = [self.problem, *self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
+        drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
         self.inputs: set[Any] = {*chosen, self.path, self.site.dark}
         self.parts: list[Any] = [*chosen, *drawn]
         gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **QUIET)
@@ -133,21 +133,19 @@ class ResultsPage:
         """Draw what the form asks for of the results at hand, and offer what they allow."""
         path: Path | None = values[self.path]
         if path is None:
-            return {self.problem: {}}
+            return {self.place: {}}
         if not path.exists():
-            return {self.problem: notice("error", "The file is no longer here; open it again.")}
+            return {self.panel.problem: notice("error", "The file is no longer here; open it again.")}
         results = _read(path)
         offered, view, methods = self._offer(results, values)
         rows = [row for row in results.rows if row.method in methods or row.label == view.baseline]
         figure = SWEEP_FIGURES[values[self.figure]]
-        update: Update = offered | {self.problem: {}, self.place: notice("info", results.place, "Measured on")}
-        if not results.place:
-            update[self.place] = {}
+        update: Update = offered | {self.place: notice("info", results.place, "Measured on") if results.place else {}}
         try:
             drawn = figure.draw(rows, view)
             update |= self.panel.show(figure, drawn, bool(values[self.site.dark]), request)
         except SweepError as error:
-            update |= self.panel.hide("") | {self.problem: notice("error", str(error), "This cannot be drawn.")}
+            update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
         return update | self._tell(gathered(rows), view.baseline, results.place, request)
 
     def _offer(self, results: Results, values: Update) -> tuple[Update, View, list[str]]:
