@@ -33,7 +33,7 @@ def test_supported_figures_of_runs_in_blocks() -> None:
 
     assert names(RUN) == [
         "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "accepted-drafts", "draft-steps",
-        "ar-ness", "confidence", "foresight", "contributions", "mask",
+        "ar-ness", "confidence", "foresight", "contributions", "mask", "along",
     ]  # fmt: skip
     assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence", "contributions"]
     assert "routing" not in names(simsd())
