@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 from jaxtyping import Bool, Float
+from PIL import Image, ImageDraw
 from safetensors import safe_open
 from torch import Tensor
 
@@ -16,7 +17,9 @@ from engines.models.studio.words import parse_prompt
 
 SLOTS: Final = ("garment", "tint", "background")
 FEATURES: Final = Path(__file__).with_name("features.safetensors")
+SHEET_ROWS: Final = 10
 _FLOOR: Final = "floor_"
+_SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +67,25 @@ def frechet(found: Float[Tensor, "N F"], real: Reference) -> float:
     mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
     apart = (found.mean(0) - real.mean).square().sum()
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
+
+
+def sheet(prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> Image.Image:
+    """Pictures in [-1, 1] for the first prompts with different garments: a row a prompt, a column a decoder."""
+    garments = [parse_prompt(prompt).garment for prompt in prompts]
+    shown = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
+    side = _SCALE * next(iter(columns.values())).shape[-1]
+    size = (_LEFT + len(columns) * (side + _GAP), _HEAD + len(shown) * (side + _GAP))
+    page = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(page)
+    for number, i in enumerate(shown):
+        draw.text(
+            (4, _HEAD + number * (side + _GAP) + side // 2 - 6), prompts[i].replace(" on ", "\non "), fill="black"
+        )
+    for column, (name, pictures) in enumerate(columns.items()):
+        left = _LEFT + column * (side + _GAP)
+        draw.text((left, 3), name, fill="black")
+        for number, i in enumerate(shown):
+            bytes_ = ((pictures[i] + 1) * 127.5).round().clamp(0, 255).byte().permute(1, 2, 0).numpy()
+            picture = Image.fromarray(bytes_).resize((side, side), Image.Resampling.NEAREST)
+            page.paste(picture, (left, _HEAD + number * (side + _GAP)))
+    return page

@@ -70,6 +70,17 @@ def standard_error(values: Sequence[float]) -> float:
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
+def off(values: Sequence[float], baseline: Sequence[float]) -> float:
+    """Mean difference in standard errors, prompt by prompt: prompts differ more than decoders do."""
+    differences = [a - b for a, b in zip(values, baseline, strict=True)]
+    error = standard_error(differences)
+    if not any(differences):
+        return 0.0
+    if error == 0:
+        raise ValueError(f"images: {len(values)} are too few to estimate an error from; use more.")
+    return statistics.fmean(differences) / error
+
+
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """The command line of a benchmark, with --json."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

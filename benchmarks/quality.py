@@ -10,29 +10,25 @@ prompts; differences from ordinary decoding are given in standard errors of the 
 
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import torch
-from PIL import Image, ImageDraw
 from torch import Tensor
 
-from benchmarks._pictures import SLOTS, right
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
+from benchmarks._pictures import SLOTS, right, sheet
+from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.decoding import Forward
 from engines.driver import Job, open_session
 from engines.laws import Sampling, to_laws
 from engines.models.base import Session
 from engines.models.studio.image import ID, StudioImage, load
-from engines.models.studio.words import parse_prompt
 
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
-SHEET_ROWS: Final = 10
-_SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = [row(decoder, samples[decoder], samples["ar"]) for decoder in NAMES]
     if chosen.sheet:
         chosen.sheet.parent.mkdir(parents=True, exist_ok=True)
-        sheet(samples).save(chosen.sheet, optimize=True)
+        columns = {NAMES[name]: torch.stack([sample.pixels for sample in own]) for name, own in samples.items()}
+        sheet(prompts(ID, chosen.images), columns).save(chosen.sheet, optimize=True)
     title = "Studio image model, 48x48: prompt agreement and likelihood"
     finish(result(title, command("quality", given), claims(rows), rows, model.device), chosen.json)
 
@@ -121,17 +118,6 @@ def row(decoder: str, samples: Sequence[Sample], baseline: Sequence[Sample]) -> 
     return figures
 
 
-def off(values: Sequence[float], baseline: Sequence[float]) -> float:
-    """Mean difference in standard errors, prompt by prompt: prompts differ more than decoders do."""
-    differences = [a - b for a, b in zip(values, baseline, strict=True)]
-    error = standard_error(differences)
-    if not any(differences):
-        return 0.0
-    if error == 0:
-        raise ValueError(f"images: {len(values)} are too few to estimate an error from; use more.")
-    return statistics.fmean(differences) / error
-
-
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Lossless decoders have to agree with ordinary decoding within the noise; GSD is reported."""
     by_name = {str(row["decoder"]): row for row in rows}
@@ -163,27 +149,6 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             )
         )
     return made
-
-
-def sheet(samples: Mapping[str, Sequence[Sample]]) -> Image.Image:
-    """Pictures of every decoder for the first prompts with different garments: a row a prompt, a column a decoder."""
-    garments = [parse_prompt(sample.prompt).garment for sample in next(iter(samples.values()))]
-    shown = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
-    count = len(shown)
-    side = _SCALE * next(iter(samples.values()))[0].pixels.shape[-1]
-    size = (_LEFT + len(samples) * (side + _GAP), _HEAD + count * (side + _GAP))
-    page = Image.new("RGB", size, "white")
-    draw = ImageDraw.Draw(page)
-    for column, (decoder, own) in enumerate(samples.items()):
-        left = _LEFT + column * (side + _GAP)
-        draw.text((left, 3), NAMES[decoder], fill="black")
-        for number, sample in enumerate(own[i] for i in shown):
-            top = _HEAD + number * (side + _GAP)
-            bytes_ = ((sample.pixels + 1) * 127.5).round().clamp(0, 255).byte().permute(1, 2, 0).numpy()
-            page.paste(Image.fromarray(bytes_).resize((side, side), Image.Resampling.NEAREST), (left, top))
-            if column == 0:
-                draw.text((4, top + side // 2 - 6), sample.prompt.replace(" on ", "\non "), fill="black")
-    return page
 
 
 if __name__ == "__main__":

@@ -14,7 +14,20 @@ from support.language import tiny
 from support.results import row as sweep_row
 from support.tables import Table
 
-from benchmarks import _parts, _pictures, _results, continuous, quality, report, speed, sweeps, text, toy, verifiers
+from benchmarks import (
+    _parts,
+    _pictures,
+    _results,
+    continuous,
+    patches,
+    quality,
+    report,
+    speed,
+    sweeps,
+    text,
+    toy,
+    verifiers,
+)
 from benchmarks._pictures import Reference
 from benchmarks._problems import Problem
 from benchmarks._results import Claim
@@ -121,10 +134,10 @@ def test_bits_per_token_are_those_of_the_joint_law() -> None:
 
 
 def test_differences_are_told_prompt_by_prompt() -> None:
-    assert quality.off([1.0, 2.0], [1.0, 2.0]) == 0
-    assert quality.off([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx((4 / 3) / (1 / 3))
+    assert _results.off([1.0, 2.0], [1.0, 2.0]) == 0
+    assert _results.off([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx((4 / 3) / (1 / 3))
     with pytest.raises(ValueError, match="too few"):
-        quality.off([2.0], [1.0])
+        _results.off([2.0], [1.0])
 
 
 def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
@@ -156,8 +169,7 @@ def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
 
 def test_the_sheet_has_a_row_a_garment_and_a_column_a_decoder() -> None:
     prompts = ("a red bag on grass", "a blue bag on sky", "a red coat on grass")
-    grey = [quality.Sample(prompt, torch.zeros(3, 48, 48), (True, True, True), 5.0) for prompt in prompts]
-    pictures = quality.sheet({"ar": grey, "gsd": grey}).getcolors()
+    pictures = _pictures.sheet(prompts, dict.fromkeys(("vanilla", "GSD"), torch.zeros(3, 3, 48, 48))).getcolors()
     assert {color: count for count, color in pictures}[(128, 128, 128)] == 2 * 2 * 96 * 96
 
 
@@ -276,3 +288,20 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
     (claim,) = continuous.claims([row])
     assert claim.measured == row["faster_median"]
+
+
+def test_pictures_of_every_ratio_are_marked_beside_ordinary_ones() -> None:
+    generator = torch.Generator().manual_seed(0)
+    good, other = (torch.rand(32, 3, 48, 48, generator=generator) * 2 - 1 for _ in range(2))
+    asked = prompts("patch-target", 32)
+    rows = [patches.row(name, good, asked, good) for name in patches.DECODERS]
+    vanilla, agreement, distance = patches.claims(rows)
+    assert (agreement.measured, agreement.met) == (0, True)
+    assert vanilla.measured == rows[0]["all_three_percent"]
+    assert distance.measured == rows[0]["frechet_like"] > rows[0]["frechet_like_real"]
+    assert patches.row("CSpD exact", other, asked, good)["frechet_like"] != distance.measured
+    rows[1] = {**rows[1], "all_three_off_errors": -3.5}
+    assert patches.claims(rows)[1].met is False
+    model: Any = continuous.load_model("toy-field")
+    jobs = [decoder.job(model, "", 0, 1.0) for decoder in patches.DECODERS.values()]
+    assert [getattr(one.config, "mode", "") for one in jobs][:5] == ["", "exact", "paper", "release", "distance-only"]
