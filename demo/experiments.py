@@ -99,12 +99,28 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         seeds=2,
         model=_FIELD,
     ),
+    "guidance": Experiment(
+        title="Guidance",
+        question="Do drafts pass more or less often when both models are guided towards the prompt?",
+        figure="by-setting",
+        arms=tuple(Arm("cspd", {"guidance": guidance}) for guidance in (1.0, 1.5, 2.0, 3.0)),
+        seeds=1,
+        model="patch-target",
+    ),
+    "ddim": Experiment(
+        title="DDIM",
+        question="How random do DDIM's steps have to be for drafts to pass? Both models have the same variances then.",
+        figure="by-setting",
+        arms=tuple(Arm("cspd", {"sampler": "ddim", "eta": eta}) for eta in (0.25, 0.5, 0.75, 1.0)),
+        seeds=2,
+        model=_FIELD,
+    ),
     "ratio": Experiment(
         title="Ratio and alignment",
         question="Is the ratio 1 on average, as that of two densities must be? The last step is kept wide here.",
         figure="ratio-means",
         arms=tuple(
-            Arm("cspd", {"mode": mode, "align": align, "tied": 0, "last": 150})
+            Arm("cspd", {"mode": mode, "align": align, "whole": False, "tied": 0, "last": 150})
             for mode, align in (("exact", True), ("exact", False), ("paper", True), ("paper", False))
         ),
         seeds=4,

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.masks import runs
-from engines.paths import Paths, Steer, Walks
+from engines.paths import Follow, Paths, Steer, Walks
 from traces.schema import Canvas, Fate, Mask
 
 Role: TypeAlias = Literal["draft", "target", "self"]
@@ -139,6 +139,8 @@ class PathForward:
     steer: Steer | None = None
     """Has a say in where the steps of index `steered` .. 1 lead."""
     steered: int = 0
+    follow: Follow | None = None
+    """Paths of drafts to follow in place of the noise; the position behind them is asked for, too."""
 
     @property
     def wanted(self) -> int:

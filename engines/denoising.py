@@ -97,6 +97,11 @@ class ContinuousSampling:
         ),
     ] = 960
 
+    @property
+    def schedule(self) -> "Schedule":
+        """The timesteps that are visited."""
+        return respaced(self.steps, self.last, self.first)
+
     def guidance_at(self, position: Tensor, length: int) -> Float[Tensor, " W"]:
         """The guidance scale at positions of a canvas of `length`."""
         share = (position + 1) / length if self.ramp else torch.ones_like(position)
@@ -197,7 +202,7 @@ def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
 
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
-    schedule = respaced(sampling.steps, sampling.last, sampling.first)
+    schedule = sampling.schedule
     x = noise[:, 0]
     states, laws = [x], []
     for i in range(len(schedule) - 1, 0, -1):
@@ -207,6 +212,36 @@ def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousS
         laws.append(law)
         states.append(x)
     return Paths(step_law(schedule, 0, x, denoise(x, schedule, 0), sampling), torch.stack(states, 1), tuple(laws))
+
+
+def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> tuple[Gaussians, ...]:
+    """The laws of all steps at given states x_T .. x_0."""
+    schedule = sampling.schedule
+    before = states[:, :-1].unbind(1)
+    steps = zip(reversed(range(len(schedule))), before, strict=True)
+    return tuple(step_law(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps)
+
+
+def go_on(
+    denoise: Denoiser,
+    x: Float[Tensor, "M D"],
+    left: Int[Tensor, " M"],
+    noise: Float[Tensor, "M S D"],
+    sampling: ContinuousSampling,
+) -> tuple[Gaussians, Float[Tensor, "M S D"]]:
+    """Denoise M tokens from states x, each for the steps it has left.
+
+    Returns:
+        The law of the last step, and the states x_T .. x_0, with x itself in place of those before it.
+    """
+    schedule = sampling.schedule
+    states = [x]
+    for i in reversed(range(len(schedule))):
+        law = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
+        y = law.mean[:, 0] + law.std[:, 0] * noise[:, len(schedule) - i]
+        x = torch.where((i < left)[:, None], y, x)
+        states.append(x)
+    return law, torch.stack(states, 1)
 
 
 @dataclass(frozen=True, slots=True)

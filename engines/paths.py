@@ -5,10 +5,46 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.gaussians import Gaussians, together
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where the target leaves the paths that it follows, and the noise with which it goes on."""
+
+    row: Int[Tensor, "1"]
+    """The position, counted from the first one asked for."""
+    left: Int[Tensor, "1"]
+    """Steps that it still has to take; 0 where x is the token."""
+    x: Float[Tensor, "1 D"]
+    """The state that it goes on from."""
+    noise: Float[Tensor, "1 S D"]
+    """x_T, then that of every step, of which the last `left` are used."""
+    tries: Float[Tensor, "1"]
+    """Proposals it took."""
+    capped: Bool[Tensor, "1"]
+    """Whether they ran out, so that x is a plain draw of the target's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Paths for the target to follow; where it leaves them is decided once all its laws along them are known."""
+
+    states: Float[Tensor, "W S D"]
+    """x_T .. x_0 of the drafts."""
+    leave: Callable[[tuple[Gaussians, ...]], Branch]
+    """Called with the target's laws of all steps, W rows each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """What became of the one position where paths were left."""
+
+    branch: Branch
+    token: Float[Tensor, "1 D"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +57,14 @@ class Paths:
     """x_T .. x_1."""
     laws: tuple[Gaussians, ...] = ()
     """The laws of all steps but the last: entry k leads from states k to k + 1."""
+    led: Led | None = None
+    """Where paths were followed. The laws are then of the followed rows, and the last row is what was led on."""
 
     @property
     def log_std(self) -> Float[Tensor, " W"]:
         """Sum over these steps and components of the logarithms of standard deviations (Eq. 8's products)."""
-        total = self.last.mean.new_zeros(len(self.last))
-        for law in self.laws:
-            total = total + law.std.log().sum((-1, -2))
-        return total
+        each = [law.std.log().sum((-1, -2)) for law in self.laws]
+        return torch.stack(each).sum(0) if each else self.last.mean.new_zeros(len(self.last))
 
     def rows(self, index: slice) -> "Paths":
         """Some of the tokens."""

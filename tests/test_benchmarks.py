@@ -277,7 +277,7 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     model, small = (
         field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in field.MODELS.items()
     )
-    jobs = [continuous.job(model, "", 3, seed, steps=4, prefill=0, tied=0, last=50) for seed in range(3)]
+    jobs = [continuous.job(model, "", 3, seed, steps=4, prefill=0, whole=False, tied=0, last=50) for seed in range(3)]
     row = continuous.measure([replace(one, small=small) for one in jobs], 1)
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1

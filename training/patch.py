@@ -3,9 +3,10 @@
     python -m training.patch tokenizer|target|draft|mixture [--preset cpu|gpu] [--minutes M]
 
 in this order. `tokenizer` is a KL autoencoder. `target` and `draft` are causal transformers whose tokens a diffusion
-head draws, trained as MAR's is (arXiv 2406.11838): the error of the noise estimate, and, for the variance alone, the
-variational bound. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the likelihood. Conditions are
-dropped as in training.image_ar.
+head draws, as MAR's (arXiv 2406.11838): it learns to estimate the noise, and how far off it is (arXiv 2206.07309). The
+target learns from pictures, the draft from the target (as in arXiv 2310.08461), since drafts are kept as far as both
+agree. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the likelihood. Conditions are dropped as in
+training.image_ar.
 """
 
 import math
@@ -18,7 +19,8 @@ from torch import Tensor
 
 from engines.denoising import TIMESTEPS, respaced
 from engines.gaussians import Gaussians
-from engines.models.heads import DiffusionHead, MixtureHead
+from engines.models.heads import MixtureHead, ResidualHead
+from engines.models.studio.image import load_weights
 from engines.models.studio.patch import load_tokenizer
 from engines.models.studio.patch_networks import (
     PREFIX,
@@ -40,8 +42,8 @@ KL_WEIGHT: Final = 1e-3
 """Of the divergence per latent: little, so that latents carry some noise, which the decoder learns to ignore."""
 REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
-BOUND_WEIGHT: Final = 0.1
-"""Of the variational bound, which only the variance learns from."""
+ERROR_WEIGHT: Final = 0.1
+"""Of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
 SCHEDULE: Final = respaced(TIMESTEPS)
 
 
@@ -97,27 +99,26 @@ def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float 
     }
 
 
-def diffusion_loss(head: DiffusionHead, token: Tensor, condition: Tensor, generator: torch.Generator) -> Tensor:
-    """Noise estimate and variational bound of tokens [M, D] under conditions [M, H]."""
-    token, condition = token.repeat(REPEATS, 1), condition.repeat(REPEATS, 1)
-    t = torch.randint(TIMESTEPS, (len(token),), generator=generator, device=token.device)
-    table = torch.tensor(
-        [(SCHEDULE.kept[i], SCHEDULE.before(i), SCHEDULE.beta(i), SCHEDULE.posterior(i)) for i in range(TIMESTEPS)],
-        device=token.device,
-    )
-    now, then, beta, low = table[t].unsqueeze(-1).unbind(1)
+def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens [M, D] at timesteps [M], most of them among the last, where their laws are told apart; and their noise."""
+    share = torch.rand(len(token), generator=generator, device=token.device).square()
+    t = (TIMESTEPS * share).long()
+    kept = torch.tensor(SCHEDULE.kept, device=token.device)[t, None]
     eps = torch.randn(token.shape, generator=generator, device=token.device)
-    noisy = now.sqrt() * token + (1 - now).sqrt() * eps
-    with torch.autocast(device().type, torch.bfloat16):
-        guess, v = (part.float() for part in head(noisy, t.float(), condition))
-    share = (v + 1) / 2
-    log_variance = share * beta.log() + (1 - share) * low.log()
-    # The means of both laws differ by the weight of x_0 times the error in x_0, which the bound does not learn from.
-    off = beta * then.sqrt() / (1 - now) * ((1 - now) / now).sqrt() * (eps - guess.detach())
-    bound = 0.5 * (log_variance - low.log() + (low + off.square()) / log_variance.exp() - 1)
-    likelihood = 0.5 * (log_variance + off.square() / log_variance.exp())  # of the last step, up to a constant
-    total: Tensor = F.mse_loss(guess, eps) + BOUND_WEIGHT * torch.where(t[:, None] == 0, likelihood, bound).mean()
-    return total
+    return kept.sqrt() * token + (1 - kept).sqrt() * eps, t.float(), eps
+
+
+def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) -> Tensor:
+    """Squared error of the noise estimate, and the likelihood of errors, which the second output alone learns from.
+
+    Args:
+        out: a head's noise estimate and the logarithm of the squared error that it expects [M, D].
+        wanted: the noise [M, D].
+        error: squared errors [M, D].
+    """
+    guess, log_error = out
+    likelihood = 0.5 * (log_error + error * (-log_error).exp())
+    return F.mse_loss(guess, wanted) + ERROR_WEIGHT * likelihood.mean()
 
 
 def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
@@ -126,23 +127,62 @@ def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
     return -law.log_density(token.double()).mean().float() / token.shape[-1]
 
 
-def loss(model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
+def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
+    """What the head is told about each token of whole pictures [B, 144, 8] under labels [B, 3]: [B * 144, H]."""
     inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
     positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
     with torch.autocast(device().type, torch.bfloat16):
-        condition = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
-    condition, token = condition.float(), token.flatten(0, 1)
+        told: Tensor = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
+    return told.float()
+
+
+def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+    """Its head's noise estimate and the logarithm of the squared error that it expects."""
+    assert isinstance(model.head, ResidualHead)
+    with torch.autocast(device().type, torch.bfloat16):
+        guess, log_error = model.head.left(noisy, t, condition.repeat(REPEATS, 1))
+    return guess.float(), log_error.float()
+
+
+def estimated(
+    model: PatchTransformer,
+    token: Tensor,
+    labels: Tensor,
+    generator: torch.Generator,
+    teacher: PatchTransformer | None,
+) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+    """What a head makes of noisy tokens of whole pictures, and what it should: see `diffusion_loss`.
+
+    A teacher stands in for the data: equal noise estimates and equal errors to expect are equal laws.
+    """
+    noisy, t, eps = noised(token.flatten(0, 1).repeat(REPEATS, 1), generator)
+    out = estimate(model, noisy, t, conditions(model, token, labels))
+    if teacher is None:
+        return out, eps, (eps - out[0].detach()).square()
+    with torch.no_grad():
+        wanted, log_error = estimate(teacher, noisy, t, conditions(teacher, token, labels))
+    return out, wanted, log_error.exp()
+
+
+def loss(
+    model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchTransformer | None
+) -> Tensor:
+    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
     if isinstance(model.head, MixtureHead):
-        return mixture_loss(model.head, token, condition)
-    return diffusion_loss(model.head, token, condition, generator)
+        return mixture_loss(model.head, token.flatten(0, 1), conditions(model, token, labels))
+    return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 
 def train_transformer(
-    run: Run, model: PatchTransformer, found: tuple[Tensor, Tensor], labels: Tensor, seed: int
+    run: Run,
+    model: PatchTransformer,
+    pictures: tuple[tuple[Tensor, Tensor], Tensor],
+    seed: int,
+    teacher: PatchTransformer | None,
 ) -> None:
     """Train on tokens drawn anew from their posterior each time."""
-    (mean, std), scale = found, float(load_tokenizer(str(device()))[0].scale)
+    (mean, std), labels = pictures
+    scale = float(load_tokenizer(str(device()))[0].scale)
     rows = batches(len(labels), run.preset.batch, seed)
     for step in run.steps():
         picked = rows(step)
@@ -150,22 +190,34 @@ def train_transformer(
         there = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
         latent = mean[picked].float() + std[picked].float() * torch.randn(mean[picked].shape, generator=here)
         token = (latent / scale).flatten(2).transpose(1, 2).to(device())
-        run.update(loss(model, token, drop_conditions(labels[picked], here).to(device()), there))
+        run.update(loss(model, token, drop_conditions(labels[picked], here).to(device()), there, teacher))
 
 
 @torch.no_grad()
 def measure_transformer(
-    model: PatchTransformer, found: tuple[Tensor, Tensor], labels: Tensor
+    model: PatchTransformer, pictures: tuple[tuple[Tensor, Tensor], Tensor], teacher: PatchTransformer | None
 ) -> dict[str, float | int]:
-    """The loss on held-out pictures, with the same noise for every model."""
+    """Errors on held-out pictures, with the same noise for every model."""
+    (mean, _), labels = pictures
     tokenizer, _ = load_tokenizer(str(device()))
-    generator = torch.Generator(device()).manual_seed(0)
-    losses = [
-        float(loss(model, tokenizer.tokens(chunk.float().to(device())), label.to(device()), generator))
-        for chunk, label in zip(found[0].split(100), labels.split(100), strict=True)
+    chunks = [
+        (tokenizer.tokens(chunk.float().to(device())), label.to(device()))
+        for chunk, label in zip(mean.split(100), labels.split(100), strict=True)
     ]
-    name = "negative_log_likelihood_nats" if isinstance(model.head, MixtureHead) else "diffusion_loss"
-    return {name: round(sum(losses) / len(losses), 4), "held_out_images": len(labels)}
+
+    def average(teacher: PatchTransformer | None) -> float:
+        generator, total = torch.Generator(device()).manual_seed(0), 0.0
+        for token, label in chunks:
+            if isinstance(model.head, MixtureHead):
+                total += float(loss(model, token, label, generator, None))
+            else:
+                out, wanted, _ = estimated(model, token, label, generator, teacher)
+                total += float(F.mse_loss(out[0], wanted))
+        return round(total / len(chunks), 4)
+
+    name = "negative_log_likelihood_nats" if isinstance(model.head, MixtureHead) else "squared_error_of_the_noise"
+    found = {"held_out_images": len(labels), name: average(None)}
+    return found if teacher is None else found | {"squared_difference_from_target": average(teacher)}
 
 
 def optimizers(model: PatchTransformer, lr: float) -> list[torch.optim.Optimizer]:
@@ -197,19 +249,22 @@ def main() -> None:
         held = torch.from_numpy(data.load("t10k", 4_000).images)
         export(run, about, measure_tokenizer(tokenizer, held), options)
         return
-    size = SIZES[options.name]
+    size, teacher = SIZES[options.name], None
+    if options.name == "draft":
+        teacher = PatchTransformer(SIZES["target"]).to(device())
+        load_weights(teacher, "patch-target")
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, optimizers(model, preset.lr), preset)
     run.resume(options.fresh)
     if not options.export_only:
-        train_transformer(run, model, *latents("train", 120_000), options.seed)
+        train_transformer(run, model, latents("train", 120_000), options.seed, teacher)
     model.half().float()
     about |= {
         "title": size.title,
         "architecture": "engines.models.studio.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
         "positions added)",
     }
-    export(run, about, measure_transformer(model, *latents("t10k", 4_000)), options)
+    export(run, about, measure_transformer(model, latents("t10k", 4_000), teacher), options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from demo.limits import COMPUTE, EXPERIMENT_RUNS
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
+from demo.pages.timings import TimingsPage
 from demo.panel import Panel
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
@@ -40,8 +41,11 @@ class FiguresPage:
                 self._build_experiments()
             with gr.Tab("Accuracy and speed") as tab:
                 results = ResultsPage(site)
+            with gr.Tab("What drafting gains") as timings_tab:
+                timings = TimingsPage(site)
             with gr.Tab("What the ratio biases"):
                 BiasPage(site)
+            timings_tab.select(timings.draw, timings.inputs, timings.parts, **QUIET)
             tab.select(results.draw, results.inputs, results.parts, **QUIET)
 
     def _build_single(self) -> None:

@@ -25,8 +25,9 @@ from engines.coupling import first_refusal
 from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
 from engines.denoising import ContinuousSampling, ContinuousTask, noise_at
 from engines.drafting import Block, compared, draft, tying
-from engines.paths import Paths, Walks
-from engines.rejection import Judge, Ratio, replace
+from engines.leaving import following, log_ratio
+from engines.paths import Branch, Paths, Walks
+from engines.rejection import Judge, Ratio, Replaced, replace
 from traces.schema import Fate
 
 
@@ -51,6 +52,15 @@ class Config(ContinuousSampling):
     align: Annotated[
         bool, Knob("Align trajectories", "Draft and target denoise with the same noise. Only acceptance depends on it.")
     ] = True
+    whole: Annotated[
+        bool,
+        Knob(
+            "Whole path",
+            "Judge all denoising steps as one (block verification): exact, and most drafts pass. Aligned "
+            "or not makes no difference then.",
+            when={"mode": ("exact",)},
+        ),
+    ] = True
     tied: Annotated[
         int,
         Knob(
@@ -60,7 +70,7 @@ class Config(ContinuousSampling):
             0,
             250,
             1,
-            {"mode": ("exact",)},
+            {"mode": ("exact",), "whole": (False,)},
         ),
     ] = 5
     tries: Annotated[
@@ -101,7 +111,8 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
 
 def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
-    release, tied = config.mode == "release", config.tied if config.mode == "exact" else 0
+    release, exact = config.mode == "release", config.mode == "exact"
+    whole, tied = exact and config.whole and not task.mixture, config.tied if exact else 0
     prefilled = round(config.prefill * task.length)
     settled = fed = iteration = 0
     while (n := len(done)) < task.length:
@@ -119,11 +130,14 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             guidance=block.guidance[-1:].expand_as(position) if release else block.guidance,  # the last draft's for all
             mode="verify" if W else "causal",
             unseen=W if release and task.gaps else 0,
-            steer=tying(block, drawn, config.tries, chance) if tied and drawn else None,
+            steer=tying(block, drawn, config.tries, chance) if tied and drawn and not whole else None,
             steered=tied,
+            follow=following(block, drawn, x, config.tries, chance) if whole and drawn else None,
         )
         paths = ask_paths((yield asked))
         y = own.draw(paths.last)  # what the target alone would draw
+        if paths.led:
+            y = torch.cat([x, y[W:]]).index_copy(0, paths.led.branch.row, paths.led.token)
         if drawn is None:
             yield block.placed(y, Fate.PREFILLED if n < prefilled else Fate.SAMPLED, paths.last)
             done, settled = torch.cat([done, y]), n
@@ -142,20 +156,24 @@ def _verify(
     """Alg. 1 from Sigma on: tokens for the block's positions; the readback says how many of them are final."""
     (drawn, paths), (config, chance), W = both, how, block.W
     judge = Judge(config.mode, paths.last[:W], drawn.last, drawn.log_std - paths.log_std[:W])
-    log_ratio = judge.verdict(x)
-    bar = log_ratio.clamp(max=0.0).exp()
+    ratio = judge.verdict(x) if paths.led is None else log_ratio(drawn, paths, x)
+    bar = ratio.clamp(max=0.0).exp()
     release = config.mode == "release"
     kept, coin = chance.keep(bar, block.draw("verify"), until_refusal=not release)
     slot, r = torch.arange(W, device=x.device), first_refusal(kept)
     refused = ~kept if release else slot == r
-    replaced = replace(judge, refused, config.tries, chance, block.draw("residual"))
-    after = torch.cat([torch.where(refused[:, None], replaced.token, x), y[W:]])
+    new: Replaced | Branch
+    if paths.led is None:
+        new = replace(judge, refused, config.tries, chance, block.draw("residual"))
+        after = torch.cat([torch.where(refused[:, None], new.token, x), y[W:]])
+    else:
+        new, after = paths.led.branch, y
     numbers = {
         **compared(judge, x, y[:W], both),
-        "log_ratio": log_ratio,
+        "log_ratio": ratio,
         "guidance": block.guidance[:W],
-        "tries": torch.where(refused, replaced.tries, torch.nan),
-        "capped": torch.where(refused, replaced.capped.to(x.dtype), torch.nan),
+        "tries": torch.where(refused, new.tries, torch.nan),
+        "capped": torch.where(refused, new.capped.to(x.dtype), torch.nan),
     }
     code = {fate: FATE_CODES[fate] for fate in Fate}
     fate = torch.where(refused, code[Fate.RESAMPLED], code[Fate.ACCEPTED])

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.decoding import PathForward, Role
-from engines.denoising import ContinuousSampling, Schedule, walk
-from engines.gaussians import Gaussians
-from engines.paths import Paths, Steer
+from engines.denoising import ContinuousSampling, Denoiser, Schedule, along, go_on, walk
+from engines.gaussians import Gaussians, together
+from engines.paths import Branch, Led, Paths, Steer
 
 
 @runtime_checkable
@@ -58,8 +58,8 @@ class Backbone(Protocol):
         ...
 
 
-Estimate = Callable[[Tensor, Tensor, Schedule, int], tuple[Tensor, Tensor]]
-"""A diffusion head: noisy tokens [M, D], conditions [M, H], schedule and index of a step to eps and v [M, D]."""
+Told = Callable[[Tensor, Schedule], Denoiser]
+"""A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
 Mix = Callable[[Tensor], Gaussians]
 """A GMM head: conditions [M, H] to the law of the tokens."""
 
@@ -68,7 +68,7 @@ Mix = Callable[[Tensor], Gaussians]
 class Head:
     """The one head or the other."""
 
-    estimate: Estimate | None = None
+    told: Told | None = None
     mix: Mix | None = None
 
 
@@ -90,8 +90,19 @@ class ContinuousSession:
         self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
         """See `Denoising.paths`. The tokens of all lanes lie end to end in one batch."""
-        asked = list(requests.values())
-        told = torch.cat([conditions[lane] for lane in requests], 1)  # [R, M, H]
+        found: dict[int, Paths] = {}
+        for way, do in ((False, self._walk), (True, self._follow)):
+            lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
+            if lanes:
+                done = do([requests[lane] for lane in lanes], [conditions[lane] for lane in lanes], sampling)
+                found |= dict(zip(lanes, done, strict=True))
+        return found
+
+    def _walk(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens by their noise."""
+        told = torch.cat([*conditions], 1)  # [R, M, H]
         noise = torch.cat([request.noise for request in asked])
         if self._head.mix is not None:
             law = self._head.mix(told[0])
@@ -99,32 +110,73 @@ class ContinuousSession:
             whole = Paths(tempered, noise[:, :0])
         else:
             scale = torch.cat([request.guidance for request in asked])
-            whole = walk(self._denoiser(told, scale), noise, sampling, _steering(asked))
-        ends = torch.tensor([request.wanted for request in asked]).cumsum(0).tolist()
-        return {
-            lane: whole.rows(slice(end - r.wanted, end)) for (lane, r), end in zip(requests.items(), ends, strict=True)
-        }
+            whole = walk(self._denoiser(told, scale, sampling), noise, sampling, _steering(asked))
+        return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
+
+    def _follow(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens along paths of drafts; one a lane is led on where they are left."""
+        follows = [request.follow for request in asked if request.follow is not None]
+        counts = [len(follow.states) for follow in follows]
+        states = torch.cat([follow.states for follow in follows])
+        told = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
+        scale = torch.cat([r.guidance[:count] for r, count in zip(asked, counts, strict=True)])
+        laws = along(self._denoiser(told, scale, sampling), states, sampling)
+        own = _slices(counts)
+        branches = [follow.leave(tuple(law[o] for law in laws)) for follow, o in zip(follows, own, strict=True)]
+        told = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
+        scale = torch.cat([r.guidance[branch.row] for r, branch in zip(asked, branches, strict=True)])
+        x, left, noise = (torch.cat([getattr(b, part) for b in branches]) for part in ("x", "left", "noise"))
+        last, led = go_on(self._denoiser(told, scale, sampling), x, left, noise, sampling)
+        return [
+            _led(states[o], tuple(law[o] for law in laws), branch, last[i : i + 1], led[i : i + 1])
+            for i, (o, branch) in enumerate(zip(own, branches, strict=True))
+        ]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """See `Denoising.cost`."""
         return self._backbone.cost(request)
 
-    def _denoiser(self, told: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Any:
+    def _denoiser(
+        self, told: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
+    ) -> Denoiser:
         """The head with its conditions filled in, and guided: eps of both rows mixed, v of the conditional one."""
-        estimate = self._head.estimate
-        assert estimate is not None
-        rows = len(told)
-        flat = told.flatten(0, 1)
+        assert self._head.told is not None
+        denoise = self._head.told(told.flatten(0, 1), sampling.schedule)
+        if len(told) == 1:
+            return denoise
 
-        def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-            eps, v = estimate(x.repeat(rows, 1), flat, schedule, i)
-            if rows == 1:
-                return eps, v
+        def guided(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+            eps, v = denoise(x.repeat(2, 1), schedule, i)
             conditional, unconditional = eps.chunk(2)
             weight = scale[:, None].to(eps.dtype)
             return unconditional + weight * (conditional - unconditional), v[: len(x)]
 
-        return denoise
+        return guided
+
+
+def _slices(counts: Sequence[int]) -> list[slice]:
+    """Where each of several groups of rows lies among all."""
+    ends = torch.tensor(counts).cumsum(0).tolist()
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _led(states: Tensor, laws: tuple[Gaussians, ...], branch: Branch, last: Gaussians, led: Tensor) -> Paths:
+    """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
+
+    Args:
+        states: of the drafts [W, n + 1, D].
+        laws: of all n steps.
+        branch: where the target left them.
+        last: law of the last step of what was led on.
+        led: its states [1, n + 1, D], from where it left.
+    """
+    rows = torch.cat([states, led])
+    steps = torch.arange(states.shape[1], device=states.device)
+    followed = steps < states.shape[1] - 1 - branch.left
+    rows = rows.index_copy(0, branch.row, torch.where(followed[:, None], rows[branch.row], led))
+    return Paths(together([laws[-1], last]), rows[:, :-1], laws[:-1], Led(branch, led[:, -1]))
 
 
 def _steering(asked: Sequence[PathForward]) -> Steer | None:

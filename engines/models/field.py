@@ -20,7 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.decoding import PathForward
-from engines.denoising import ContinuousTask, Schedule, learnt
+from engines.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.laws import guidance_of
 from engines.models.continuous import ContinuousSession, Head
 from traces.schema import Canvas, Frame, Legend, Model, Output, Token
@@ -71,7 +71,7 @@ class ToyField:
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.models.base.DiscreteAR.start`."""
-        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(estimate=ideal))
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=_told))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included."""
@@ -142,6 +142,11 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
                 if row >= up and column >= left:
                     depends[cell, cell - up * columns - left] = weight
     return depends
+
+
+def _told(told: Tensor, _: Schedule) -> Denoiser:
+    """`ideal` of some cells."""
+    return lambda x, schedule, i: ideal(x, told, schedule, i)
 
 
 def ideal(x: Tensor, told: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:

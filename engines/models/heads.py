@@ -1,4 +1,4 @@
-"""Networks that draw one continuous token given its condition: MAR's diffusion head and a mixture of Gaussians.
+"""Networks that draw one continuous token given its condition: MAR's diffusion head, ours, a mixture of Gaussians.
 
 Both are small next to the backbone that makes the condition. The diffusion head runs once per denoising step, so its
 width and depth decide what a token costs. Submodules of the diffusion head have the names of MAR's checkpoints.
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from engines.denoising import Schedule
+from engines.denoising import Denoiser, Schedule, learnt
 from engines.gaussians import Gaussians
 
 _FREQUENCIES: Final = 256
@@ -46,9 +46,9 @@ class HeadBlock(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
         self.adaLN_modulation = nn.Sequential(nn.SiLU(), nn.Linear(width, 3 * width))
 
-    def forward(self, x: Float[Tensor, "M C"], told: Float[Tensor, "M C"]) -> Float[Tensor, "M C"]:
+    def forward(self, x: Float[Tensor, "M C"], modulation: Float[Tensor, "M 3*C"]) -> Float[Tensor, "M C"]:
         """One layer."""
-        shift, scale, gate = self.adaLN_modulation(told).chunk(3, -1)
+        shift, scale, gate = modulation.chunk(3, -1)
         out: Tensor = x + gate * self.mlp(self.in_ln(x) * (1 + scale) + shift)
         return out
 
@@ -61,9 +61,9 @@ class FinalLayer(nn.Module):
         self.linear = nn.Linear(width, out)
         self.adaLN_modulation = nn.Sequential(nn.SiLU(), nn.Linear(width, 2 * width))
 
-    def forward(self, x: Float[Tensor, "M C"], told: Float[Tensor, "M C"]) -> Float[Tensor, "M O"]:
+    def forward(self, x: Float[Tensor, "M C"], modulation: Float[Tensor, "M 2*C"]) -> Float[Tensor, "M O"]:
         """The output."""
-        shift, scale = self.adaLN_modulation(told).chunk(2, -1)
+        shift, scale = modulation.chunk(2, -1)
         out: Tensor = self.linear(F.layer_norm(x, x.shape[-1:], eps=_EPSILON) * (1 + scale) + shift)
         return out
 
@@ -89,18 +89,57 @@ class DiffusionHead(nn.Module):
         self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
         """Return eps and v for noisy tokens."""
-        told = self.time_embed(timestep) + self.cond_embed(condition)
-        hidden = self.input_proj(x)
-        for block in self.res_blocks:
-            hidden = block(hidden, told)
-        eps, v = self.final_layer(hidden, told).chunk(2, -1)
+        return self._evaluate(x, self.time_embed(timestep) + self.cond_embed(condition), self._modulation())
+
+    def told(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
+        """The head of tokens under their conditions. What does not depend on the tokens is computed once."""
+        steps = self.time_embed(torch.tensor(schedule.timestep, device=condition.device).to(condition.dtype))
+        embedded, modulation = self.cond_embed(condition), self._modulation()
+
+        def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+            out = self._evaluate(x.to(condition.dtype), steps[i] + embedded, modulation)
+            return self.read(*out, schedule, i)
+
+        return denoise
+
+    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+        """Both outputs at step i of a schedule as eps and v."""
         return eps, v
 
-    def estimate(self, x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-        """Eps and v at step i of a schedule, for `engines.models.continuous.Head`."""
-        at = torch.full((len(x),), float(schedule.timestep[i]), device=x.device)
-        eps, v = self(x.to(condition.dtype), at, condition)
+    def _modulation(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of all layers' modulations, which are one product."""
+        linear = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
+        return torch.cat([one.weight for one in linear]), torch.cat([one.bias for one in linear])
+
+    def _evaluate(self, x: Tensor, told: Tensor, modulation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        width = told.shape[-1]
+        parts = F.linear(F.silu(told), *modulation).split([3 * width] * len(self.res_blocks) + [2 * width], -1)
+        hidden = self.input_proj(x)
+        for block, part in zip(self.res_blocks, parts, strict=False):
+            hidden = block(hidden, part)
+        eps, v = self.final_layer(hidden, parts[-1]).chunk(2, -1)
         return eps, v
+
+
+class ResidualHead(DiffusionHead):
+    """A diffusion head whose second output is how far off its noise estimates are (NPR-DPM, arXiv 2206.07309).
+
+    MAR's v says where a step's variance lies between two extremes, which holds for the steps it was trained with: the
+    longer the step, the more of its variance comes from what x_t leaves open about x_0. From the error of the noise
+    estimate follows just that, so the variances are right in however many steps a token is denoised.
+    """
+
+    def left(
+        self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
+    ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
+        """Noise estimates, and the logarithm of their expected squared error, which is at most that of guessing 0."""
+        eps, raw = self(x, timestep, condition)
+        return eps, F.logsigmoid(raw)
+
+    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+        """See `DiffusionHead.read`."""
+        kept = schedule.kept[i]
+        return eps, learnt(schedule, i, (1 - kept) / kept * v.sigmoid())
 
 
 class MixtureHead(nn.Module):

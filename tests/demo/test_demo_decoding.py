@@ -108,7 +108,7 @@ def test_an_experiment_answers_with_its_figure() -> None:
     assert FIGURES[small.figure].supports(last.traces) is None
 
 
-@pytest.mark.parametrize("name", ["gamma", "ratio"])
+@pytest.mark.parametrize("name", ["gamma", "ddim", "ratio"])
 def test_an_experiment_with_vectors_answers_with_its_figure(name: str) -> None:
     whole = EXPERIMENTS[name]
     small = replace(whole, arms=whole.arms[:2])

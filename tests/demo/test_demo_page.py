@@ -273,6 +273,32 @@ def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> 
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="What drafting gains").click()
+    plot = page.locator("#timings-plot .js-plotly-plot")
+    expect(plot).to_contain_text("Tokens per verification", timeout=20_000)  # of what ships
+    upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
+    row = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
+    row |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
+    row |= {f"share_{name}": 0.25 for name in ("draft", "target", "head", "deciding")}
+    own.write_text(json.dumps({"rows": [row | {"share_head": "<b>much</b>"}]}))
+    upload.set_input_files(own)
+    wrong = page.locator("#timings-problem [role=alert]")
+    expect(wrong).to_contain_text("rows[0].share_head: '<b>much</b>' is no number", timeout=20_000)
+    own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [row]}))
+    upload.set_input_files(own)
+    expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"], timeout=20_000)
+    expect(page.locator("#timings-problem")).to_be_hidden()
+    page.get_by_label("Where the time of drafting goes").check()
+    expect(plot).to_contain_text("<b>Mine</b>", timeout=20_000)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        assert Axe().run(page, options=AXE_OPTIONS).response["violations"] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)
 def test_every_page_is_accessible_and_fits_a_phone(page: Page) -> None:
     axe = Axe()

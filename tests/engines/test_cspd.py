@@ -87,8 +87,15 @@ def misfit(tokens: Tensor, weights: Weights = CHAIN, shape: tuple[int, int] = SH
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "values",
-    [{"tied": 0}, {"tied": 2}, {"tied": 0, "align": False}, {"tied": 1, "prefill": 0.25, "gamma": 8}],
-    ids=["last step", "tied", "not aligned", "pre-filled"],
+    [
+        {"whole": False, "tied": 0},
+        {"whole": False, "tied": 2},
+        {"whole": False, "tied": 0, "align": False},
+        {"whole": False, "tied": 1, "prefill": 0.25, "gamma": 8},
+        {"steps": 6},
+        {"prefill": 0.25, "gamma": 8, "align": False},
+    ],
+    ids=["last step", "tied", "not aligned", "pre-filled", "whole path", "whole path, pre-filled"],
 )
 def test_sequences_follow_the_target(values: dict[str, object]) -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
@@ -121,7 +128,7 @@ def plain_draws(judge: Judge, *_: Any) -> Any:
 def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cspd, name, defect)
     model, small = fields(SHAPE, CHAIN, OTHER)
-    assert misfit(many(SAMPLES, model=model, small=small, tied=0, **DRAFTS))[0] > 3
+    assert misfit(many(SAMPLES, model=model, small=small, whole=False, tied=0, **DRAFTS))[0] > 3
 
 
 # ---------------------------------------------------------------- limits
@@ -171,9 +178,9 @@ def test_alignment_and_tied_steps_raise_acceptance() -> None:
         traces = run_batch([job(seed=seed, gamma=6, **values) for seed in range(6)])  # type: ignore[arg-type]
         return sum(trace.summary.accepted for trace in traces) / sum(trace.summary.judged for trace in traces)
 
-    assert accepted(align=False, tied=0) < accepted(tied=0) - 0.2
+    assert accepted(align=False, tied=0, whole=False) < accepted(tied=0, whole=False) - 0.2
     # MAR's own last step hardly leaves two models in common; the steps before it do.
-    assert accepted(tied=0, last=0) < accepted(tied=3, last=0) - 0.2
+    assert accepted(tied=0, last=0, whole=False) < accepted(tied=3, last=0, whole=False) - 0.2
 
 
 # ---------------------------------------------------------------- paths
@@ -194,7 +201,7 @@ def test_every_judged_draft_has_its_paths_and_no_other_entry(mode: str) -> None:
 
 
 def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
-    trace = finish(job(gamma=5, tied=0))
+    trace = finish(job(gamma=5, tied=0, whole=False))
     onto = plane(torch.zeros(3, dtype=torch.float64))
     for pair, step, i in path_pairs(trace):
         assert len(pair.draft) == QUICK["steps"] + 1
@@ -208,13 +215,13 @@ def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
 
 
 def test_without_alignment_paths_start_apart() -> None:
-    pairs = path_pairs(finish(job(gamma=5, tied=0, align=False)))
+    pairs = path_pairs(finish(job(gamma=5, tied=0, align=False, whole=False)))
     assert all(pair.draft[0] != pair.target[0] for pair, *_ in pairs)
     assert min(pair.distance_squared[0] for pair, *_ in pairs) > 0.01
 
 
 def test_tied_steps_let_paths_meet() -> None:
-    pairs = path_pairs(finish(job(gamma=5, tied=3, last=0)))
+    pairs = path_pairs(finish(job(gamma=5, tied=3, last=0, whole=False)))
     assert any(0 in pair.distance_squared[1:] for pair, *_ in pairs)
 
 
@@ -262,7 +269,9 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
 # ---------------------------------------------------------------- batches and records
 
 
-@pytest.mark.parametrize("values", [{}, {"mode": "release"}, {"tied": 0, "align": False}], ids=str)
+@pytest.mark.parametrize(
+    "values", [{}, {"mode": "release"}, {"whole": False}, {"whole": False, "tied": 0, "align": False}], ids=str
+)
 def test_a_ragged_batch_equals_single_runs(values: dict[str, object]) -> None:
     jobs = [job(seed=seed, gamma=7, **values) for seed in range(3)]  # type: ignore[arg-type]
     together = run_batch(jobs)

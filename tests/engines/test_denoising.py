@@ -7,6 +7,7 @@ import torch
 
 from engines.denoising import ContinuousSampling, respaced, step_law, walk
 from engines.models.field import ideal
+from engines.models.heads import ResidualHead
 
 MEAN, STD = 0.4, 0.25
 TOLD = torch.tensor([[MEAN, STD]], dtype=torch.float64)
@@ -41,6 +42,23 @@ def test_an_ideal_head_draws_its_law_exactly(steps: int, last: int) -> None:
     # What is left of the tokens in the noisiest state starts the walk a little off.
     assert base == pytest.approx(MEAN, abs=1e-3)
     assert float(weight.square().sum() + law.std[0].square().item()) == pytest.approx(STD**2, rel=1e-3)
+
+
+@pytest.mark.parametrize("steps", [2, 7, 40])
+def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) -> None:
+    """Of a Gaussian, the squared error of the best noise estimate is STD^2 / noisy, and all else follows from it."""
+
+    head, sampling = ResidualHead(1, 1, 8, 1), ContinuousSampling(steps=steps, last=50)
+    x = torch.randn(5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    schedule = respaced(steps, 50, 960)
+    for i in range(steps):
+        kept = schedule.kept[i]
+        error = torch.tensor([[kept * STD**2 / (kept * STD**2 + 1 - kept)]], dtype=torch.float64)
+        eps, v = denoise(x, schedule, i)
+        law = step_law(schedule, i, x, head.read(eps, error.logit().expand_as(x), schedule, i), sampling)
+        best = step_law(schedule, i, x, (eps, v), sampling)
+        torch.testing.assert_close(law.std, best.std, rtol=1e-6, atol=0)
+        torch.testing.assert_close(law.mean, best.mean, rtol=1e-4, atol=1e-5)
 
 
 def test_temperature_scales_every_step() -> None:

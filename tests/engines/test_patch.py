@@ -11,7 +11,6 @@ from torch import Tensor
 
 from engines.config import make_config
 from engines.decoding import PathForward
-from engines.denoising import respaced
 from engines.driver import Job, Lane, Run, drive, make_trace, open_session
 from engines.methods import METHODS
 from engines.models.continuous import Denoising
@@ -82,9 +81,10 @@ def values(trace: Trace) -> Tensor:
 PROMPT = "a red coat on grass"
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
-def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
-    asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2)
+def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) -> None:
+    asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2, whole=whole)
     session, decoder = open_session([asked]), asked.decoder()
     assert isinstance(session, Denoising)
     networks = {"target": patch(0)._transformer, "draft": patch(1)._transformer}
@@ -141,10 +141,10 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     empty = torch.zeros(0, WIDTH, dtype=torch.float64)
     request = PathForward(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
     told = session.conditions({0: request})[0]
-    x, schedule = noise[:, 0].float(), respaced(3, 200)
+    x, schedule = noise[:, 0].float(), asked.config.schedule
     with torch.inference_mode():
-        (eps_c, v_c), (eps_u, _) = (model._transformer.head.estimate(x, told[row], schedule, 2) for row in (0, 1))
-        eps, v = session._denoiser(told, request.guidance)(x, schedule, 2)
+        (eps_c, v_c), (eps_u, _) = (model._transformer.head.told(told[row], schedule)(x, schedule, 2) for row in (0, 1))
+        eps, v = session._denoiser(told, request.guidance, asked.config)(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)

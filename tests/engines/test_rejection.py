@@ -11,10 +11,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from engines import leaving
 from engines.chance import Draw, SeededChance
-from engines.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at, walk
+from engines.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
 from engines.drafting import Block, tying
 from engines.gaussians import Gaussians
+from engines.leaving import stacked
 from engines.models.field import ideal
 from engines.paths import Paths
 from engines.rejection import Judge, Ratio, replace
@@ -22,6 +24,8 @@ from traces.schema import Canvas
 
 COUNT = 60_000
 POSITION = torch.arange(COUNT)
+FEWER = POSITION[: COUNT // 4]
+"""For races, which take many proposals."""
 TASK = ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"))
 CHANCE = SeededChance(11)
 
@@ -84,6 +88,24 @@ def speculate(
     return verify(Judge(ratio, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
 
 
+def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
+    """The same by whole paths."""
+    noise = noise_at(FEWER, TASK, sampling.steps, CHANCE)
+    drawn = walk(draft, noise.path, sampling, None)
+    x = noise.draw(drawn.last)
+    states = torch.cat([drawn.states, x[:, None]], 1)
+    p, q = stacked(along(TARGET, states, sampling)), stacked((*drawn.laws, drawn.last))
+    log_w = leaving.log_weights(p, q, states)
+    kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
+    rows = (~kept).nonzero().flatten()
+    found = leaving.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
+    fresh = CHANCE.normal(Draw("led", 0, rows), sampling.steps + 1)[..., None]
+    _, led = go_on(TARGET, found.state, sampling.steps - 1 - found.step, fresh, sampling)
+    token = x.index_copy(0, rows, led[:, -1])
+    judge = Judge("exact", p[-1], q[-1], torch.zeros(len(x)))
+    return Outcome(token[:, 0], kept, found.tries, found.capped, log_w[-1], judge)
+
+
 def off(token: Tensor) -> float:
     """p-value of the target's law N(0, 0.5^2)."""
     return float(stats.kstest(token.numpy() / TARGET.std, "norm").pvalue)
@@ -112,6 +134,35 @@ def test_exact_tokens_follow_the_target(draft: HeadOf, align: bool, tied: int) -
         # Whatever the two paths, the ratio's mean under the draft's last law is 1.
         assert abs(float(ratio.mean()) - 1) < 5 * float(ratio.std()) / COUNT**0.5
     assert not out.capped.any()
+
+
+@pytest.mark.parametrize("draft", [WIDE, NARROW, SHIFTED, HeadOf(0.05, factor=1.05)], ids=str)
+def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
+    out = speculate_whole(draft, DDPM)
+    assert off(out.token) > 1e-3
+    assert abs(float(out.token.mean())) < 4 * TARGET.std / len(FEWER) ** 0.5
+    assert float(out.token.std()) / TARGET.std == pytest.approx(1, abs=4 / (2 * len(FEWER)) ** 0.5)
+    assert 0.5 < float(out.kept.double().mean()) < 0.99
+    assert not out.capped.any()
+
+
+def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = leaving.log_weights
+
+    def summed(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
+        """Without the bound."""
+        after = states[:, 1:].transpose(0, 1)
+        ratio = (p.log_density(after) - q.log_density(after)).cumsum(0)
+        return torch.cat([torch.zeros_like(ratio[:1]), ratio[:-1].clamp(max=0), ratio[-1:]])
+
+    def forgotten(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
+        """As if all steps up to the last one always passed."""
+        found = right(p, q, states)
+        return torch.cat([torch.zeros_like(found[:-1]), found[-1:]])
+
+    for defect in (summed, forgotten):
+        monkeypatch.setattr(leaving, "log_weights", defect)
+        assert distance(speculate_whole(SHIFTED, DDPM).token) > 0.015
 
 
 def test_the_sampler_with_fixed_variances_is_exact_too() -> None:

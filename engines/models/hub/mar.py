@@ -216,7 +216,7 @@ class MARModel:
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.models.base.DiscreteAR.start`."""
         with torch.inference_mode():
-            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.estimate))
+            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.told))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
-from engines.models.heads import DiffusionHead, MixtureHead
+from engines.models.heads import MixtureHead, ResidualHead
 from engines.models.studio.networks import CODES, CONDITIONS, GRID, PATCH, condition_ids
 
 WIDTH: Final = 8
@@ -78,8 +78,8 @@ class PatchSize:
 
 
 SIZES: Final = {
-    "target": PatchSize("Studio patch model", 288, 6, 8, 704, 256),
-    "draft": PatchSize("Small studio patch model", 144, 4, 4, 352, 160, 2),
+    "target": PatchSize("Studio patch model", 288, 6, 8, 544, 256),
+    "draft": PatchSize("Small studio patch model", 144, 4, 4, 352, 192, 2),
     "mixture": PatchSize("Small studio patch model, GMM head", 144, 4, 4, 352, 256, components=8),
 }
 
@@ -111,10 +111,10 @@ class PatchTransformer(nn.Module):
         )
         self.position = nn.Embedding(length, size.width)
         self.project = nn.Linear(WIDTH, size.width)
-        self.head: DiffusionHead | MixtureHead = (
+        self.head: ResidualHead | MixtureHead = (
             MixtureHead(WIDTH, size.width, size.head_width, size.components)
             if size.components
-            else DiffusionHead(WIDTH, size.width, size.head_width, size.head_depth)
+            else ResidualHead(WIDTH, size.width, size.head_width, size.head_depth)
         )
         nn.init.normal_(self.position.weight, std=0.02)
 
