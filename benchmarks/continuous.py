@@ -51,17 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(given)
     model: Any = load_model(chosen.model, chosen.device)
-    rows = [
-        measure(
-            [
-                job(model, prompt if chosen.prompt is None else chosen.prompt, gamma, seed)
-                for seed, prompt in enumerate(prompts(chosen.model, batch))
-            ],
-            chosen.repeats if batch == 1 else 1,
-        )
-        for batch in chosen.batches
-        for gamma in chosen.gammas
-    ]
+    rows = []
+    for batch in chosen.batches:
+        asked = prompts(chosen.model, batch) if chosen.prompt is None else [chosen.prompt] * batch
+        for gamma in chosen.gammas:
+            jobs = [job(model, prompt, gamma, seed) for seed, prompt in enumerate(asked)]
+            rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
+            print(f"gamma {gamma}, batch {batch}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
     title = f"{MODELS[chosen.model].title}: continuous speculative decoding"
     finish(result(title, command("continuous", given), claims(rows), rows, model.device), chosen.json)
 

@@ -10,7 +10,8 @@ all of them in one pass along Y_p, with the same noise (alignment, Thm. 1), up t
               if all were kept, drawn from the target's own law
 
 Without Sigma this is a maximal coupling of p and q, and since x_1^p follows the target's law whatever the draft was,
-so does the token: mode "exact". Why Sigma biases it, and what the release does, is in docs/methods/cspd.md.
+so does the token: mode "exact". By default it judges all steps of the path, and keeps many more drafts
+(engines/leaving.py). Why Sigma biases it, and what the release does, is in docs/methods/cspd.md.
 """
 
 from dataclasses import dataclass

@@ -192,7 +192,8 @@ RATIO_MEANS = Figure(
         "Mean of the ratio that drafts were judged by, with its standard error, over the share that was kept. Drafts "
         "are drawn from the law in the denominator, so that a ratio of two densities is 1 on average (dotted): what "
         "lies off biases the tokens. Where two laws hardly overlap, as with a last denoising step as narrow as "
-        "MAR's, the mean rests on drafts too rare to be seen, and comes out low."
+        "MAR's, the mean rests on drafts too rare to be seen, and comes out low. Where whole paths are judged, the "
+        "ratio of all steps is cut at 1 on the way, and its mean is below 1 by design."
     ),
     paper="CSpD, Table 6 (likelihood ratios)",
     supports=lambda traces: (

@@ -186,7 +186,8 @@ DIVERGENCE = Figure(
         "Squared distance of the draft's state and the target's after each denoising step, over all components, as a "
         "mean over judged drafts. Aligned paths start from the same noise, at distance 0, which a logarithmic axis "
         "cannot show; paths that are not aligned start as far apart as two draws of noise. Where steps are tied, most "
-        "paths meet and the rest jump. Runs that differ in seed or prompt alone are taken together."
+        "paths meet and the rest jump; where whole paths are judged, both are the same until the target leaves. Runs "
+        "that differ in seed or prompt alone are taken together."
     ),
     paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
     supports=lambda traces: missing(traces, _has, _NEEDED) or _few(traces),
