@@ -7,11 +7,12 @@
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium.
-# PYTEST passes options on: make test PYTEST="-k replay -x".
+# PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests that need no browser.
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
 BROWSER ?= yes
+WORKERS ?= 2
 PYTEST ?=
 export GRADIO_SERVER_NAME ?= 127.0.0.1
 export GRADIO_SERVER_PORT ?= 7860
@@ -36,12 +37,11 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# A browser wants the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
+pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
+	$(BIN)/python -m pytest -m "not browser" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
 ifeq ($(BROWSER),yes)
-pytest: $(DEV) chromium
-	$(BIN)/python -m pytest $(PYTEST)
-else
-pytest: $(DEV)
-	$(BIN)/python -m pytest -m "not browser" $(PYTEST)
+	$(BIN)/python -m pytest -m browser $(PYTEST) || test $$? -eq 5
 endif
 
 chromium:
