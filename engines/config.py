@@ -27,6 +27,10 @@ class Knob:
     """Settings that it depends on: it matters only while each of them has one of these values."""
 
 
+def _said(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One field of a Config, ready to be shown."""
@@ -50,7 +54,7 @@ class Setting:
     @property
     def scope(self) -> str:
         """When the setting matters, in words; empty for always."""
-        return " and ".join(f"{name} is {' or '.join(map(str, values))}" for name, values in self.knob.when.items())
+        return " and ".join(f"{name} is {' or '.join(map(_said, values))}" for name, values in self.knob.when.items())
 
     def matters(self, values: Mapping[str, object]) -> bool:
         """Whether the setting has an effect beside those values of other settings."""
