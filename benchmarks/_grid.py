@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from benchmarks._problems import held_out
 from engines.config import ConfigError, Value, as_values, make_config
-from engines.driver import Job, open_session
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
+from engines.runtime.driver import Job, open_session
 
 _FIELDS: Final = ("model", "problems", "seeds", "length", "configurations")
 _OF_ONE: Final = ("label", "method", "preset", "config", "curve")

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks._results import Claim, spread
 from benchmarks._runs import decode
-from engines.driver import Job
+from engines.runtime.driver import Job
 from traces.stats import cost, latency_breakdown
 
 MOST_OVERHEAD_PERCENT: Final = 15.0

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from engines.models.studio.image import load_classifier
-from engines.models.studio.words import parse_prompt
+from engines.models.studio.prompts import parse_prompt
 
 SLOTS: Final = ("garment", "tint", "background")
 FEATURES: Final = Path(__file__).with_name("features.safetensors")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import torch
 
-from engines.environment import environment
+from engines.runtime.environment import environment
 
 Row = Mapping[str, Any]
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from engines.config import make_config
-from engines.decoding import Forward
-from engines.driver import Job, Lane, drive, open_session
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR, Session
 from engines.models.catalog import MODELS
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, Prompt
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
+from engines.protocol import Forward
+from engines.runtime.driver import Job, Lane, drive, open_session
 from traces.schema import Step
 
 NAMES = {"ar": "vanilla", "none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD", "gsd": "GSD"}

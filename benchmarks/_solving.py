@@ -15,13 +15,13 @@ from transformers.utils import logging
 from benchmarks._grid import Configuration, key, weights_of
 from benchmarks._problems import given, held_out, solved
 from benchmarks._runs import decode
-from engines.blocks import TextTask
 from engines.config import make_config
-from engines.driver import Job
-from engines.environment import environment
+from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR
 from engines.models.catalog import load_model
+from engines.runtime.driver import Job
+from engines.runtime.environment import environment
 from traces.schema import Step
 from traces.stats import cost
 

@@ -26,10 +26,10 @@ from benchmarks._pictures import features, frechet, reference, right
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
 from benchmarks._runs import prompts
 from engines.config import as_values, make_config
-from engines.driver import Job, run_batch, sample_tokens
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.field import ToyField
+from engines.models.toy_field import ToyField
+from engines.runtime.driver import Job, run_batch, sample_tokens
 from traces.schema import Trace
 from traces.stats import cost_by_role
 

@@ -21,10 +21,10 @@ from benchmarks._pictures import SLOTS, features, frechet, reference, right, she
 from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
 from benchmarks._runs import prompts
 from engines.config import make_config
-from engines.driver import Job, sample_tokens
+from engines.continuous.rejection import Ratio
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.rejection import Ratio
+from engines.runtime.driver import Job, sample_tokens
 
 TARGET: Final = "patch-target"
 MOST_STANDARD_ERRORS: Final = 3.0

@@ -21,11 +21,11 @@ from torch import Tensor
 from benchmarks._pictures import SLOTS, right, sheet
 from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
-from engines.decoding import Forward
-from engines.driver import Job, open_session
-from engines.laws import Sampling, to_laws
 from engines.models.base import Session
 from engines.models.studio.image import ID, StudioImage, load
+from engines.protocol import Forward
+from engines.runtime.driver import Job, open_session
+from engines.sampling.distributions import Sampling, to_laws
 
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0

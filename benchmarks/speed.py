@@ -16,9 +16,9 @@ from typing import Final
 from benchmarks import _parts
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import NAMES, Decoded, decode, job, prompts
-from engines.driver import Job
 from engines.models.base import DiscreteAR
 from engines.models.catalog import MODELS, load_model
+from engines.runtime.driver import Job
 
 COUPLINGS: Final = ("none", "maximal", "gumbel")
 WINDOWS: Final = (8, 16, 32, 64)

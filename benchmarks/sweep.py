@@ -29,8 +29,8 @@ from benchmarks._problems import held_out
 from benchmarks._results import positive
 from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
-from engines.environment import environment
 from engines.models.base import ModelError
+from engines.runtime.environment import environment
 from visualizers.rows import read_rows
 from visualizers.sweeps import canonical, gathered
 

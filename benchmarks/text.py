@@ -16,10 +16,10 @@ from benchmarks._problems import Problem, held_out, solved
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import Decoded, decode
 from engines.config import make_config
-from engines.driver import Job
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR
 from engines.models.catalog import MODELS, load_model
+from engines.runtime.driver import Job
 
 MODEL: Final = "text-target"
 LENGTH: Final = 96

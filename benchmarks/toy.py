@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from benchmarks._results import Claim, command, finish, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, job
-from engines.driver import run_batch
 from engines.models.catalog import load_model
+from engines.runtime.driver import run_batch
 from traces.schema import Step, Trace
 from traces.stats import mean_difference, measured, token_difference
 

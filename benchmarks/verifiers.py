@@ -19,13 +19,13 @@ from torch import Tensor
 
 from benchmarks._problems import held_out
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
-from engines.blocks import Layout, TextTask
-from engines.blocks import Row as Text
 from engines.config import make_config
-from engines.copies import LAYOUTS, Drafts
+from engines.diffusion_lm.sequence import Layout, TextTask
+from engines.diffusion_lm.sequence import Row as Text
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
 from engines.models.catalog import MODELS, load_model, small_of
-from engines.verdicts import divergences
+from engines.sampling.verification import divergences
 
 MODEL: Final = "text-target"
 LENGTH: Final = 64

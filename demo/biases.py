@@ -7,8 +7,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from engines.chance import SeededChance
-from engines.plane import MODES, Mode, Plane, counted, edges, law, sample, total_variation
+from engines.continuous.mixture2d import MODES, Mode, Plane, counted, edges, law, sample, total_variation
+from engines.sampling.chance import SeededChance
 from visualizers.figures.bias import Bias, Judged
 
 TOKENS: Final = 40_000

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engines.driver import Job, Run, mentioned
+from engines.runtime.driver import Job, Run, mentioned
 from traces.schema import Step, Trace
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines.config import Value, make_config
-from engines.driver import Job, Lane, drive, make_trace, open_session
 from engines.methods import METHODS
-from engines.methods.base import Family
+from engines.methods.method import Family
 from engines.models.base import DiscreteAR
+from engines.runtime.driver import Job, Lane, drive, make_trace, open_session
 from traces.schema import Trace
 
 Settings = Mapping[str, Value]

@@ -13,9 +13,9 @@ from textwrap import shorten
 from typing import Any, Final
 
 from engines.config import as_values, make_config, settings
-from engines.driver import Job, Run
 from engines.methods import METHODS, SHARED, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.runtime.driver import Job, Run
 from traces import TraceError, read, write
 from traces.schema import Trace
 

@@ -13,10 +13,10 @@ from demo.limits import UPLOAD_BYTES, WAITING
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
-from engines.driver import Job, Run
 from engines.methods import METHODS
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.runtime.driver import Job, Run
 
 _WARM_UP_PASSES: Final = 4
 

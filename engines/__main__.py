@@ -9,12 +9,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from engines import calibration
 from engines.config import ConfigError, make_config, settings
-from engines.driver import Job, Run, run_batch
+from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, open_model
+from engines.runtime.driver import Job, Run, run_batch
 from traces import write
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130

@@ -14,7 +14,7 @@ from engines.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("demo", "engines", "traces", "visualizers")
-METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in ("__init__", "base"))
+METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in ("__init__", "method"))
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 MOST_METHOD_LINES = 200

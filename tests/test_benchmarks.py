@@ -33,8 +33,8 @@ from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
-from engines.models import field
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+from engines.models import toy_field
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
 from visualizers import read_results
 from visualizers.sweeps import gathered
 
@@ -275,7 +275,7 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
 
 def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     model, small = (
-        field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in field.MODELS.items()
+        toy_field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in toy_field.MODELS.items()
     )
     jobs = [continuous.job(model, "", 3, seed, steps=4, prefill=0, whole=False, tied=0, last=50) for seed in range(3)]
     row = continuous.measure([replace(one, small=small) for one in jobs], 1)

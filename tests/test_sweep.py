@@ -22,10 +22,10 @@ from benchmarks._problems import given, held_out, solved
 from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
 from engines.config import make_config
-from engines.driver import Job, run_batch
 from engines.methods import METHODS
 from engines.models.base import DiscreteAR
-from engines.models.diffusion import DiffusionLM
+from engines.models.language_model import DiffusionLM
+from engines.runtime.driver import Job, run_batch
 from visualizers.rows import read_rows
 from visualizers.sweeps import gathered
 

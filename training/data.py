@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from engines.models.studio.networks import IMAGE_SIZE
-from engines.models.studio.words import BACKGROUNDS, TINTS
+from engines.models.studio.prompts import BACKGROUNDS, TINTS
 
 PACKAGES: Final = ("dataset-fashion-mnist", "plasma-workspace-wallpapers", "mate-backgrounds")
 MNIST: Final = "usr/share/datasets/fashion-mnist"

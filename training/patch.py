@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.denoising import TIMESTEPS, respaced
-from engines.gaussians import Gaussians
+from engines.continuous.denoising import TIMESTEPS, respaced
+from engines.continuous.gaussians import Gaussians
 from engines.models.heads import MixtureHead, ResidualHead
 from engines.models.studio.image import load_weights
 from engines.models.studio.patch import load_tokenizer

@@ -27,10 +27,10 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.config import make_config
-from engines.driver import Job, sample_tokens
 from engines.methods import METHODS
-from engines.models.diffusion import DiffusionLM
-from engines.models.diffusion import Kind as Traits
+from engines.models.language_model import DiffusionLM
+from engines.models.language_model import Kind as Traits
+from engines.runtime.driver import Job, sample_tokens
 from traces.schema import Model as Card
 from training import text_data
 from training.loop import MODELS, Preset, Run, batches, device, parse, record, sha256

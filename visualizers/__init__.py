@@ -2,22 +2,22 @@
 
 from types import MappingProxyType
 
-from visualizers.base import Figure, FigureError, Traces
+from visualizers.figure import Figure, FigureError, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
+from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
-from visualizers.figures.continuous import DISTANCES, RATIOS
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
+from visualizers.figures.densities import DISTANCES, RATIOS
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
 from visualizers.figures.graph import GRAPH
 from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
-from visualizers.figures.results import FRONTIER, SETTING, SweepFigure, View
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.speed import SHARES, SPEED_UP
-from visualizers.figures.sweeps import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
+from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, View
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES

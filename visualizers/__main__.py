@@ -28,8 +28,8 @@ from visualizers import (
     supported,
     themed,
 )
-from visualizers.base import labels
 from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers.figure import labels
 from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 from visualizers.sweeps import SPEEDS

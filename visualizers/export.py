@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
-from visualizers.base import WIDTH
+from visualizers.figure import WIDTH
 
 FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2

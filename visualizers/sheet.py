@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from visualizers.base import Figure, Traces
+from visualizers.figure import Figure, Traces
 from visualizers.page import POLICY
 from visualizers.palette import DARK, LIGHT
 from visualizers.style import template

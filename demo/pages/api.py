@@ -13,10 +13,10 @@ from demo.controls import read_config
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.pages.run import read_seed
 from engines.config import ConfigError
-from engines.driver import Job, Run
 from engines.methods import METHODS
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.runtime.driver import Job, Run
 from traces import TraceError, dumps, loads
 
 

@@ -7,13 +7,13 @@ import gradio as gr
 
 from demo import controls
 from demo.biases import Biases, conduct
+from demo.copy_text import copy
+from demo.figure_panel import Panel
 from demo.limits import COMPUTE
-from demo.panel import Panel
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
-from demo.words import copy
 from engines.config import settings
-from engines.plane import Plane
+from engines.continuous.mixture2d import Plane
 from visualizers.figures.bias import BIAS
 
 _HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per refusal", "Out of tries")

@@ -6,12 +6,12 @@ from typing import Any
 import gradio as gr
 
 from demo.experiments import EXPERIMENTS, Experiment, conduct
+from demo.figure_panel import Panel
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
-from demo.panel import Panel
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
 from engines.models.base import ModelError, ModelInfo

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import gradio as gr
 
+from demo.outcome import outcome
 from demo.pages.run import titles
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.telling import outcome
 from demo.viewer import recorded, trace_viewer
 from demo.widgets import Card, card_wall, facts, facts_row
 

@@ -5,10 +5,10 @@ from typing import Final
 
 import gradio as gr
 
+from demo.copy_text import copy
 from demo.measured import measured
 from demo.pages.run import DEFAULT, titles
 from demo.widgets import data_table, table
-from demo.words import copy
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
     {"left": "$$", "right": "$$", "display": True},

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import gradio as gr
 
+from demo.figure_panel import Panel
 from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
-from demo.panel import Panel
 from demo.site import QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
 from visualizers import SWEEP_FIGURES, SweepError, View, read_results

@@ -9,19 +9,19 @@ import gradio as gr
 from demo import controls
 from demo.decoding import Race
 from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
+from demo.outcome import outcome
 from demo.recordings import Recording
 from demo.sessions import Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.telling import outcome
 from demo.viewer import advanced, begun, finished, recorded, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
-from engines.driver import Job
 from engines.methods import METHODS, SHARED, ordinary
-from engines.methods.base import Family, Method
+from engines.methods.method import Family, Method
 from engines.models.base import ModelError, ModelInfo
 from engines.models.catalog import MODELS, at_hand, default_model, load_model
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.runtime.driver import Job
 
 DEFAULT: Final = METHODS["scd"]
 DRAWS: Final = MODELS["studio-image"].default_prompt

@@ -5,13 +5,13 @@ from typing import Any
 
 import gradio as gr
 
+from demo.outcome import command, outcome
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.telling import command, outcome
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
-from visualizers.base import labels
+from visualizers.figure import labels
 from visualizers.page import standalone
 
 _LEAD = "The record of the run at hand. It replays, draws and compares without the model."

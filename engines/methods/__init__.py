@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engines.blocks import TextSampling
 from engines.config import make_config
 from engines.config import settings as settings_of
-from engines.denoising import ContinuousSampling
-from engines.laws import GuidedSampling
+from engines.continuous.denoising import ContinuousSampling
+from engines.diffusion_lm.sequence import TextSampling
 from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
-from engines.methods.base import Family, Method, lossless
+from engines.methods.method import Family, Method, lossless
+from engines.sampling.distributions import GuidedSampling
 
 METHODS: Final[dict[str, Method]] = {
     method.name: method

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.chance import Chance, Draw
-from engines.decoding import FATE_CODES, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
-from engines.laws import GuidedSampling
+from engines.protocol import FATE_CODES, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
 
 

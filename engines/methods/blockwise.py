@@ -1,6 +1,7 @@
 """Ordinary decoding of diffusion language models, block by block: the baseline of the text methods.
 
-Every step is one forward pass over the block; a rule picks which open positions to reveal (engines.policies):
+Every step is one forward pass over the block; a rule of engines.diffusion_lm.unmasking picks which open positions to
+reveal:
 
     greedy       the most confident one
     confidence   all that reach the threshold                     Fast-dLLM, arXiv 2505.22618
@@ -17,11 +18,11 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines import policies
-from engines.blocks import BlockSettings, Row, TextTask, propose
-from engines.chance import Chance
 from engines.config import ConfigError, Knob
-from engines.decoding import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
@@ -95,10 +96,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
     """The positions to reveal [m], and those among them that only want of anything confident reveals."""
-    if config.rule in policies.RULES:
-        passed = policies.RULES[config.rule](confidence, position, config.threshold)
-        chosen = policies.at_least_one(passed, confidence)
+    if config.rule in unmasking.RULES:
+        passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
+        chosen = unmasking.at_least_one(passed, confidence)
         return chosen, chosen & ~passed
-    least = policies.schedule(config.size, config.steps, taken)
-    chosen = policies.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
+    least = unmasking.schedule(config.size, config.steps, taken)
+    chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
     return chosen, torch.zeros_like(chosen)

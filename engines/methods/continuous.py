@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.chance import Chance
-from engines.decoding import FATE_CODES, Decision, Decoder, PathForward, ask_numbers, ask_paths
-from engines.denoising import ContinuousSampling, ContinuousTask, noise_at
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noise_at
+from engines.protocol import FATE_CODES, Decision, Decoder, PathForward, ask_numbers, ask_paths
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 

@@ -11,7 +11,7 @@ all of them in one pass along Y_p, with the same noise (alignment, Thm. 1), up t
 
 Without Sigma this is a maximal coupling of p and q, and since x_1^p follows the target's law whatever the draft was,
 so does the token: mode "exact". By default it judges all steps of the path, and keeps many more drafts
-(engines/leaving.py). Why Sigma biases it, and what the release does, is in docs/methods/cspd.md.
+(engines/continuous/block_verification.py). Why Sigma biases it, and what the release does, is in docs/methods/cspd.md.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.chance import Chance
 from engines.config import ConfigError, Knob
-from engines.coupling import first_refusal
-from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
-from engines.denoising import ContinuousSampling, ContinuousTask, noise_at
-from engines.drafting import Block, compared, draft, tying
-from engines.leaving import following, log_ratio
-from engines.paths import Branch, Paths, Walks
-from engines.rejection import Judge, Ratio, Replaced, replace
+from engines.continuous.block_verification import following, log_ratio
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noise_at
+from engines.continuous.drafting import Block, compared, draft, tying
+from engines.continuous.paths import Branch, Paths, Walks
+from engines.continuous.rejection import Judge, Ratio, Replaced, replace
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
+from engines.sampling.chance import Chance
+from engines.sampling.coupling import first_refusal
 from traces.schema import Fate
 
 

@@ -10,12 +10,12 @@ from typing import Annotated, Final
 
 import torch
 
-from engines import policies
-from engines.blocks import BlockSettings, Row, TextTask, propose
-from engines.chance import Chance
 from engines.config import Knob
-from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_laws, ask_numbers
-from engines.repair import MOST_PASSES, polish, repair, replace
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.repair import MOST_PASSES, polish, repair, replace
+from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
@@ -56,7 +56,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         both, count = torch.cat([position, written]), len(position)
         laws = ask_laws((yield row.look(read=both)))
         token, confidence = propose(laws[:count], position, iteration, chance, config.mode)
-        chosen = policies.dynamic(confidence, config.threshold, 1) | row.carried(position).to(laws.device)
+        chosen = unmasking.dynamic(confidence, config.threshold, 1) | row.carried(position).to(laws.device)
         rescued = chosen & (confidence <= config.threshold)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)

@@ -11,11 +11,11 @@ from typing import Annotated, Final
 
 import torch
 
-from engines import policies
-from engines.blocks import LikeliestTokens, Row, TextTask, propose
-from engines.chance import Chance
 from engines.config import Knob
-from engines.decoding import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 _ENOUGH: Final = 2
@@ -49,12 +49,12 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         law = ask_laws((yield row.look(read=position, blocks=config.k)))
         token, confidence = propose(law, position, iteration, chance, config.mode)
         place = position.to(law.device)
-        sure = policies.confident(confidence, place, config.tau)
+        sure = unmasking.confident(confidence, place, config.tau)
         first = place < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
         unsure = torch.where(first & (confidence >= config.floor) & ~sure, -confidence, -torch.inf)
-        explored = policies.most_confident(unsure if config.explore else inside, 1)
-        best = policies.most_confident(inside, 1)
+        explored = unmasking.most_confident(unsure if config.explore else inside, 1)
+        best = unmasking.most_confident(inside, 1)
         explored = torch.where(explored.any(), explored, best)
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure

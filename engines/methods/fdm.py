@@ -17,13 +17,13 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
-from engines import policies
-from engines.blocks import LikeliestTokens, Row, TextTask
-from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
-from engines.chance import Chance
 from engines.config import Knob
-from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
-from engines.graphs import ROOT, Graph, rivals
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
+from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
@@ -71,9 +71,9 @@ def _step(
         token = torch.where(filled, guesses.token.to(law.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
-    sure = policies.confident(confidence, place, config.tau)  # H
+    sure = unmasking.confident(confidence, place, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
-    chosen = torch.where((sure.sum() > 1) | (candidates == 1), policies.at_least_one(sure, confidence), False)
+    chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
     kept = chosen | filled | row.carried(position).to(law.device)
     rank = ranked(best, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])

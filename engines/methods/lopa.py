@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 import torch
 
-from engines import policies
-from engines.blocks import LikeliestTokens, Row, TextTask
-from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
-from engines.chance import Chance
 from engines.config import Knob
-from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
-from engines.graphs import star
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.diffusion_lm.draft_graphs import star
+from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
@@ -73,8 +73,8 @@ def _step(
     if guesses is not None:
         token = torch.where(filled, guesses.token.to(law.device), token)
     confidence = torch.where(filled, -torch.inf, best)
-    passed = policies.confident(confidence, place, config.tau)
-    chosen = policies.at_least_one(passed, confidence)
+    passed = unmasking.confident(confidence, place, config.tau)
+    chosen = unmasking.at_least_one(passed, confidence)
     kept = chosen | filled | row.carried(position).to(law.device)
     rank = ranked(value, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final, Literal
 
 import torch
 
-from engines import policies
-from engines.blocks import LikeliestTokens, Row, TextTask
-from engines.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
-from engines.calibration import calibrated
-from engines.chance import Chance
 from engines.config import Knob
-from engines.decoding import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
-from engines.graphs import Graph, chain, dag, judge
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
+from engines.diffusion_lm.calibration import calibrated
+from engines.diffusion_lm.draft_graphs import Graph, chain, dag, judge
+from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
@@ -119,8 +119,8 @@ def _step(
     draft = torch.zeros_like(place) if guesses is None else guesses.token.to(law.device)
     best, token = law.max(-1)
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
-    passed = policies.RULES[config.policy](confidence, place, config.tau)
-    chosen = policies.at_least_one(passed, confidence)
+    passed = unmasking.RULES[config.policy](confidence, place, config.tau)
+    chosen = unmasking.at_least_one(passed, confidence)
     holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
     strict = chosen if config.acceptance == "strict" else None
     verdict = judge(filled, holds, confidence, rows.graph.depth, strict)

@@ -14,18 +14,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines import estimators, policies, routing, spans
-from engines.blocks import Row, TextTask, propose
-from engines.chance import Chance, Draw
 from engines.config import Knob
-from engines.decoding import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
-from engines.repair import polish, repair, replace
-from engines.verdicts import divergences, judge
+from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
+from engines.diffusion_lm.repair import polish, repair, replace
+from engines.diffusion_lm.sequence import Row, TextTask, propose
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.verification import divergences, judge
 from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(spans.SpanSettings):
+class Config(s2d2_layouts.SpanSettings):
     """Settings of S2D2."""
 
     verdict: Annotated[
@@ -116,7 +116,7 @@ def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
     memory = routing.fresh(config, row.task.device)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
-        least = policies.schedule(config.size, config.steps or config.size, taken)
+        least = unmasking.schedule(config.size, config.steps or config.size, taken)
         drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, least)
         if drafts is not None:
             gained = gained + (yield from _verify(row, config, chance, drafts, iteration, least))
@@ -133,7 +133,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, first = torch.cat([position, written]), len(position), int(row.carried(position).sum())
-    laws = ask_laws((yield row.look(seen=spans.drafting(row, config), read=both)))
+    laws = ask_laws((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
     law, places, carried = laws[:count], both.to(laws.device), row.carried(position).to(laws.device)
     token, confidence = propose(law, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
@@ -142,7 +142,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     view = routing.View(law[inside], confidence[inside], coin[inside], sure, progress)
     route = routing.route(config, view, memory)
 
-    ruled = policies.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
+    ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     fate = torch.where(ruled & (confidence <= config.threshold), FATE_CODES[Fate.FALLBACK], fate)
@@ -171,7 +171,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
 def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_laws((yield row.request(spans.judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = ask_laws((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.law[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = judge(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
@@ -179,7 +179,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration:
     ends = passed & torch.isin(verdict.token, torch.tensor(row.task.ends, device=x.device, dtype=x.dtype))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
     kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
-    topped = policies.top_up(drafts.confidence, kept, least)
+    topped = unmasking.top_up(drafts.confidence, kept, least)
     fate = torch.cat([torch.where(passed, verdict.fate, FATE_CODES[Fate.DISCARDED]), 0 * x[count:] + NO_ENTRY])
     token = torch.cat([torch.where(passed, verdict.token, x[:count]), x[count:]])
     answer = yield Decision(

@@ -19,12 +19,12 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.chance import Chance, Draw
+from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
 from engines.config import Knob
-from engines.coupling import first_refusal, residual, toss
-from engines.decoding import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
-from engines.laws import GuidedSampling
-from engines.windows import Guesser, Initial, Window, empty_window
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_refusal, residual, toss
+from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
 
 

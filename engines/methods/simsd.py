@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor
 
-from engines.blocks import BlockSettings, Layout, Row, Size, TextTask
-from engines.chance import Chance, Draw
 from engines.config import ConfigError, Knob
-from engines.copies import LAYOUTS, Drafts
-from engines.decoding import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
-from engines.verdicts import Rule, divergences, judge
+from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.verification import Rule, divergences, judge
 from traces.schema import Fate
 
 

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.decoding import Task
-from engines.methods.base import Family
+from engines.methods.method import Family
+from engines.protocol import Task
 from traces.schema import Legend, Model, Output
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import torch
 from huggingface_hub import try_to_load_from_cache
 
-from engines.methods.base import Family
+from engines.methods.method import Family
 from engines.models.base import DiscreteAR, ModelError, ModelInfo
 
 
@@ -118,18 +118,18 @@ MODELS: Final[dict[str, ModelInfo]] = {
 
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
-    "toy-raster": "engines.models.toy",
+    "toy-raster": "engines.models.toy_raster",
     "patch-target": "engines.models.studio.patch",
     "patch-draft": "engines.models.studio.patch",
     "patch-mixture": "engines.models.studio.patch",
-    "toy-field": "engines.models.field",
-    "toy-field-small": "engines.models.field",
-    "text-target": "engines.models.studio.text",
-    "text-draft": "engines.models.studio.text",
-    "text-shift": "engines.models.studio.text",
-    "text-full": "engines.models.studio.text",
+    "toy-field": "engines.models.toy_field",
+    "toy-field-small": "engines.models.toy_field",
+    "text-target": "engines.models.studio.language",
+    "text-draft": "engines.models.studio.language",
+    "text-shift": "engines.models.studio.language",
+    "text-full": "engines.models.studio.language",
 }
-_HUB: Final = "engines.models.hub.text"
+_HUB: Final = "engines.models.hub.published"
 
 
 def default_model(family: Family) -> str:

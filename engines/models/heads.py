@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from engines.denoising import Denoiser, Schedule, learnt
-from engines.gaussians import Gaussians
+from engines.continuous.denoising import Denoiser, Schedule, learnt
+from engines.continuous.gaussians import Gaussians
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000

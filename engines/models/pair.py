@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.decoding import BlockForward, Role
 from engines.models.base import Session
+from engines.protocol import BlockForward, Role
 
 
 class PairSession:

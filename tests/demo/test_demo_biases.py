@@ -5,7 +5,7 @@ import pytest
 from demo import biases
 from demo.biases import Progress, conduct
 from demo.pages.bias import counted
-from engines.plane import MODES, Plane, total_variation
+from engines.continuous.mixture2d import MODES, Plane, total_variation
 
 COUNT, AT_ONCE = 2000, 1000
 

@@ -12,12 +12,12 @@ from demo.limits import EXPERIMENT_RUNS
 from demo.pages.figures import _fitting
 from demo.viewer import advanced
 from engines.config import make_config
-from engines.driver import Job, mentioned
 from engines.methods import METHODS
-from engines.models import diffusion
+from engines.models import language_model
 from engines.models.catalog import MODELS, load_model
 from engines.models.studio.image import StudioImage
 from engines.models.studio.networks import Tokenizer, Transformer
+from engines.runtime.driver import Job, mentioned
 from traces import Model, dumps
 from visualizers import FIGURES
 
@@ -52,7 +52,7 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
     method, model = METHODS["s2d2"], load_model("text-target")
     whole = model.legend({}).vocabulary
     assert whole is not None
-    monkeypatch.setattr(diffusion, "_WHOLE_VOCABULARY", 10)
+    monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
     race = Race([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
     assert race.lanes[0].head()["legend"]["vocabulary"] == {}
     passes = [advance for turn in race.turns() for advance in turn]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from support.raster import decoded
 
+from demo.copy_text import copy
 from demo.measured import measured
+from demo.outcome import command, outcome
 from demo.recordings import FOLDER, Recording, listed, opening, record, recordings
-from demo.telling import command, outcome
-from demo.words import copy
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model

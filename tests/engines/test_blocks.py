@@ -7,13 +7,13 @@ import torch
 from support.language import END, MASK, tiny
 from torch import Tensor
 
-from engines import masks, policies
-from engines.blocks import Row, TextTask
 from engines.config import ConfigError, make_config
-from engines.decoding import BlockForward
-from engines.driver import Job, Run, open_session, run_batch, sample_tokens
+from engines.diffusion_lm import masks, unmasking
+from engines.diffusion_lm.sequence import Row, TextTask
 from engines.methods import blockwise
-from engines.methods.base import Method, lossless
+from engines.methods.method import Method, lossless
+from engines.protocol import BlockForward
+from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
 from traces import dumps, loads
 from traces.schema import Canvas, Fate, Trace
 
@@ -67,14 +67,14 @@ def test_runs_begin_with_what_may_not_be_seen() -> None:
 
 def test_policies_break_ties_by_position_and_always_choose() -> None:
     confidence = torch.tensor([0.5, 0.9, 0.9, 0.2])
-    assert policies.most_confident(confidence, 1).tolist() == [False, True, False, False]
+    assert unmasking.most_confident(confidence, 1).tolist() == [False, True, False, False]
     place = torch.arange(4)
-    above = policies.confident(confidence, place, 0.95)
-    assert policies.confident(confidence, place, 0.9).tolist() == [False, True, True, False]
-    assert policies.at_least_one(above, confidence).tolist() == [False, True, False, False]
-    assert policies.dynamic(confidence, 0.4, 2).tolist() == [True, True, True, False]
-    assert policies.dynamic(confidence, 0.4, 4).tolist() == [True] * 4
-    assert [policies.schedule(8, 3, taken) for taken in range(3)] == [3, 3, 2]
+    above = unmasking.confident(confidence, place, 0.95)
+    assert unmasking.confident(confidence, place, 0.9).tolist() == [False, True, True, False]
+    assert unmasking.at_least_one(above, confidence).tolist() == [False, True, False, False]
+    assert unmasking.dynamic(confidence, 0.4, 2).tolist() == [True, True, True, False]
+    assert unmasking.dynamic(confidence, 0.4, 4).tolist() == [True] * 4
+    assert [unmasking.schedule(8, 3, taken) for taken in range(3)] == [3, 3, 2]
 
 
 class Uncached:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from engines.chance import Draw, SeededChance
+from engines.sampling.chance import Draw, SeededChance
 
 WHERE = torch.arange(200_000)
 

@@ -102,7 +102,7 @@ def test_list_names_methods_settings_and_models(capsys: pytest.CaptureFixture[st
 def test_an_interrupted_run_keeps_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engines.models.toy import ToySession
+    from engines.models.toy_raster import ToySession
 
     proper, calls = ToySession.logits, []
 

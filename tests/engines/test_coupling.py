@@ -5,8 +5,15 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.chance import Draw, SeededChance
-from engines.coupling import collision_gumbel, collision_independent, entropy_bits, residual, toss, total_variation
+from engines.sampling.chance import Draw, SeededChance
+from engines.sampling.coupling import (
+    collision_gumbel,
+    collision_independent,
+    entropy_bits,
+    residual,
+    toss,
+    total_variation,
+)
 
 DRAWS = 100_000
 

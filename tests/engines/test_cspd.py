@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines import rejection
-from engines.chance import SeededChance
 from engines.config import ConfigError, make_config
-from engines.driver import Job, Run, run_batch, sample_tokens
+from engines.continuous import rejection
+from engines.continuous.paths import Walks, plane
+from engines.continuous.rejection import Judge
 from engines.methods import METHODS, cspd, ordinary
 from engines.methods.cspd import Config, decode
-from engines.models.field import MODELS, ToyField, Weights, load, neighbours
-from engines.paths import Walks, plane
-from engines.rejection import Judge
+from engines.models.toy_field import MODELS, ToyField, Weights, load, neighbours
+from engines.runtime.driver import Job, Run, run_batch, sample_tokens
+from engines.sampling.chance import SeededChance
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from engines.denoising import ContinuousSampling, respaced, step_law, walk
-from engines.models.field import ideal
+from engines.continuous.denoising import ContinuousSampling, respaced, step_law, walk
 from engines.models.heads import ResidualHead
+from engines.models.toy_field import ideal
 
 MEAN, STD = 0.4, 0.25
 TOLD = torch.tensor([[MEAN, STD]], dtype=torch.float64)

@@ -8,17 +8,17 @@ from support.tables import Table
 from torch import Tensor
 
 from engines.config import make_config
-from engines.driver import Job, Run, open_session, run_batch, sample_tokens
 from engines.methods import METHODS
-from engines.models import toy
+from engines.models import toy_raster
 from engines.models.base import DiscreteAR
-from engines.models.causal import CausalSession
+from engines.models.causal_session import CausalSession
 from engines.models.studio.image import PromptTask
 from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
+from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
 from traces import dumps, loads
 from traces.schema import Canvas, Fate, Legend, Model, Output, Trace
 
-TOY = toy.load()
+TOY = toy_raster.load()
 
 
 def job(method: str, model: DiscreteAR = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
@@ -84,7 +84,7 @@ def test_a_survivors_law_is_the_one_that_just_judged_it(values: dict[str, object
 
 
 def _chance() -> Any:
-    from engines.chance import SeededChance
+    from engines.sampling.chance import SeededChance
 
     return SeededChance(0)
 

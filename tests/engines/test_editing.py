@@ -6,11 +6,11 @@ import pytest
 import torch
 from support.language import END, MASK, tiny
 
-from engines import policies
 from engines.config import make_config
-from engines.driver import Job, Run, run_batch
+from engines.diffusion_lm import unmasking
 from engines.methods import METHODS
 from engines.methods.editing import PRESETS, Config
+from engines.runtime.driver import Job, Run, run_batch
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 
@@ -29,15 +29,15 @@ def finish(asked: Job) -> Trace:
 
 def test_edits_are_confident_and_change_something() -> None:
     confidence = torch.tensor([0.9, 0.95, 0.95])
-    chosen = policies.edits(confidence, torch.tensor([1, 2, 3]), torch.tensor([0, 2, 0]), 0.9)
+    chosen = unmasking.edits(confidence, torch.tensor([1, 2, 3]), torch.tensor([0, 2, 0]), 0.9)
     assert chosen.tolist() == [False, False, True]
 
 
 def test_top_up_adds_the_most_confident_of_what_is_left() -> None:
     confidence, taken = torch.tensor([0.9, 0.5, 0.7, 0.7]), torch.tensor([True, False, False, False])
-    assert policies.top_up(confidence, taken, 2).tolist() == [False, False, True, False]
-    assert policies.top_up(confidence, taken, 1).tolist() == [False] * 4
-    assert policies.top_up(confidence, taken, 9).tolist() == [False, True, True, True]
+    assert unmasking.top_up(confidence, taken, 2).tolist() == [False, False, True, False]
+    assert unmasking.top_up(confidence, taken, 1).tolist() == [False] * 4
+    assert unmasking.top_up(confidence, taken, 9).tolist() == [False, True, True, True]
 
 
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])

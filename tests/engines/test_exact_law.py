@@ -8,11 +8,11 @@ from support.enumeration import Enumerator, exact_law, largest_error
 from support.tables import Table
 from torch import Tensor
 
-from engines.chance import Chance, Draw
+from engines.ar.jacobi_window import Guesser, Window
 from engines.config import make_config
-from engines.decoding import Decoder
 from engines.methods import METHODS, scd
-from engines.windows import Guesser, Window
+from engines.protocol import Decoder
+from engines.sampling.chance import Chance, Draw
 
 # Defects that let a draft keep too old a law show only from three drafts in flight on: a position must survive
 # two rounds to the right of a refusal, and the first round, out of a point mass, cancels exactly. Keep window >= 4.

@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from engines.chance import Draw, SeededChance
-from engines.gaussians import Gaussians, plain, together
+from engines.continuous.gaussians import Gaussians, plain, together
+from engines.sampling.chance import Draw, SeededChance
 
 COUNT = 100_000
 MIXTURE = Gaussians(

@@ -13,19 +13,19 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from engines import masks
 from engines.__main__ import main
-from engines.blocks import TextTask
 from engines.config import make_config
-from engines.decoding import BlockForward
-from engines.driver import Job, Run, open_session, run_batch
+from engines.diffusion_lm import masks
+from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models.base import ModelError
 from engines.models.catalog import MODELS, load_model, open_model, small_of
-from engines.models.diffusion import DiffusionLM
-from engines.models.hub import text
+from engines.models.hub import published
+from engines.models.language_model import DiffusionLM
 from engines.models.studio.image import FOLDER
 from engines.models.weights import sha256
+from engines.protocol import BlockForward
+from engines.runtime.driver import Job, Run, open_session, run_batch
 from traces import read
 
 FAMILIES = list(LAYOUTS)
@@ -64,7 +64,7 @@ def logits_of(asked: Job) -> Sequence[tuple[BlockForward, Tensor]]:
 def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_whole_row(
     tmp_path: Path, family: str, tied: bool, shards: int, size: str
 ) -> None:
-    model = text.load_folder(write(tmp_path / "it", family, tied=tied, shards=shards))
+    model = published.load_folder(write(tmp_path / "it", family, tied=tied, shards=shards))
     block = BLOCKS[family] if size == "usual" else str(min(model.kind.sizes, default=1))
     asked = job(model, block=block, mode="sample", threshold=0.3)
     task, tensors = task_of(asked), tensors_of(family, tied)
@@ -91,7 +91,7 @@ def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_who
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> None:
-    model = text.load_folder(write(tmp_path / family, family))
+    model = published.load_folder(write(tmp_path / family, family))
     kind = model.kind
     assert (kind.shift, kind.full) == (family in ("Fast_dLLM_Qwen", "Dream"), family in ("llada", "Dream"))
     names = Tokenizer.from_file(str(tmp_path / family / "tokenizer.json"))
@@ -123,21 +123,21 @@ def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> No
 def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str, asked: str) -> None:
     folder = write(tmp_path / "chat", family)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    task = task_of(job(text.load_folder(folder), f" {PROMPT}\n"))
+    task = task_of(job(published.load_folder(folder), f" {PROMPT}\n"))
     assert tokenizer.decode(task.prompt, skip_special_tokens=False) == asked
 
 
 def test_a_checkpoint_without_a_chat_template_continues_the_prompt(tmp_path: Path) -> None:
     folder = write(tmp_path / "base", "sdar")
     (folder / "tokenizer_config.json").unlink()
-    model = text.load_folder(folder)
+    model = published.load_folder(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     assert tokenizer.decode(task_of(job(model)).prompt) == PROMPT
 
 
 def test_a_tokenizer_in_several_files_is_the_same(tmp_path: Path) -> None:
     whole, parts = (
-        text.load_folder(write(tmp_path / name, "Dream", pieces=name == "parts")) for name in ("whole", "parts")
+        published.load_folder(write(tmp_path / name, "Dream", pieces=name == "parts")) for name in ("whole", "parts")
     )
     assert whole.kind == parts.kind
     assert task_of(job(whole)).prompt == task_of(job(parts)).prompt
@@ -147,18 +147,18 @@ def test_a_tokenizer_of_sdar_that_lacks_the_mask_is_given_it_as_the_next_id(tmp_
     folder = write(tmp_path / "bare", "sdar")
     tokenizer = checkpoints.tokenizer_of("sdar", SPECIAL["sdar"][:-1])
     tokenizer.save(str(folder / "tokenizer.json"))
-    assert text.load_folder(folder).kind.mask == tokenizer.get_vocab_size()
+    assert published.load_folder(folder).kind.mask == tokenizer.get_vocab_size()
 
 
 def test_rows_of_the_head_beyond_the_tokenizer_are_no_tokens(tmp_path: Path) -> None:
-    asked = job(text.load_folder(write(tmp_path / "padded", "sdar")))
+    asked = job(published.load_folder(write(tmp_path / "padded", "sdar")))
     known = checkpoints.tokenizer_of("sdar").get_vocab_size()
     assert task_of(asked).vocabulary == known < PADDED
     assert {logits.shape[-1] for _, logits in logits_of(asked)} == {known}
 
 
 def test_special_tokens_have_a_name_and_end_the_text(tmp_path: Path) -> None:
-    model = text.load_folder(write(tmp_path / "named", "Fast_dLLM_Qwen"))
+    model = published.load_folder(write(tmp_path / "named", "Fast_dLLM_Qwen"))
     kind = model.kind
     vocabulary = model.legend({}).vocabulary
     assert vocabulary is not None
@@ -170,7 +170,7 @@ def test_special_tokens_have_a_name_and_end_the_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_lanes_do_not_disturb_each_other(tmp_path: Path, family: str) -> None:
-    model = text.load_folder(write(tmp_path / "lanes", family))
+    model = published.load_folder(write(tmp_path / "lanes", family))
     jobs = [job(model, prompt, block=BLOCKS[family]) for prompt in ("a", "a hero", "here here here")]
     for trace, alone in zip(run_batch(jobs), jobs, strict=True):
         run = Run(alone)
@@ -183,9 +183,9 @@ def test_lanes_do_not_disturb_each_other(tmp_path: Path, family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_half_precision_decodes_too(tmp_path: Path, family: str) -> None:
     folder = write(tmp_path / "half", family)
-    model = text.load_folder(folder, dtype=torch.bfloat16)
-    assert (model.dtype, text.load_folder(folder).dtype) == (torch.bfloat16, torch.float32)
-    passes = [logits_of(job(each, block=BLOCKS[family], length=8)) for each in (model, text.load_folder(folder))]
+    model = published.load_folder(folder, dtype=torch.bfloat16)
+    assert (model.dtype, published.load_folder(folder).dtype) == (torch.bfloat16, torch.float32)
+    passes = [logits_of(job(each, block=BLOCKS[family], length=8)) for each in (model, published.load_folder(folder))]
     (_, half), (_, whole) = passes[0][0], passes[1][0]
     finite = whole.isfinite()
     assert half.isfinite().equal(finite)
@@ -204,7 +204,7 @@ def test_half_precision_decodes_too(tmp_path: Path, family: str) -> None:
 def test_what_a_checkpoint_cannot_do_is_refused(
     tmp_path: Path, prompt: str, values: dict[str, object], said: str
 ) -> None:
-    model = text.load_folder(write(tmp_path / "picky", "Fast_dLLM_Qwen"))
+    model = published.load_folder(write(tmp_path / "picky", "Fast_dLLM_Qwen"))
     with pytest.raises(ValueError, match=said):
         open_session([job(model, prompt, **({"block": "8"} | values))])
 
@@ -298,7 +298,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     folder = write(tmp_path / "LLaDA-tiny", "llada")
     change(folder)
     with pytest.raises(ModelError, match=said) as caught:
-        text.load_folder(folder)
+        published.load_folder(folder)
     assert str(caught.value).startswith("LLaDA-tiny: ")
     assert f"hf download OWNER/NAME --local-dir {folder}" in str(caught.value)
 
@@ -306,8 +306,8 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
 def test_a_tied_checkpoint_may_carry_a_head_which_is_not_used(tmp_path: Path) -> None:
     folder = write(tmp_path / "tied", "Fast_dLLM_Qwen", tied=True)
     write_weights(folder, tensors_of("Fast_dLLM_Qwen", tied=True) | {"lm_head.weight": torch.ones(PADDED, 32)})
-    plain = text.load_folder(write(tmp_path / "plain", "Fast_dLLM_Qwen", tied=True))
-    one, other = (logits_of(job(model, block="8"))[0][1] for model in (text.load_folder(folder), plain))
+    plain = published.load_folder(write(tmp_path / "plain", "Fast_dLLM_Qwen", tied=True))
+    one, other = (logits_of(job(model, block="8"))[0][1] for model in (published.load_folder(folder), plain))
     assert one.equal(other)
 
 
@@ -317,7 +317,7 @@ def test_code_that_comes_along_is_not_run(tmp_path: Path, pieces: bool) -> None:
     for name in ("modeling_dream.py", "configuration_dream.py", "tokenization_dream.py"):
         (folder / name).write_text("raise SystemExit('run')")
     write_json(folder / "generation_config.json", {"auto_map": {"x": "modeling_dream.x"}})
-    assert text.load_folder(folder).kind.full
+    assert published.load_folder(folder).kind.full
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ def test_a_model_of_the_catalogue_is_read_from_the_cache_of_the_hub(hub: Path) -
     assert model.card.id == name
     assert model.card.weights == {"model.safetensors": blob.name}
     assert load_model(name) is model
-    text._load.cache_clear()
+    published._load.cache_clear()
     blob.unlink()
     with pytest.raises(ModelError, match=f"model.safetensors is missing .*: hf download {name} --force-download"):
         load_model(name)

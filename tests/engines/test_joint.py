@@ -7,8 +7,8 @@ from scipy import stats
 from support.tables import Table
 
 from engines.config import make_config
-from engines.driver import Job, sample_tokens
 from engines.methods import METHODS
+from engines.runtime.driver import Job, sample_tokens
 
 CHAINS = 1500
 

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from engines.config import make_config
-from engines.decoding import PathForward
-from engines.driver import Job, Lane, Run, drive, make_trace, open_session
 from engines.methods import METHODS
-from engines.models.continuous import Denoising
+from engines.models.denoising_session import Denoising
 from engines.models.heads import DiffusionHead, MixtureHead
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.studio.patch import StudioPatch
@@ -25,6 +23,8 @@ from engines.models.studio.patch_networks import (
     PatchTransformer,
     condition_vectors,
 )
+from engines.protocol import PathForward
+from engines.runtime.driver import Job, Lane, Run, drive, make_trace, open_session
 from traces import dumps, loads
 from traces.schema import Model, Trace
 

@@ -9,14 +9,14 @@ import torch
 from support.conditionals import Conditionals
 from support.language import MASK, tiny
 
-from engines import calibration, masks
 from engines.__main__ import main
-from engines.blocks import TextTask
-from engines.chance import SeededChance
 from engines.config import ConfigError, make_config
-from engines.decoding import BlockForward, Decision
-from engines.driver import Job, Run, open_session, run_batch
+from engines.diffusion_lm import calibration, masks
+from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
+from engines.protocol import BlockForward, Decision
+from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.sampling.chance import SeededChance
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 from traces.text_stats import decode_order

@@ -11,15 +11,15 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines import leaving
-from engines.chance import Draw, SeededChance
-from engines.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
-from engines.drafting import Block, tying
-from engines.gaussians import Gaussians
-from engines.leaving import stacked
-from engines.models.field import ideal
-from engines.paths import Paths
-from engines.rejection import Judge, Ratio, replace
+from engines.continuous import block_verification
+from engines.continuous.block_verification import stacked
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
+from engines.continuous.drafting import Block, tying
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Paths
+from engines.continuous.rejection import Judge, Ratio, replace
+from engines.models.toy_field import ideal
+from engines.sampling.chance import Draw, SeededChance
 from traces.schema import Canvas
 
 COUNT = 60_000
@@ -95,10 +95,10 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     x = noise.draw(drawn.last)
     states = torch.cat([drawn.states, x[:, None]], 1)
     p, q = stacked(along(TARGET, states, sampling)), stacked((*drawn.laws, drawn.last))
-    log_w = leaving.log_weights(p, q, states)
+    log_w = block_verification.log_weights(p, q, states)
     kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()
-    found = leaving.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
+    found = block_verification.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
     fresh = CHANCE.normal(Draw("led", 0, rows), sampling.steps + 1)[..., None]
     _, led = go_on(TARGET, found.state, sampling.steps - 1 - found.step, fresh, sampling)
     token = x.index_copy(0, rows, led[:, -1])
@@ -147,7 +147,7 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
 
 
 def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = leaving.log_weights
+    right = block_verification.log_weights
 
     def summed(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
         """Without the bound."""
@@ -161,7 +161,7 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
         return torch.cat([torch.zeros_like(found[:-1]), found[-1:]])
 
     for defect in (summed, forgotten):
-        monkeypatch.setattr(leaving, "log_weights", defect)
+        monkeypatch.setattr(block_verification, "log_weights", defect)
         assert distance(speculate_whole(SHIFTED, DDPM).token) > 0.015
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from engines import estimators
 from engines.config import make_config
-from engines.routing import Memory, Route, RouterSettings, View, fresh, learn, route
+from engines.diffusion_lm import estimators
+from engines.diffusion_lm.routing import Memory, Route, RouterSettings, View, fresh, learn, route
 
 CPU = torch.device("cpu")
 

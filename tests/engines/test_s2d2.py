@@ -12,15 +12,15 @@ from support.enumeration import Enumerator
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
-from engines import masks, spans
-from engines.blocks import Layout, Row, TextTask
-from engines.chance import Chance, Draw, SeededChance
 from engines.config import ConfigError, make_config
-from engines.decoding import BlockForward, Decoder
-from engines.driver import Job, Run, open_session, run_batch
+from engines.diffusion_lm import masks, s2d2_layouts
+from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import PRESETS, Config, decode
-from engines.verdicts import judge
+from engines.protocol import BlockForward, Decoder
+from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.sampling.chance import Chance, Draw, SeededChance
+from engines.sampling.verification import judge
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 from traces.text_stats import decisions
@@ -59,7 +59,7 @@ def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Te
     filled = row.tokens.clone()
     filled[row.open] = torch.tensor([4, 9])
     row.tokens[row.block.stop - 1] = MASK
-    request = row.request(spans.judging(row, row.span, filled, config), "verify")
+    request = row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify")
     return session.logits({0: request})[0, 0, 0], row, filled
 
 
@@ -121,7 +121,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
-        return model.laws(row.request(spans.judging(row, row.span, filled, config), "verify"))
+        return model.laws(row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
 
     assert laws(0).equal(laws(2))
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
-from engines.laws import GuidedSampling, Sampling, to_laws, truncate_mass
 from engines.methods import METHODS, scd
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
+from engines.sampling.distributions import GuidedSampling, Sampling, to_laws, truncate_mass
 
 LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=torch.float64)  # [rows, T, V]
 

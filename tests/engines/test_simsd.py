@@ -10,14 +10,14 @@ from support.enumeration import largest_error
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
-from engines.blocks import Row, TextTask
-from engines.chance import Chance
 from engines.config import ConfigError, make_config
-from engines.copies import LAYOUTS, Drafts
-from engines.decoding import BlockForward, Decoder
-from engines.driver import Job, Run, open_session, run_batch
+from engines.diffusion_lm.sequence import Row, TextTask
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import METHODS
 from engines.methods.simsd import Config
+from engines.protocol import BlockForward, Decoder
+from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.sampling.chance import Chance
 from traces import dumps, loads
 from traces.replay import states
 from traces.schema import Fate, Trace

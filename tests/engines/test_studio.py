@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from engines.config import make_config
-from engines.driver import Job, Run, sample_tokens
 from engines.methods import METHODS
 from engines.models.base import ModelError
 from engines.models.catalog import load_model
 from engines.models.studio import image
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
+from engines.runtime.driver import Job, Run, sample_tokens
 from traces import dumps, loads
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]

@@ -9,9 +9,9 @@ import torch
 from support.enumeration import Enumerator
 from torch import Tensor
 
-from engines.blocks import TextTask
-from engines.chance import Chance
-from engines.decoding import BlockForward, Decision, Decoder
+from engines.diffusion_lm.sequence import TextTask
+from engines.protocol import BlockForward, Decision, Decoder
+from engines.sampling.chance import Chance
 from traces.schema import Canvas
 
 State = tuple[int, ...]

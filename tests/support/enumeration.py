@@ -8,8 +8,8 @@ import torch
 from support.tables import Table
 from torch import Tensor
 
-from engines.chance import Chance, Draw
-from engines.decoding import Decision, Decoder, Forward
+from engines.protocol import Decision, Decoder, Forward
+from engines.sampling.chance import Chance, Draw
 
 Point = tuple[float, float, float]
 _SIMPLEX: tuple[Point, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.diffusion import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Kind
 from traces.schema import Model
 
 PAD, END, MASK = 0, 1, 2

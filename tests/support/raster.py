@@ -1,9 +1,9 @@
 """Finished runs of the toy raster, which needs no weights and takes a fraction of a second."""
 
 from engines.config import make_config
-from engines.driver import Job, Run
 from engines.methods import METHODS
 from engines.models.catalog import load_model
+from engines.runtime.driver import Job, Run
 from traces import Trace
 
 MODEL = "toy-raster"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engines.decoding import Forward, Task
-from engines.laws import Sampling
+from engines.protocol import Forward, Task
+from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Legend, Model, Output
 
 

@@ -7,7 +7,7 @@ from support.handmade import ALL
 
 from traces.schema import Fate, Trace
 from visualizers import FIGURES
-from visualizers.figures.continuous import LOWEST, judged
+from visualizers.figures.densities import LOWEST, judged
 from visualizers.figures.trajectories import shown
 
 RUN = ALL["cspd"]()

@@ -29,7 +29,7 @@ from traces.stats import (
     token_difference,
 )
 from visualizers import FIGURES, FigureError, supported, themed
-from visualizers.base import grouped, labels
+from visualizers.figure import grouped, labels
 from visualizers.figures.canvas import halfway
 from visualizers.figures.collisions import COLLISIONS, kept_by_distance, shares
 from visualizers.figures.drafts import FEWEST_AT_AN_AGE, telling

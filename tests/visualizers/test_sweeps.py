@@ -11,7 +11,7 @@ from support.results import row, sweep
 
 from visualizers import SWEEP_FIGURES, SweepError, View, read_results, read_rows, themed
 from visualizers.__main__ import main
-from visualizers.figures.results import curves, swept
+from visualizers.figures.sweep_results import curves, swept
 from visualizers.palette import DARK
 from visualizers.sweeps import SPEEDS, as_csv, baseline_of, gathered, on_frontier, records, speeds, varied
 

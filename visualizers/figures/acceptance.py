@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from traces.replay import PENDING, outcomes
 from traces.schema import FATES, Fate, Trace
-from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.figures.canvas import panel_height, square_cells
 from visualizers.picture import cells
 from visualizers.style import cividis, fate_marker

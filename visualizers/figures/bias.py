@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.base import DataFigure, plain
+from visualizers.figure import DataFigure, plain
 from visualizers.style import cividis, diverging
 
 Cells: TypeAlias = Sequence[Sequence[float]]

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from traces.replay import State, outcomes, state_after
 from traces.schema import FATES, Canvas, Step, Trace
-from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.style import fate_marker

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from traces.measures import MEASURES
 from traces.schema import Fate, Step, Trace
 from traces.stats import measured
-from visualizers.base import Figure, Traces, labels, missing, side_by_side, thinned, too_many
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side, thinned, too_many
 from visualizers.palette import BLACK, WHITE
 from visualizers.style import NEUTRAL, Series, hatched, series
 

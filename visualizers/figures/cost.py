@@ -7,7 +7,7 @@ from plotly.subplots import make_subplots
 
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
-from visualizers.base import Figure, Traces, labels, missing, side_by_side
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side
 from visualizers.palette import BLUE, GREEN, VERMILLION
 from visualizers.style import NEUTRAL, hatched, series
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from traces.schema import Trace
 from traces.stats import agreement_by_age, agreement_by_position, mean_difference, token_difference
-from visualizers.base import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
 from visualizers.style import series
 from visualizers.summary import Mean, mean_of
 

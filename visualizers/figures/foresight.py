@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.schema import Fate, Trace
-from visualizers.base import Figure, Traces, grouped, missing, side_by_side
-from visualizers.figures.sweeps import by_setting
+from visualizers.figure import Figure, Traces, grouped, missing, side_by_side
+from visualizers.figures.by_setting import by_setting
 from visualizers.style import NEUTRAL, fate_color, series
 from visualizers.summary import mean_of
 

@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 
 from traces.schema import Node, Step, Trace
-from visualizers.base import Figure, Traces, labels, missing, plain, side_by_side, too_many
+from visualizers.figure import Figure, Traces, labels, missing, plain, side_by_side, too_many
 from visualizers.palette import BLUE
 from visualizers.style import NEUTRAL
 

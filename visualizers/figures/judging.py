@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from traces.schema import Fate, Trace
 from traces.stats import acceptance_by_position
 from traces.text_stats import verifications
-from visualizers.base import Figure, Traces, grouped, missing, plain, side_by_side
-from visualizers.figures.continuous import few, judged
-from visualizers.figures.sweeps import by_value, spread
+from visualizers.figure import Figure, Traces, grouped, missing, plain, side_by_side
+from visualizers.figures.by_setting import by_value, spread
+from visualizers.figures.densities import few, judged
 from visualizers.style import NEUTRAL, series
 from visualizers.summary import Mean, mean_of
 

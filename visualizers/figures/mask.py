@@ -5,7 +5,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.base import Figure, Traces, labels, missing, plain, side_by_side, thinned, too_many
+from visualizers.figure import Figure, Traces, labels, missing, plain, side_by_side, thinned, too_many
 from visualizers.palette import BLUE
 from visualizers.style import NEUTRAL, levels, translucent
 

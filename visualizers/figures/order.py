@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from traces.replay import outcomes
 from traces.schema import FATES, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from visualizers.base import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
 from visualizers.style import NEUTRAL, fate_marker, series
 from visualizers.summary import mean_of
 

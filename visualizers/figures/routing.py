@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from traces.measures import MEASURES
 from traces.schema import Trace
 from traces.text_stats import Decision, decisions, estimator_errors
-from visualizers.base import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.style import NEUTRAL, series, translucent
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from visualizers.base import DataFigure, plain, side_by_side
+from visualizers.figure import DataFigure, plain, side_by_side
 from visualizers.style import NEUTRAL, hatched, series
 from visualizers.timings import Timing, Timings
 

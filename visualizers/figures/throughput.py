@@ -6,7 +6,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Fate, Step, Trace
-from visualizers.base import Figure, Traces, grouped, missing
+from visualizers.figure import Figure, Traces, grouped, missing
 from visualizers.style import series
 
 MOST_DRAFTS: Final = 16

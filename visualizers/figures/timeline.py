@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
-from visualizers.base import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import BLACK, WHITE
 from visualizers.style import fate_color, levels
 

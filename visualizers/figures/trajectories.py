@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 
 from traces.schema import Fate, PathPair, Trace
-from visualizers.base import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
 from visualizers.style import NEUTRAL, series
 
 MOST_PATHS: Final = 3

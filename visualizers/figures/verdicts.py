@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from traces.measures import MEASURES
 from traces.schema import Trace
 from traces.text_stats import by_draft_step, verifications
-from visualizers.base import Figure, Traces, grouped, missing, side_by_side
+from visualizers.figure import Figure, Traces, grouped, missing, side_by_side
 from visualizers.style import hatched, series
 
 MOST_GROUPS: Final = 6

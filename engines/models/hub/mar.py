@@ -21,10 +21,10 @@ from jaxtyping import Bool, Float
 from PIL import Image
 from torch import Tensor, nn
 
-from engines.decoding import PathForward
-from engines.denoising import ContinuousTask
-from engines.models.continuous import ContinuousSession, Head
+from engines.continuous.denoising import ContinuousTask
+from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
+from engines.protocol import PathForward
 from traces.schema import Canvas, Frame, Legend, Model, Output, Token
 
 _EPSILON: Final = 1e-6

@@ -15,12 +15,12 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from engines.decoding import Task
-from engines.laws import Sampling
 from engines.models.base import ModelError
-from engines.models.causal import CausalSession
+from engines.models.causal_session import CausalSession
 from engines.models.studio.networks import CODES, GRID, Classifier, Tokenizer, Transformer, condition_ids
-from engines.models.studio.words import parse_prompt
+from engines.models.studio.prompts import parse_prompt
+from engines.protocol import Task
+from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Frame, Legend, Model, Output
 
 ID: Final = "studio-image"

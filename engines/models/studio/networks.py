@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
-from engines.models.studio.words import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 
 IMAGE_SIZE: Final = 48
 PATCH: Final = 4

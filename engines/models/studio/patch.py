@@ -9,15 +9,15 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from engines.denoising import ContinuousTask
-from engines.laws import guidance_of
-from engines.models.causal import CausalSession
-from engines.models.continuous import ContinuousSession, Head
+from engines.continuous.denoising import ContinuousTask
+from engines.models.causal_session import CausalSession
+from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
 from engines.models.studio.image import as_uri, load_weights
 from engines.models.studio.networks import GRID
 from engines.models.studio.patch_networks import SIZES, WIDTH, PatchTokenizer, PatchTransformer, condition_vectors
-from engines.models.studio.words import parse_prompt
+from engines.models.studio.prompts import parse_prompt
+from engines.sampling.distributions import guidance_of
 from traces.schema import Canvas, Frame, Legend, Model, Output, Token
 
 _TOKENIZER: Final = "patch-tokenizer"

@@ -1,0 +1,134 @@
+"""Judging a draft's whole denoising path, and where to leave it: block verification (arXiv 2403.10444).
+
+There a block of tokens is judged at once; here it is the steps of one path. At every state of the draft's path
+x_T .. x_0 both laws of the next state are known, p of the target and q that it was drawn from. With S_k the sum of
+log p / q over its first k steps,
+
+    log w_k = S_k - max(S_0 .. S_k)
+
+bounds how much of q's paths p can take over. All n steps are kept with probability w_n. Otherwise the path is kept up
+to the largest k that passes with probability A_k / (A_k + 1 - w_k), where A_k is the integral of (w_k p - q)+; the next
+state follows that, normalised, and all others the target. The outcome follows the target's law of paths, whatever q is:
+Theorem 1 there. A_k needs no closed form. Proposals from p succeed with probability A_k, coins with 1 - w_k; which of
+them does so first, if each is tried as often, is the verdict, and a proposal that succeeds is the next state.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.continuous.drafting import Block
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Branch, Follow, Paths
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_refusal
+
+_FIRST_ROUND: Final = 32
+_LARGEST_ROUND: Final = 1024
+
+
+def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
+    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a coin is compared with.
+
+    Args:
+        p: laws of the target at the draft's states, [n, W].
+        q: laws that the states were drawn from, [n, W].
+        states: the draft's, x_T .. x_0, n + 1 of them.
+    """
+    after = states[:, 1:].transpose(0, 1)
+    summed = (p.log_density(after) - q.log_density(after)).cumsum(0)
+    summed = torch.cat([torch.zeros_like(summed[:1]), summed])
+    highest = summed.cummax(0).values
+    return torch.cat([summed[:-1] - highest[:-1], (summed[-1] - highest[-2])[None]])
+
+
+def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
+    """What the target needs to verify drafts x by their whole paths; the first one that is refused is led on.
+
+    Where none is refused the target goes its own way at the position behind them, with the noise of that position.
+    """
+    states, q, n = torch.cat([drawn.states, x[:, None]], 1), stacked((*drawn.laws, drawn.last)), drawn.states.shape[1]
+
+    def leave(laws: tuple[Gaussians, ...]) -> Branch:
+        p = stacked(laws)
+        log_w = log_weights(p, q, states)
+        kept, _ = chance.keep(log_w[-1].clamp(max=0.0).exp(), block.draw("verify"), until_refusal=True)
+        r = first_refusal(kept)[None]
+        row, none = r.clamp(max=block.W - 1), r == block.W
+        at = Draw("leave", block.iteration, block.position[row])
+        found = race(p[:, row], q[:, row], log_w[:-1, row], most, chance, at)
+        own = torch.cat([block.noise.path[-1], block.noise.last[-1:]])[None]
+        fresh = chance.normal(Draw("led", at.iteration, at.position), own[0].numel()).unflatten(1, own.shape[1:])
+        return Branch(
+            row=r,
+            left=torch.where(none, n, n - 1 - found.step),
+            x=torch.where(none[:, None], own[:, 0], found.state),
+            noise=torch.where(none[:, None, None], own, fresh),
+            tries=found.tries,
+            capped=found.capped,
+        )
+
+    return Follow(states, leave)
+
+
+def log_ratio(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
+    """What a coin is compared with, of whole paths that the target followed to drafts x."""
+    p, q = stacked((*paths.laws, paths.last[: len(x)])), stacked((*drawn.laws, drawn.last))
+    return log_weights(p, q, torch.cat([drawn.states, x[:, None]], 1))[-1]
+
+
+def stacked(laws: tuple[Gaussians, ...]) -> Gaussians:
+    """Laws of n steps and W rows as one, [n, W]."""
+    return Gaussians(*(torch.stack([getattr(law, part) for law in laws]) for part in ("log_weight", "mean", "std")))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Where R paths are left."""
+
+    step: Int[Tensor, " R"]
+    """k, the steps that are kept."""
+    state: Float[Tensor, "R D"]
+    """The state after the next one."""
+    tries: Float[Tensor, " R"]
+    """Rounds of the race at this step."""
+    capped: Bool[Tensor, " R"]
+    """Where the rounds ran out, and a plain draw of the target's stands in."""
+
+
+def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, chance: Chance, at: Draw) -> Left:
+    """Find the largest k that passes, for laws of n steps and R paths that are not kept as a whole.
+
+    All steps race side by side, until the largest that has not lost has won. The first cannot lose: its weight is 1.
+    """
+    n, width = len(log_w), p.mean.shape[-1]
+    level = torch.arange(n, device=log_w.device)[:, None]
+    place = (at.position * n + level).flatten()  # a name of its own for every step
+    passed, over = torch.zeros_like(log_w, dtype=torch.bool), torch.zeros_like(log_w, dtype=torch.bool)
+    y, tries = p.mean[..., 0, :].clone(), torch.zeros_like(log_w)
+    made, count = 0, _FIRST_ROUND
+    while True:
+        named = [Draw(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
+        side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
+        z = chance.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
+        z = p[:, :, None].draw(z, side)  # plain Gaussians: there is nothing to pick
+        log_ratio = p[:, :, None].log_density(z) - q[:, :, None].log_density(z)
+        won = (side < 0.5) & (coin < log_w.exp()[..., None] - (-log_ratio).exp())
+        ended = won | ((side >= 0.5) & (coin < -torch.expm1(log_w)[..., None]))
+        first = ended.long().argmax(-1, keepdim=True)
+        new = ended.any(-1) & ~over
+        y = torch.where(new[..., None], z.gather(2, first[..., None].expand(-1, -1, -1, width))[:, :, 0], y)
+        passed = passed | (new & won.gather(2, first)[..., 0])
+        tries = tries + torch.where(over, 0, torch.where(new, first[..., 0] + 1, count))
+        over, made = over | new, made + count
+        k = torch.where(passed | ~over, level, -1).max(0, keepdim=True).values
+        capped = ~passed.gather(0, k)
+        if made >= most or not bool(capped.any()):
+            break
+        count = min(2 * count, _LARGEST_ROUND, most - made)
+    spare = chance.normal(Draw(f"{at.purpose} spare", at.iteration, place), width).unflatten(0, log_w.shape)
+    y = torch.where(capped[..., None], p.draw(spare, spare[..., 0]), y)
+    return Left(k[0], y.gather(0, k[..., None].expand(-1, -1, width))[0], tries.gather(0, k)[0], capped[0])

@@ -1,0 +1,271 @@
+"""How a diffusion head draws a token: MAR's cosine schedule, respaced, with DDPM or DDIM steps (arXiv 2406.11838).
+
+The network gives, for a noisy token x_t, an estimate of the noise (`eps`) and where the variance of the step lies
+between its two extremes (`v`). From these follows p(x_{t-1} | x_t), a diagonal Gaussian; T of them in a row lead from
+noise to the token. Improved DDPM (arXiv 2102.09672) has the formulas, DDIM (arXiv 2010.02502) the other sampler.
+
+One thing differs from MAR: the last step is as random as its variance says. MAR returns its mean, and a law without
+density is none that a draft could be judged by. At its timestep 0 the standard deviation is 0.006.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Final, Literal, TypeAlias
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines.config import Knob
+from engines.continuous.gaussians import Gaussians, plain
+from engines.continuous.paths import Paths, Steer
+from engines.protocol import Task
+from engines.sampling.chance import Chance, Draw
+
+TIMESTEPS: Final = 1000
+"""Steps of the schedule that heads are trained on."""
+_OFFSET: Final = 0.008
+_MOST_NOISE: Final = 0.999
+
+Denoiser: TypeAlias = Callable[[Tensor, "Schedule", int], tuple[Tensor, Tensor]]
+"""Called with noisy tokens [M, D], the schedule and the index of a step; gives eps and v, both [M, D]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuousSampling:
+    """How a head draws tokens; the base of every Config of the family."""
+
+    steps: Annotated[
+        int, Knob("Denoising steps", "Evaluations of the diffusion head per token. No effect on a GMM head.", 2, 250, 1)
+    ] = 20
+    temperature: Annotated[
+        float, Knob("Temperature", "Scales the standard deviation of every denoising step.", 0.1, 2.0, 0.05)
+    ] = 1.0
+    guidance: Annotated[
+        float,
+        Knob(
+            "Guidance",
+            "Classifier-free guidance scale s of the noise estimate: uncond + s (cond - uncond). 1 is off; above 1 "
+            "every pass runs two rows.",
+            1.0,
+            10.0,
+            0.5,
+        ),
+    ] = 1.0
+    ramp: Annotated[
+        bool,
+        Knob("Ramp guidance", "Raise the guidance from 1 to its full scale over the picture, as MAR does."),
+    ] = False
+    sampler: Annotated[
+        Literal["ddpm", "ddim"],
+        Knob("Sampler", "ddpm: the variances that the head has learnt. ddim: fixed ones, scaled by eta."),
+    ] = "ddpm"
+    eta: Annotated[
+        float,
+        Knob(
+            "Eta",
+            "Randomness of the steps; 0 is deterministic and leaves no density.",
+            0.0,
+            1.0,
+            0.05,
+            {"sampler": ("ddim",)},
+        ),
+    ] = 1.0
+    last: Annotated[
+        int,
+        Knob(
+            "Last timestep",
+            "Timestep, of 1000, that the last denoising step starts from. 0 is MAR's; a later one leaves more noise in "
+            "the last step and drafts more room to pass.",
+            0,
+            300,
+            5,
+        ),
+    ] = 0
+
+    first: Annotated[
+        int,
+        Knob(
+            "First timestep",
+            "Timestep, of 1000, that denoising starts from. 999 is MAR's; its first steps magnify errors of the noise "
+            "estimate, by more the fewer steps there are.",
+            500,
+            999,
+            1,
+        ),
+    ] = 960
+
+    @property
+    def schedule(self) -> "Schedule":
+        """The timesteps that are visited."""
+        return respaced(self.steps, self.last, self.first)
+
+    def guidance_at(self, position: Tensor, length: int) -> Float[Tensor, " W"]:
+        """The guidance scale at positions of a canvas of `length`."""
+        share = (position + 1) / length if self.ramp else torch.ones_like(position)
+        return 1 + (self.guidance - 1) * share.to(torch.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousTask(Task):
+    """A canvas of continuous tokens."""
+
+    width: int = 1
+    """Components D of a token."""
+    mixture: bool = False
+    """Whether a GMM head draws its tokens, so that nothing is denoised."""
+    gaps: bool = False
+    """Whether the model can say what follows behind tokens that it does not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The timesteps that are visited, by step index: 0 is the last step, T - 1 the first."""
+
+    timestep: tuple[int, ...]
+    kept: tuple[float, ...]
+    """Share of the clean token's variance at each of them: alpha-bar."""
+
+    def __len__(self) -> int:
+        return len(self.timestep)
+
+    def before(self, i: int) -> float:
+        """alpha-bar that step i leads to; 1 is clean."""
+        return self.kept[i - 1] if i else 1.0
+
+    def beta(self, i: int) -> float:
+        """The larger extreme of the variance of step i."""
+        return 1 - self.kept[i] / self.before(i)
+
+    def posterior(self, i: int) -> float:
+        """The smaller extreme, beta-tilde; it would be 0 for the last step, which takes that of the step before."""
+        i = max(i, 1)
+        return self.beta(i) * (1 - self.before(i)) / (1 - self.kept[i])
+
+    def fixed(self, i: int, eta: float) -> float:
+        """Standard deviation of a DDIM step; it too would be 0 for the last one."""
+        i = max(i, 1)
+        return eta * math.sqrt((1 - self.before(i)) / (1 - self.kept[i]) * self.beta(i))
+
+
+@cache
+def respaced(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
+    """The cosine schedule at `steps` timesteps, evenly spread from `last` to `first`."""
+    clean = []
+    product = 1.0
+    for t in range(TIMESTEPS):
+        product *= 1 - min(1 - _cosine((t + 1) / TIMESTEPS) / _cosine(t / TIMESTEPS), _MOST_NOISE)
+        clean.append(product)
+    chosen = tuple(round(last + i * (first - last) / (steps - 1)) for i in range(steps))
+    return Schedule(chosen, tuple(clean[t] for t in chosen))
+
+
+def _cosine(share: float) -> float:
+    return math.cos((share + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
+
+
+def step_law(
+    schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
+) -> Gaussians:
+    """p(x_{t-1} | x_t) of step i.
+
+    Args:
+        schedule: the timesteps.
+        i: index of the step.
+        x: x_t [M, D], float64.
+        out: eps and v of the network at x_t [M, D].
+        sampling: sampler, eta and temperature; the temperature is part of the law.
+    """
+    eps, v = (part.to(torch.float64) for part in out)
+    now, then = schedule.kept[i], schedule.before(i)
+    clean = (x - math.sqrt(1 - now) * eps) / math.sqrt(now)
+    if sampling.sampler == "ddim":
+        std = torch.full_like(x, schedule.fixed(i, sampling.eta))
+        mean = math.sqrt(then) * clean + (1 - then - std.square()).clamp(min=0).sqrt() * eps
+    else:
+        beta = schedule.beta(i)
+        mean = (beta * math.sqrt(then) * clean + (1 - then) * math.sqrt(now / then) * x) / (1 - now)
+        share = (v + 1) / 2
+        std = (0.5 * (share * math.log(beta) + (1 - share) * math.log(schedule.posterior(i)))).exp()
+    return plain(mean, sampling.temperature * std)
+
+
+def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
+    """The v that gives step i its true variance, where x_0 given x_t has the variance `clean` [M, D]."""
+    now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
+    true = beta * (1 - then) / (1 - now) + (beta * math.sqrt(then) / (1 - now)) ** 2 * clean
+    low, high = math.log(schedule.posterior(i)), math.log(beta)
+    return 2 * (true.log() - low) / (high - low) - 1
+
+
+def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
+    """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
+    schedule = sampling.schedule
+    x = noise[:, 0]
+    states, laws = [x], []
+    for i in range(len(schedule) - 1, 0, -1):
+        law = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
+        x = law.mean[:, 0] + law.std[:, 0] * noise[:, len(schedule) - i]
+        x = x if steer is None else steer(i, law, x)
+        laws.append(law)
+        states.append(x)
+    return Paths(step_law(schedule, 0, x, denoise(x, schedule, 0), sampling), torch.stack(states, 1), tuple(laws))
+
+
+def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> tuple[Gaussians, ...]:
+    """The laws of all steps at given states x_T .. x_0."""
+    schedule = sampling.schedule
+    before = states[:, :-1].unbind(1)
+    steps = zip(reversed(range(len(schedule))), before, strict=True)
+    return tuple(step_law(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps)
+
+
+def go_on(
+    denoise: Denoiser,
+    x: Float[Tensor, "M D"],
+    left: Int[Tensor, " M"],
+    noise: Float[Tensor, "M S D"],
+    sampling: ContinuousSampling,
+) -> tuple[Gaussians, Float[Tensor, "M S D"]]:
+    """Denoise M tokens from states x, each for the steps it has left.
+
+    Returns:
+        The law of the last step, and the states x_T .. x_0, with x itself in place of those before it.
+    """
+    schedule = sampling.schedule
+    states = [x]
+    for i in reversed(range(len(schedule))):
+        law = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
+        y = law.mean[:, 0] + law.std[:, 0] * noise[:, len(schedule) - i]
+        x = torch.where((i < left)[:, None], y, x)
+        states.append(x)
+    return law, torch.stack(states, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The random numbers that make the tokens at W positions, the same whoever asks for them."""
+
+    path: Float[Tensor, "W T D"]
+    """x_T, then the noise of every step but the last."""
+    last: Float[Tensor, "W D"]
+    """The noise of the last step."""
+    pick: Float[Tensor, " W"]
+    """Picks the Gaussian of a mixture."""
+
+    def __getitem__(self, index: slice) -> "Noise":
+        """The noise of some of the positions."""
+        return Noise(self.path[index], self.last[index], self.pick[index])
+
+    def draw(self, law: Gaussians) -> Float[Tensor, "W D"]:
+        """The tokens that a law makes of it."""
+        return law.draw(self.last, self.pick)
+
+
+def noise_at(position: Int[Tensor, " W"], task: ContinuousTask, steps: int, chance: Chance, owner: str = "") -> Noise:
+    """The noise that belongs to positions, throughout a run; another `owner` has noise of its own."""
+    path = chance.normal(Draw(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
+    last = chance.normal(Draw(f"last{owner}", 0, position), task.width)
+    return Noise(path, last, chance.uniform(Draw(f"pick{owner}", 0, position), 1)[:, 0])

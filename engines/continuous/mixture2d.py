@@ -1,0 +1,177 @@
+"""Tokens in the plane whose law is known: what each way of judging drafts makes of it.
+
+The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. Both
+heads denoise ideally: they know the mean of the noise and the variance of every step. As a step is one Gaussian all the
+same, few steps lead to another law than the mixture; that law is what the target draws, and integrating step after step
+over a grid gives it exactly. Drafts go through `engines.continuous.denoising.walk` and
+`engines.continuous.rejection.settle`, as those of a method do.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.config import Knob
+from engines.continuous.denoising import (
+    ContinuousSampling,
+    ContinuousTask,
+    Denoiser,
+    Schedule,
+    learnt,
+    noise_at,
+    respaced,
+    step_law,
+    walk,
+)
+from engines.continuous.rejection import Judge, settle
+from engines.sampling.chance import Chance, Draw
+from traces.schema import Canvas
+
+Mode: TypeAlias = Literal["vanilla", "exact", "paper", "release", "distance-only"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+TRIES: Final = 100
+"""Proposals for a refused token's replacement before a plain draw stands in; the release makes as many."""
+REACH: Final = 3.0
+"""Cells cover the square from -REACH to REACH."""
+CELLS: Final = 24
+"""Cells along a side."""
+_FAR: Final = 5.0
+"""Where integration ends; x_T is standard normal, and one in 10^6 lies beyond."""
+_POINTS: Final = 65
+"""Along a side; their spacing stays well below the standard deviation of any step, so that sums are integrals."""
+_NOTHING: Final = 1e-13
+"""Grid points with less mass are left out."""
+_TASK: Final = ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"), width=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plane:
+    """What sets the draft apart from the target, and how both denoise."""
+
+    variance: Annotated[
+        float,
+        Knob("Draft's variances", "Variance of each of the draft's denoising steps, over the true one.", 0.5, 2, 0.05),
+    ] = 0.85
+    shift: Annotated[
+        float, Knob("Draft's shift", "How far to the right of the target's the draft's means lie.", 0, 1, 0.05)
+    ] = 0.15
+    steps: Annotated[int, Knob("Denoising steps", "Per token, of draft and target.", 2, 20, 1)] = 6
+    align: Annotated[bool, Knob("Align trajectories", "Draft and target denoise with the same noise.")] = True
+
+    @property
+    def sampling(self) -> ContinuousSampling:
+        """How the heads denoise; the last step keeps some noise, as drafts could not be judged otherwise."""
+        return ContinuousSampling(steps=self.steps, last=150)
+
+    @property
+    def target(self) -> "Mixture":
+        """The target's head."""
+        return Mixture()
+
+    @property
+    def draft(self) -> "Mixture":
+        """The draft's head."""
+        return Mixture(self.shift, self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A head that denoises three Gaussians ideally, but for what is set off."""
+
+    shift: float = 0.0
+    factor: float = 1.0
+    """Of the variances that the head gives."""
+
+    def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+        """Mean noise and v at noisy tokens [M, 2]; see `engines.continuous.denoising.Denoiser`."""
+        now = schedule.kept[i]
+        variance = _STDS.square()[:, None]  # [K, 1]
+        mean = _MEANS + torch.tensor([self.shift, 0.0], dtype=torch.float64)
+        noisy = now * variance + 1 - now  # of x_t under each Gaussian
+        off = x[:, None] - math.sqrt(now) * mean  # [M, K, 2]
+        weight = (_WEIGHTS.log() - 0.5 * (off.square() / noisy).sum(-1) - noisy[:, 0].log()).softmax(-1)[..., None]
+        clean = mean + math.sqrt(now) * variance / noisy * off
+        expected = (weight * clean).sum(1)
+        spread = (weight * (variance * (1 - now) / noisy + (clean - expected[:, None]).square())).sum(1)
+        eps = (x - math.sqrt(now) * expected) / math.sqrt(1 - now)
+        wider = 2 * math.log(self.factor) / math.log(schedule.beta(i) / schedule.posterior(i))
+        return eps, learnt(schedule, i, spread) + wider
+
+
+_WEIGHTS: Final = torch.tensor([0.4, 0.35, 0.25], dtype=torch.float64)
+_MEANS: Final = torch.tensor([[-1.1, -0.6], [1.1, -0.4], [0.0, 1.2]], dtype=torch.float64)
+_STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Tokens of one mode, one a position."""
+
+    token: Float[Tensor, "M 2"]
+    kept: Bool[Tensor, " M"]
+    """Where the draft passed; nowhere in mode vanilla."""
+    tries: Float[Tensor, " M"]
+    """Proposals for a replacement; 0 where the draft passed."""
+    capped: Bool[Tensor, " M"]
+
+
+def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance, tries: int = TRIES) -> Drawn:
+    """Draw a token at every position: from the target alone, or from drafts that are judged by a ratio."""
+    own = noise_at(position, _TASK, plane.steps, chance, " alone")
+    if mode == "vanilla":
+        nothing = torch.zeros(len(position), dtype=torch.float64)
+        token = own.draw(walk(plane.target, own.path, plane.sampling, None).last)
+        return Drawn(token, nothing.bool(), nothing, nothing.bool())
+    noise = noise_at(position, _TASK, plane.steps, chance)
+    drawn = walk(plane.draft, noise.path, plane.sampling, None)
+    x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
+    paths = walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
+    judge = Judge(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
+    out = settle(judge, x, tries, chance, Draw("token", 0, position))
+    return Drawn(out.token, out.kept, out.tries, out.capped)
+
+
+def law(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
+    """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
+    schedule = respaced(sampling.steps, sampling.last, sampling.first)
+    side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
+    area = float(side[1] - side[0]) ** 2
+    grid = torch.cartesian_prod(side, side)
+    mass = (-0.5 * grid.square().sum(-1)).exp() / (2 * math.pi) * area
+    for i in range(len(schedule) - 1, -1, -1):
+        there = mass > _NOTHING
+        x, mass = grid[there], mass[there]
+        step = step_law(schedule, i, x, head(x, schedule, i), sampling)
+        along = [_along(step.mean[:, 0, axis], step.std[:, 0, axis], side if i else edges(), not i) for axis in (0, 1)]
+        mass = ((mass[:, None] * along[0]).T @ along[1]).flatten() * (area if i else 1.0)
+    return mass.reshape(CELLS, CELLS)
+
+
+def _along(mean: Tensor, std: Tensor, ends: Tensor, cells: bool) -> Tensor:
+    """Densities of M Gaussians at points of an axis, or their probabilities of the cells between [M, ends]."""
+    off = (ends - mean[:, None]) / std[:, None]
+    if cells:
+        part: Tensor = torch.special.ndtr(off).diff(dim=1)
+        return part
+    return (-0.5 * off.square()).exp() / (std[:, None] * math.sqrt(2 * math.pi))
+
+
+def edges() -> Float[Tensor, " E"]:
+    """Edges of the cells along a side."""
+    return torch.linspace(-REACH, REACH, CELLS + 1, dtype=torch.float64)
+
+
+def counted(token: Float[Tensor, "M 2"]) -> Float[Tensor, "X Y"]:
+    """How many tokens lie in every cell; those outside all cells are left out."""
+    counts: Tensor = torch.histogramdd(token, bins=[edges(), edges()]).hist
+    return counts
+
+
+def total_variation(share: Float[Tensor, "X Y"], other: Float[Tensor, "X Y"]) -> float:
+    """Half the sum of absolute differences over cells; what lies outside all of them is one more."""
+    outside = float(share.sum() - other.sum())
+    return 0.5 * (float((share - other).abs().sum()) + abs(outside))

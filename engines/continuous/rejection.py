@@ -1,0 +1,120 @@
+"""Judging and replacing continuous drafts: the ratio in all its variants, and acceptance-rejection sampling.
+
+A draft x ~ q is kept with probability min(1, R(x)) and otherwise replaced by a draw from what p has over q, found by
+proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
+R = p / q, q and p being the laws of the last denoising step, that is a maximal coupling of the two, and the outcome
+has law p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the law.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from engines.continuous.gaussians import Gaussians
+from engines.sampling.chance import Chance, Draw
+
+Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
+SOFTNESS: Final = 42.0
+"""What the release divides standardised distances by before it judges a draft; nothing of it is in the paper."""
+_FIRST_ROUND: Final = 32
+_LARGEST_ROUND: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The laws that meet at W positions, and the ratio they are compared by."""
+
+    ratio: Ratio
+    p: Gaussians
+    """What the target's last step follows."""
+    q: Gaussians
+    """What the draft's last step followed."""
+    log_sigma: Float[Tensor, " W"]
+    """log Sigma: standard deviations of the draft's over the target's path (Eq. 8)."""
+
+    def __getitem__(self, index: slice | Tensor) -> "Judge":
+        """The judge of some of the positions."""
+        return Judge(self.ratio, self.p[index], self.q[index], self.log_sigma[index])
+
+    def verdict(self, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
+        """The logarithm of R for drafts. The release judges by softened distances."""
+        return self._log_ratio(self.p, self.q, self.log_sigma, x, SOFTNESS if self.ratio == "release" else 1.0)
+
+    def proposal(self, x: Float[Tensor, "W N D"]) -> Float[Tensor, "W N"]:
+        """The logarithm of R for N proposals each."""
+        return self._log_ratio(self.p[:, None], self.q[:, None], self.log_sigma[:, None], x, 1.0)
+
+    def _log_ratio(self, p: Gaussians, q: Gaussians, log_sigma: Tensor, x: Tensor, softness: float) -> Tensor:
+        if self.ratio == "distance-only":
+            return 0.5 * (q.noise(x).square().sum((-1, -2)) - p.noise(x).square().sum((-1, -2)))
+        log_ratio = p.log_density(x, softness) - q.log_density(x, softness)
+        if self.ratio == "paper":
+            return log_ratio + log_sigma
+        return log_ratio - log_sigma if self.ratio == "release" else log_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Replacements at W positions; where nothing was to be replaced they are zeros and the tries are 0."""
+
+    token: Float[Tensor, "W D"]
+    tries: Float[Tensor, " W"]
+    capped: Bool[Tensor, " W"]
+    """Where no proposal was taken in time, and a plain draw from p stands in."""
+
+
+def replace(judge: Judge, refused: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw) -> Replaced:
+    """Draw what replaces the refused drafts, in at most `most` tries each.
+
+    Proposals are made many at a time. Which rows are still without is looked up on the host before each round: how
+    many it takes cannot be known beforehand.
+    """
+    width, count, made = judge.p.mean.shape[-1], _FIRST_ROUND, 0
+    token = judge.p.mean.new_zeros(len(refused), width)
+    tries = judge.p.mean.new_zeros(len(refused))
+    rows = refused.nonzero().flatten()
+    while len(rows) and made < most:
+        count = min(count, most - made)
+        here, named = judge[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
+        proposals = _propose(here.p, count, chance, named)
+        bar = -torch.expm1(-here.proposal(proposals))  # 1 - 1 / R; below 0 where R is below 1
+        taken = chance.uniform(_part(named, "coin"), count) < bar
+        first = taken.long().argmax(-1)
+        token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
+        tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)
+        rows = rows[~taken.any(-1)]
+        made, count = made + count, min(2 * count, _LARGEST_ROUND)
+    capped = torch.zeros_like(refused)
+    if len(rows):
+        named = Draw(f"{draw.purpose} spare", draw.iteration, draw.position[rows])
+        token[rows] = _propose(judge.p[rows], 1, chance, named)[:, 0]
+        capped[rows] = True
+    return Replaced(token, tries, capped)
+
+
+def _propose(p: Gaussians, count: int, chance: Chance, draw: Draw) -> Tensor:
+    """`count` draws from each of W laws [W, count, D]."""
+    width = p.mean.shape[-1]
+    normal = chance.normal(draw, count * width).unflatten(1, (count, width))
+    return p[:, None].draw(normal, chance.uniform(_part(draw, "pick"), count))
+
+
+def _part(draw: Draw, part: str) -> Draw:
+    return Draw(f"{draw.purpose} {part}", draw.iteration, draw.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Replaced):
+    """Drafts at W positions after their verdicts."""
+
+    kept: Bool[Tensor, " W"]
+
+
+def settle(judge: Judge, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
+    """Judge drafts x ~ q, each apart, and replace the refused ones. In mode exact that is a maximal coupling."""
+    kept, _ = chance.keep(judge.verdict(x).clamp(max=0.0).exp(), _part(draw, "verdict"))
+    new = replace(judge, ~kept, most, chance, draw)
+    return Settled(torch.where(kept[:, None], x, new.token), new.tries, new.capped, kept)

@@ -1,0 +1,1 @@
+"""What methods of the family diffusion-lm share."""

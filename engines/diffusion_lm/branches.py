@@ -1,0 +1,174 @@
+"""Copies of a block that differ in which open positions hold a guess already, looked at as rows of one pass."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, Verdict
+from engines.diffusion_lm.sequence import Row, TextTask
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
+from traces.schema import Fate
+
+MOST_BYTES: Final = 8 * 2**30
+"""What the laws of one pass may take, as float64 with two copies under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What a pass leaves to the next: a token for every position of the block that is still open, ranked."""
+
+    token: Int[Tensor, " m"]
+    rank: Int[Tensor, " m"]
+    """Place by falling confidence, from 1. Like the tokens on the CPU."""
+    law: Float[Tensor, "m V"]
+    """Laws the tokens are the likeliest of, on the model's device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Rows of a pass."""
+
+    graph: Graph
+    """A row is a node."""
+    filled: Bool[Tensor, "K m"]
+    """Which of the open positions each row fills, on the CPU."""
+    tokens: Int[Tensor, "K T"]
+    """Rows as long as the text."""
+    position: Int[Tensor, " m"]
+    """The open positions, counted from the answer's beginning."""
+    rank: Int[Tensor, " m"]
+
+
+def branch(row: Row, guesses: Guesses | None, graph: Graph) -> Branches:
+    """The rows of the nodes whose ranks exist; without guesses, the text as it is."""
+    position = row.open
+    if guesses is None:
+        nothing = torch.zeros_like(position)
+        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.asked, nothing)
+    graph = graph.within(len(position))
+    filled = graph.fills(guesses.rank)
+    tokens = row.tokens.repeat(len(filled), 1)
+    tokens[:, position] = torch.where(filled, guesses.token, row.task.mask)
+    return Branches(graph, filled, tokens, position - row.asked, guesses.rank)
+
+
+def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
+    """The place of those that are left by falling confidence, from 1, ties by position; 0 for the others."""
+    order = torch.where(left, confidence, -torch.inf).argsort(descending=True, stable=True)
+    places = torch.arange(1, len(order) + 1, device=order.device)
+    return torch.zeros_like(order).scatter_(0, order, places) * left
+
+
+def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tensor, " m"]) -> Int[Tensor, " n"]:
+    """What `proceed` wants to know on the host."""
+    return torch.cat([token, kept.long(), rank])
+
+
+def proceed(row: Row, answer: tuple[int, ...], law: Float[Tensor, "m V"]) -> Guesses | None:
+    """Put the tokens that were kept into the row; the others are guesses, unless the block is full.
+
+    Args:
+        row: As it was when the laws were asked for.
+        answer: `answer_of` on the host.
+        law: Laws of the open positions.
+    """
+    position, block = row.open, row.block
+    token, kept, rank = torch.tensor(answer, dtype=torch.long).view(3, -1)
+    chosen, left = kept.nonzero().squeeze(1), (kept == 0).nonzero().squeeze(1)
+    row.fill(position[chosen].tolist(), token[chosen].tolist())
+    if row.block != block or not len(left):
+        return None
+    return Guesses(token[left], rank[left], law[left.to(law.device)])
+
+
+def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K K"]) -> DraftGraph:
+    """The rows and what became of them, for the record."""
+    graph = rows.graph
+    place = dict(zip(rows.rank.tolist(), rows.position.tolist(), strict=True))
+    return DraftGraph(
+        parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
+        positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
+        accepted=accepted,
+        vouched=vouched,
+    )
+
+
+def tell(
+    decision: Decision, rows: Branches, guesses: Guesses, verdict: Verdict, law: Float[Tensor, "K m V"]
+) -> Decision:
+    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
+
+    A draft is judged by the row that vouched for the smallest accepted set that holds it, or else by the winner; it is
+    refused if a set one larger than the winner's holds it, and dropped unjudged otherwise.
+    """
+    order = guesses.rank.argsort()[: rows.graph.reach].to(law.device)
+    filled, winner = rows.filled.to(law.device)[:, order], verdict.winner[None]  # [K, R]
+    size, won = filled.sum(-1), filled[winner][0]
+    inside = verdict.accepted & ~(filled & ~won).any(-1)
+    first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
+    by = torch.where(won, verdict.vouched[:, first].int().argmax(0), winner)
+    next_ = verdict.below[winner][0] & (size == size[winner] + 1)
+    refused = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
+    p, draft = law[by, order], guesses.token.to(law.device)[order]
+    drafted = {
+        "confidence": p.amax(-1),
+        "rank": torch.arange(len(order), device=law.device) + 1.0,
+        "level": size[first],
+    }
+    mine = {"level": torch.zeros_like(decision.position)} | dict(decision.numbers)
+    return replace(
+        decision,
+        position=torch.cat([decision.position[order], decision.position]),
+        token=torch.cat([draft, decision.token]),
+        fate=torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], refused), decision.fate]),
+        draft=draft,
+        p=p,
+        q=guesses.law[order],
+        law=torch.cat([p, law[winner][0]]),
+        numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
+        row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
+        graph=fared(rows, verdict.accepted, verdict.vouched),
+    )
+
+
+def tell_scores(
+    decision: Decision, rows: Branches, guesses: Guesses, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
+) -> Decision:
+    """Put before a decision on the winner's open positions the guesses that only losing rows hold, with scores."""
+    order = guesses.rank.argsort()[: rows.graph.reach].to(score.device)
+    filled = rows.filled.to(score.device)
+    won, first = filled[winner[None]][0], filled.int().argmax(0)
+    lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
+    rest = torch.full_like(order, torch.nan, dtype=score.dtype)
+    own = torch.where(won, score[winner[None]], torch.nan)
+    scores = {"branch_score": torch.cat([score[first[order]], own])}
+    accepted = torch.arange(len(score), device=score.device) == winner
+    count, vouched = len(decision.position), torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
+    return replace(
+        decision,
+        position=torch.cat([decision.position[order], decision.position]),
+        token=torch.cat([guesses.token.to(score.device)[order], decision.token]),
+        fate=torch.cat([lost, decision.fate]),
+        law=torch.cat([guesses.law[order], *([] if decision.law is None else [decision.law])]),
+        numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
+        row=torch.cat([first[order], winner.expand(count)]),
+        graph=fared(rows, accepted, vouched),
+    )
+
+
+def check_size(task: TextTask, size: int, graph: Graph) -> None:
+    """See that the laws of all rows find room.
+
+    Raises:
+        ValueError: when they do not.
+    """
+    rows = len(graph.nodes)
+    needed = 3 * 8 * rows * size * task.vocabulary
+    if needed > MOST_BYTES:
+        raise ValueError(
+            f"graph: {rows} rows with {size} laws over {task.vocabulary:,} tokens need {needed / 2**30:.0f} GiB, more "
+            f"than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
+        )

@@ -1,0 +1,52 @@
+"""Token editing (LLaDA2.1): tokens that were final are replaced where the model has come to another opinion.
+
+A position that holds a token is read like an open one: the model is given the token and says what should stand there.
+"""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.sequence import Row
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, ask_laws, ask_numbers
+from traces.schema import Fate
+
+MOST_PASSES: Final = 16
+"""Passes over a finished block, at most, in the released code."""
+
+
+def repair(law: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest tokens, their probability and the fates [m] of positions that hold a token: edited, or no entry."""
+    confidence, token = law.max(-1)
+    edited = unmasking.edits(confidence, token, held.to(law.device), threshold)
+    return token, confidence, torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
+
+
+def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[BlockForward | Decision, Any, None]:
+    """Passes over a block with nothing left to fill, until one of them edits nothing."""
+    position = row.written
+    for _ in range(passes if threshold < 1 and len(position) else 0):
+        law = ask_laws((yield row.look("edit", read=position)))
+        token, confidence, fate = repair(law, row.tokens[position], threshold)
+        answer = yield Decision(
+            (position - row.asked).to(law.device),
+            token,
+            fate,
+            readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),
+            law=law,
+            numbers={"confidence": confidence},
+            signals={"block": row.number, "open": len(row.open), "committed": 0},
+        )
+        if not replace(row, position, ask_numbers(answer)):
+            return
+
+
+def replace(row: Row, position: Tensor, answer: tuple[int, ...], *, stay: bool = True) -> bool:
+    """Put the tokens of an answer (tokens, then whether each is wanted) into the row; whether there were any."""
+    count = len(position)
+    chosen = [(p, t) for p, t, keep in zip(position.tolist(), answer, answer[count:], strict=False) if keep]
+    row.fill([p for p, _ in chosen], [t for _, t in chosen], stay=stay)
+    return bool(chosen)

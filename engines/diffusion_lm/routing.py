@@ -1,0 +1,229 @@
+"""Routers: whether the drafts of a span are worth a verification (S2D2, arXiv 2603.25702, section 4.3 and App. A.6).
+
+    always, never   as they say
+    span            verify if the span has tau_span drafts
+    score           verify if s >= tau_score, where s = K^ - c (static) or K^ - c N_hi (dynamic)
+    hysteresis      a switch: on once s >= tau_on, off once s < tau_off
+    bandit          UCB over the tokens gained per pass, in buckets of span, progress and entropy
+
+What a router sees and remembers stays on the model's device, so that routing costs no read back to the host.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.config import ConfigError, Knob
+from engines.diffusion_lm import estimators
+from engines.diffusion_lm.estimators import Estimator
+from engines.diffusion_lm.sequence import BlockSettings
+
+_SCORES: Final = {"router": ("score", "hysteresis")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterSettings(BlockSettings):
+    """Settings of routers."""
+
+    router: Annotated[
+        Literal["always", "span", "score", "hysteresis", "bandit", "never"],
+        Knob("Router", "When drafts are verified. never is ordinary decoding by confidence."),
+    ] = "always"
+    span_threshold: Annotated[
+        int,
+        Knob("Shortest span", "Drafts in a row that are worth a verification.", 1, 33, 1, {"router": ("span",)}),
+    ] = 2
+    score_threshold: Annotated[
+        float,
+        Knob("Score threshold", "The score from which drafts are verified.", -10.0, 32.0, 0.5, {"router": ("score",)}),
+    ] = 0.0
+    cost: Annotated[
+        float,
+        Knob(
+            "Cost c", "What a verification has to bring, in tokens, before it scores above 0.", 0.0, 8.0, 0.25, _SCORES
+        ),
+    ] = 1.0
+    scoring: Annotated[
+        Literal["static", "dynamic"],
+        Knob(
+            "Score",
+            "Expected drafts less the cost; dynamic multiplies the cost by the number of confident tokens.",
+            when=_SCORES,
+        ),
+    ] = "static"
+    switch_on: Annotated[
+        float, Knob("Switch on", "Verify from this score on.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)})
+    ] = 1.0
+    switch_off: Annotated[
+        float, Knob("Switch off", "Stop verifying below this score.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)})
+    ] = -5.0
+    exploration: Annotated[
+        float,
+        Knob("Exploration", "beta: the weight of what was tried rarely.", 0.0, 10.0, 0.1, {"router": ("bandit",)}),
+    ] = 1.0
+    bins: Annotated[
+        Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
+        Knob("Bins", "Into how many parts span, progress and entropy are cut.", when={"router": ("bandit",)}),
+    ] = "2,2,2"
+    estimator: Annotated[
+        Estimator, Knob("Estimator", "How the chance of a draft to pass is guessed from the law it was drawn from.")
+    ] = "entropy"
+    exponent: Annotated[
+        float,
+        Knob(
+            "Estimator strength",
+            "beta of entropy, exponent of power, slope of clipped_margin: higher expects less of entropy and power.",
+            0.0,
+            5.0,
+            0.05,
+            {"estimator": ("entropy", "power", "clipped_margin")},
+        ),
+    ] = 1.0
+    cut: Annotated[
+        float,
+        Knob(
+            "Estimator cut",
+            "Threshold of hard_entropy and margin.",
+            0.0,
+            1.0,
+            0.01,
+            {"estimator": ("hard_entropy", "margin")},
+        ),
+    ] = 0.1  # the margin of least error in the paper's Table 4
+
+    threshold: Annotated[
+        float, Knob("Threshold", "Confidence that reveals a token where nothing is verified.", 0.0, 1.0, 0.05)
+    ] = 0.9
+    steps: Annotated[
+        int,
+        Knob("Steps per block", "Every step reveals its share of the block, at least; 0 asks for one token.", 0, 32, 1),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        if self.steps > self.size:
+            raise ConfigError(
+                f"steps: {self.steps} is more than a block of {self.size} has tokens; use 0 to {self.size}."
+            )
+        if self.router == "hysteresis" and self.switch_on <= self.switch_off:
+            raise ConfigError(
+                f"switch_on: {self.switch_on:g} must be above switch_off, {self.switch_off:g}; raise it or lower that."
+            )
+
+    @property
+    def buckets(self) -> tuple[int, int, int]:
+        """Bins of span, progress and entropy."""
+        span, progress, entropy = map(int, self.bins.split(","))
+        return span, progress, entropy
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a router sees of a step: the drafts of the span that would be verified."""
+
+    law: Float[Tensor, "L V"]
+    """The laws they were drawn from."""
+    confidence: Float[Tensor, " L"]
+    coin: Float[Tensor, " L"]
+    """Uniform numbers, for the random estimate."""
+    confident: Int[Tensor, ""]
+    """N_hi, open positions of the block above the threshold."""
+    progress: float
+    """Share of the block that this run has decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a router remembers of a sequence. Actions are 0, leave it, and 1, verify."""
+
+    switch: Bool[Tensor, ""]
+    visits: Float[Tensor, "buckets 2"]
+    rewards: Float[Tensor, "buckets 2"]
+    """Sums of tokens per forward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A decision."""
+
+    verify: Bool[Tensor, ""]
+    memory: Memory
+    estimate: Float[Tensor, " L"]
+    """The chance of each draft to pass."""
+    signals: Mapping[str, Tensor | float] = field(default_factory=dict)
+    bucket: Int[Tensor, " 1"] | None = None
+    """Where the bandit will note what came of it."""
+
+
+def fresh(settings: RouterSettings, device: torch.device) -> Memory:
+    """The memory of a sequence that begins: switched off, nothing tried."""
+    span, progress, entropy = settings.buckets
+    table = torch.zeros(span * progress * entropy, 2, dtype=torch.float64, device=device)
+    return Memory(torch.tensor(False, device=device), table, table)
+
+
+def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
+    """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
+    count, device = len(view.law), view.law.device
+    if not count:
+        return Route(torch.tensor(False, device=device), memory, view.confidence)
+    estimates = estimators.acceptance(view.law, view.confidence, view.coin, settings.exponent, settings.cut)
+    expected = {name: estimators.expected(estimate) for name, estimate in estimates.items()}
+    hope = expected[settings.estimator]
+    score = hope - settings.cost * (view.confident if settings.scoring == "dynamic" else 1)  # eq. 6
+    bucket: Tensor | None = None
+    told: dict[str, Tensor] = {}
+    if settings.router == "hysteresis":
+        verify = torch.where(memory.switch, score >= settings.switch_off, score >= settings.switch_on)
+        memory, told = replace(memory, switch=verify), {"switch": verify.double()}
+    elif settings.router == "bandit":
+        verify, bucket, told = _bandit(settings, view, memory)
+    elif settings.router == "score":
+        verify = score >= settings.score_threshold
+    else:
+        known = {"always": True, "never": False, "span": count >= settings.span_threshold}
+        verify = torch.tensor(known[settings.router], device=device)
+    told |= {f"expected_accepted_{name}": expected[name] for name in estimators.TABLE}
+    signals: dict[str, Tensor | float] = {
+        "span": count,
+        "expected_accepted": hope,
+        "score": score,
+        "verify": verify.double(),
+    }
+    return Route(verify, memory, estimates[settings.estimator], signals | told, bucket)
+
+
+def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
+    """The memory after a decision that made `committed` tokens final (eq. 18)."""
+    if taken.bucket is None:
+        return taken.memory
+    here = (taken.bucket, taken.verify.long()[None])
+    reward = committed / (1 + taken.verify.double())
+    visits = taken.memory.visits.index_put(here, torch.ones_like(reward)[None], accumulate=True)
+    rewards = taken.memory.rewards.index_put(here, reward[None], accumulate=True)
+    return replace(taken.memory, visits=visits, rewards=rewards)
+
+
+def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Eq. 16. What was never tried comes first, and verifying wins a tie."""
+    spans, progresses, entropies = settings.buckets
+    span = _bin((len(view.law) - 1) / max(settings.size - 1, 1), spans)
+    entropy = (estimators.entropy_share(view.law).mean() * entropies).long().clamp(max=entropies - 1)
+    bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
+    bucket = bucket[None]  # an index without dimensions would be read back to the host
+    n = memory.visits.index_select(0, bucket)[0]
+    mean = memory.rewards.index_select(0, bucket)[0] / n
+    bound = mean + settings.exploration * (memory.visits.sum().clamp(min=1).log() / n).sqrt()
+    ahead = torch.where(n == 0, torch.inf, bound)
+    verify = ahead[1] >= ahead[0]
+    chosen = verify.long()[None]
+    signals = {"bucket": bucket.double(), "bucket_visits": n.sum()}
+    return verify, bucket, signals | {"bandit_mean": mean.gather(0, chosen), "bandit_bound": bound.gather(0, chosen)}
+
+
+def _bin(share: float, count: int) -> int:
+    """Which of `count` equal parts of 0 ... 1."""
+    return min(count - 1, int(count * share))

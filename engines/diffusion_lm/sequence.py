@@ -1,0 +1,228 @@
+"""Decoding a text block by block with a diffusion language model: the row, its blocks, and the requests they lead to.
+
+Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt; a
+bidirectional model has no grid, and its blocks begin where the prompt ends. A finished block is not committed by a pass
+of its own: its tokens lead the next block's first pass, which stores their keys and values. Block size 1 is ordinary
+autoregressive decoding, in one pass a token.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.config import Knob
+from engines.diffusion_lm import masks
+from engines.protocol import BlockForward, Role, Task
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.distributions import Sampling
+from traces.schema import Model
+
+Size = Literal["1", "2", "4", "8", "16", "32"]
+MOST_TOKENS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask(Task):
+    """A text to decode behind a prompt."""
+
+    prompt: tuple[int, ...] = ()
+    mask: int = 0
+    """Id that stands for an open position."""
+    ends: tuple[int, ...] = ()
+    """Ids behind which nothing counts."""
+    shift: bool = False
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other, so that nothing can be cached."""
+    card: Model | None = None
+    """Whose text it is; what was measured for a model beforehand is found by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSampling(Sampling):
+    """What every decoder of diffusion language models shares with ordinary decoding."""
+
+    length: Annotated[int, Knob("Length", "Tokens at most, the end included.", 8, MOST_TOKENS, 8)] = 64
+    mode: Annotated[
+        Literal["sample", "greedy"],
+        Knob("Tokens", "Drawn from the law, or the likeliest one."),
+    ] = "greedy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSettings(TextSampling):
+    """Settings of decoders that go from block to block."""
+
+    block: Annotated[
+        Size, Knob("Block size", "Tokens that are decoded together. 1 is ordinary autoregressive decoding.")
+    ] = "8"
+
+    @property
+    def size(self) -> int:
+        """The block size as a number."""
+        return int(self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikeliestTokens(BlockSettings):
+    """Settings of decoders that are defined for likeliest tokens alone."""
+
+    mode: Annotated[Literal["greedy"], Knob("Tokens", "The likeliest one: the method is defined for nothing else.")] = (
+        "greedy"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Tokens of the block under way as a method lays them out for one pass, behind what is finished."""
+
+    tokens: Int[Tensor, "K n"]
+    position: Int[Tensor, " n"]
+    read: Int[Tensor, " m"]
+    """Which of the n outputs are wanted; -1 is the last finished token's."""
+    seen: Bool[Tensor, "n n"]
+    drafted: int = 0
+    """How many tokens, from the left, may be drafts; for the picture of the mask."""
+
+
+class Row:
+    """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
+
+    def __init__(self, task: TextTask, size: int, *, causal: bool = False) -> None:
+        """Begin with masks behind the prompt. With `causal`, finished tokens are stored as a causal model sees them."""
+        self.task, self.size, self._causal = task, size, causal
+        self.asked = len(task.prompt)
+        self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self._first = self.asked if task.full else self.asked // size * size
+        self._stored: dict[Role, int] = {}  # tokens whose keys and values a model has
+
+    @property
+    def block(self) -> slice:
+        """The positions of the block under way."""
+        return slice(self._first, min(self._first + self.size, len(self.tokens)))
+
+    @property
+    def number(self) -> int:
+        """Which block of the answer is under way, from 0."""
+        return self._first // self.size - (0 if self.task.full else self.asked // self.size)
+
+    @property
+    def open(self) -> Int[Tensor, " m"]:
+        """Open positions of the block under way."""
+        masked: Tensor = (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
+        return masked
+
+    @property
+    def span(self) -> Int[Tensor, " m"]:
+        """The first run of open positions of the block, without one that the block before predicts."""
+        position = self.open
+        position = position[~self.carried(position)]
+        return position[position - position[:1] == torch.arange(len(position))]
+
+    @property
+    def written(self) -> Int[Tensor, " m"]:
+        """Positions of the block under way that hold a token of the answer which a pass over the block predicts."""
+        position = torch.arange(max(self.block.start, self.asked), self.block.stop)
+        position = position[self.tokens[position] != self.task.mask]
+        return position[~self.carried(position)]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the block under way has no open position that counts."""
+        return not len(self.open) or self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end stands in the answer with no open position before it, or all is filled."""
+        answer = self.tokens[self.asked :]
+        stops = torch.isin(answer, torch.tensor(self.task.ends, dtype=torch.long)).nonzero()
+        counted = answer[: int(stops[0])] if len(stops) else answer
+        return not bool((counted == self.task.mask).any())
+
+    def fill(self, position: Sequence[int], token: Sequence[int], *, stay: bool = False) -> None:
+        """Make tokens final; go on to the next block when this one is full, unless to `stay`."""
+        self.tokens[torch.tensor(position, dtype=torch.long)] = torch.tensor(token, dtype=torch.long)
+        if not stay:
+            self.move_on()
+
+    def move_on(self) -> None:
+        """Go on to the next block if this one is full."""
+        while not len(self.open) and self.block.stop < len(self.tokens):
+            self._first = self.block.stop
+
+    def look(
+        self,
+        mode: str = "draft",
+        role: Role = "self",
+        seen: Bool[Tensor, "n n"] | None = None,
+        read: Int[Tensor, " m"] | None = None,
+        tokens: Int[Tensor, "K T"] | None = None,
+        blocks: int = 1,
+    ) -> BlockForward:
+        """Ask for the laws of the open positions, or of those to `read`, the block seen as it is.
+
+        `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
+        `blocks` later blocks are seen, too.
+        """
+        stop = min(self.block.start + blocks * self.size, len(self.tokens))
+        first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, stop)
+        position = torch.arange(first, last)
+        everybody = masks.block_causal(position, len(self.tokens) if self.task.full else self.size)
+        read = (self.open if read is None else read) - first - int(self.task.shift)
+        if (
+            self.size == blocks == 1 and self.task.shift and not self.task.full
+        ):  # the token before predicts this one; there is nothing else to feed
+            position, everybody = position[:0], everybody[:0, :0]
+        rows = self.tokens[None] if tokens is None else tokens
+        layout = Layout(
+            tokens=rows[:, position], position=position, read=read, seen=everybody if seen is None else seen
+        )
+        return self.request(layout, mode, role)
+
+    def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
+        """Which open positions are predicted by the block before: their law is only seen in a block's first pass."""
+        return (position == self._first) & self.task.shift
+
+    def request(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
+        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role."""
+        stored = 0 if self.task.full else self._stored.get(role, 0)
+        self._stored[role] = stop = 0 if self.task.full else self._first
+        lead = torch.arange(stored, stop)
+        among = masks.block_causal(lead, 1 if self._causal else self.size)
+        return BlockForward(
+            tokens=torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1),
+            position=torch.cat([lead, layout.position]),
+            read=layout.read + len(lead),
+            finished=stored,
+            seen=masks.behind(among, layout.seen),
+            keep=len(lead),
+            labels=self._labels(layout),
+            role=role,
+            mode=mode,
+        )
+
+    def _labels(self, layout: Layout) -> tuple[str, ...]:
+        """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
+        names = []
+        for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
+            final = "P" if place < self.asked else "T"
+            # Copies may stand behind the text; they are masks.
+            drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
+            letter = "M" if token == self.task.mask else drafted
+            names.append(f"{letter}{place if letter == 'P' else place - self.asked}")
+        return tuple(names)
+
+
+def propose(
+    law: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
+) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
+    """A token for every open position and its probability, by which policies rank it."""
+    if mode == "greedy":
+        confidence, token = law.max(-1)
+        return token, confidence
+    token = chance.categorical(law, Draw("draft", iteration, position.to(law.device)))
+    return token, law.gather(1, token[:, None]).squeeze(1)

@@ -1,0 +1,63 @@
+"""Layouts by which a diffusion language model judges drafts that were made one after the other, in any order."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines.diffusion_lm import masks
+from engines.diffusion_lm.sequence import Layout, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Tokens of the drafter in the order it made them."""
+
+    position: Int[Tensor, " g"]
+    token: Int[Tensor, " g"]
+    """On the CPU."""
+    q: Float[Tensor, "g V"]
+
+
+def _temporal(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
+    """[final tokens | D | M | masks that were not drafted], eq. 1."""
+    return _copies(row, drafts, rope_copy, masks.temporal(torch.arange(len(drafts.token))), placeholders=True)
+
+
+def _twofold(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
+    """[final tokens | D | M], where a copy sees the drafts before it and itself."""
+    return _copies(row, drafts, rope_copy, masks.verifier(len(drafts.token), 0), placeholders=False)
+
+
+def _copies(row: Row, drafts: Drafts, rope_copy: bool, seen: Tensor, *, placeholders: bool) -> Layout:
+    inside = torch.arange(row.block.start, row.block.stop)
+    final = inside[row.tokens[inside] != row.task.mask]
+    left = inside[(row.tokens[inside] == row.task.mask) & ~torch.isin(inside, drafts.position)]
+    left = left if placeholders else left[:0]
+    gamma = len(drafts.token)
+    copies = drafts.position if rope_copy else row.block.stop + torch.arange(gamma)
+    open_ = torch.full((gamma + len(left),), row.task.mask)
+    return Layout(
+        tokens=torch.cat([row.tokens[final], drafts.token, open_])[None],
+        position=torch.cat([final, drafts.position, copies, left]),
+        read=len(final) + gamma + torch.arange(gamma),
+        seen=masks.behind(torch.ones(len(final), len(final), dtype=torch.bool), masks.beside(seen, gamma, len(left))),
+        drafted=len(final) + gamma,
+    )
+
+
+def _rows(row: Row, drafts: Drafts, _: bool) -> Layout:
+    """Row r holds the drafts before the r-th: the laws a target would give one after the other."""
+    position = torch.arange(row.block.start, row.block.stop)
+    gamma = len(drafts.token)
+    tokens = row.tokens[None, position].repeat(gamma, 1)
+    places = drafts.position - row.block.start
+    for r in range(gamma):
+        tokens[r, places[:r]] = drafts.token[:r]
+    seen = torch.ones(len(position), len(position), dtype=torch.bool)
+    return Layout(tokens=tokens, position=position, read=places, seen=seen)
+
+
+LAYOUTS: Final = {"eq1": _temporal, "exact": _rows, "2L": _twofold}

@@ -1,0 +1,60 @@
+"""What a method is to the rest of the program."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engines.config import ConfigError
+from engines.continuous.denoising import ContinuousSampling
+from engines.protocol import Decoder
+from engines.sampling.chance import Chance
+from engines.sampling.distributions import Sampling
+
+Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
+"""What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass,
+diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
+that are vectors, behind a prefix in one causal pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One line of the registry."""
+
+    name: str
+    title: str
+    family: Family
+    config: type[Sampling] | type[ContinuousSampling]
+    decode: Callable[[Any, Any, Chance], Decoder]
+    summary: str
+    paper: str
+    deviation: Callable[[Any], str]
+    """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Settings that a paper or a release gives a name, by that name."""
+    variants: bool = False
+    """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
+
+    def preset(self, name: str) -> Mapping[str, object]:
+        """The settings of a preset.
+
+        Raises:
+            ConfigError: for a name that there is not.
+        """
+        if name in self.presets:
+            return self.presets[name]
+        there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
+        raise ConfigError(f"preset: {self.name} has no {name!r}; {there_are}.")
+
+    def variant(self, config: Any) -> str:
+        """The preset by whose name a run with these settings goes: of those that fit, the one that says most."""
+        fits = [
+            name
+            for name, values in self.presets.items()
+            if self.variants and all(getattr(config, setting) == value for setting, value in values.items())
+        ]
+        return max(fits, key=lambda name: len(self.presets[name]), default="")
+
+
+def lossless(_: Any) -> str:
+    """The deviation of a method that has none."""
+    return ""

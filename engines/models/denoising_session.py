@@ -1,0 +1,235 @@
+"""Sessions of models whose tokens are vectors: a backbone gives conditions, a head turns noise into tokens."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule, along, go_on, walk
+from engines.continuous.gaussians import Gaussians, together
+from engines.continuous.paths import Branch, Led, Paths, Steer
+from engines.protocol import PathForward, Role
+
+
+@runtime_checkable
+class Denoising(Protocol):
+    """A session of continuous tokens."""
+
+    rows: int
+    """Rows per sequence: 2 with classifier-free guidance."""
+    prefix: int
+    """Prompt tokens a row is fed before its first canvas token."""
+
+    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
+        """One forward pass of the backbone for the lanes that ask.
+
+        Returns:
+            By lane, what the head is told at the positions asked for [R, W, H].
+        """
+        ...
+
+    def paths(
+        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
+    ) -> Mapping[int, Paths]:
+        """Run the head for all lanes at once; the answers by lane."""
+        ...
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """Rows evaluated for a request, and tokens fed over all of them."""
+        ...
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A session that gives conditions as others give logits, [B, R, W, H]."""
+
+    rows: int
+    prefix: int
+
+    def logits(self, requests: Any) -> Tensor:
+        """See `engines.models.base.Session.logits`."""
+        ...
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
+        ...
+
+
+Told = Callable[[Tensor, Schedule], Denoiser]
+"""A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
+Mix = Callable[[Tensor], Gaussians]
+"""A GMM head: conditions [M, H] to the law of the tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The one head or the other."""
+
+    told: Told | None = None
+    mix: Mix | None = None
+
+
+class ContinuousSession:
+    """Lanes of one model: conditions from its backbone, paths from its head."""
+
+    def __init__(self, backbone: Backbone, head: Head) -> None:
+        self._backbone, self._head = backbone, head
+        self.rows, self.prefix = backbone.rows, backbone.prefix
+
+    @torch.inference_mode()
+    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
+        """See `Denoising.conditions`."""
+        told = self._backbone.logits(requests)
+        return {lane: told[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
+
+    @torch.inference_mode()
+    def paths(
+        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
+    ) -> Mapping[int, Paths]:
+        """See `Denoising.paths`. The tokens of all lanes lie end to end in one batch."""
+        found: dict[int, Paths] = {}
+        for way, do in ((False, self._walk), (True, self._follow)):
+            lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
+            if lanes:
+                done = do([requests[lane] for lane in lanes], [conditions[lane] for lane in lanes], sampling)
+                found |= dict(zip(lanes, done, strict=True))
+        return found
+
+    def _walk(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens by their noise."""
+        told = torch.cat([*conditions], 1)  # [R, M, H]
+        noise = torch.cat([request.noise for request in asked])
+        if self._head.mix is not None:
+            law = self._head.mix(told[0])
+            tempered = Gaussians(law.log_weight, law.mean, sampling.temperature * law.std)
+            whole = Paths(tempered, noise[:, :0])
+        else:
+            scale = torch.cat([request.guidance for request in asked])
+            whole = walk(self._denoiser(told, scale, sampling), noise, sampling, _steering(asked))
+        return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
+
+    def _follow(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens along paths of drafts; one a lane is led on where they are left."""
+        follows = [request.follow for request in asked if request.follow is not None]
+        counts = [len(follow.states) for follow in follows]
+        states = torch.cat([follow.states for follow in follows])
+        told = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
+        scale = torch.cat([r.guidance[:count] for r, count in zip(asked, counts, strict=True)])
+        laws = along(self._denoiser(told, scale, sampling), states, sampling)
+        own = _slices(counts)
+        branches = [follow.leave(tuple(law[o] for law in laws)) for follow, o in zip(follows, own, strict=True)]
+        told = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
+        scale = torch.cat([r.guidance[branch.row] for r, branch in zip(asked, branches, strict=True)])
+        x, left, noise = (torch.cat([getattr(b, part) for b in branches]) for part in ("x", "left", "noise"))
+        last, led = go_on(self._denoiser(told, scale, sampling), x, left, noise, sampling)
+        return [
+            _led(states[o], tuple(law[o] for law in laws), branch, last[i : i + 1], led[i : i + 1])
+            for i, (o, branch) in enumerate(zip(own, branches, strict=True))
+        ]
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
+        return self._backbone.cost(request)
+
+    def _denoiser(
+        self, told: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
+    ) -> Denoiser:
+        """The head with its conditions filled in, and guided: eps of both rows mixed, v of the conditional one."""
+        assert self._head.told is not None
+        denoise = self._head.told(told.flatten(0, 1), sampling.schedule)
+        if len(told) == 1:
+            return denoise
+
+        def guided(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+            eps, v = denoise(x.repeat(2, 1), schedule, i)
+            conditional, unconditional = eps.chunk(2)
+            weight = scale[:, None].to(eps.dtype)
+            return unconditional + weight * (conditional - unconditional), v[: len(x)]
+
+        return guided
+
+
+def _slices(counts: Sequence[int]) -> list[slice]:
+    """Where each of several groups of rows lies among all."""
+    ends = torch.tensor(counts).cumsum(0).tolist()
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _led(states: Tensor, laws: tuple[Gaussians, ...], branch: Branch, last: Gaussians, led: Tensor) -> Paths:
+    """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
+
+    Args:
+        states: of the drafts [W, n + 1, D].
+        laws: of all n steps.
+        branch: where the target left them.
+        last: law of the last step of what was led on.
+        led: its states [1, n + 1, D], from where it left.
+    """
+    rows = torch.cat([states, led])
+    steps = torch.arange(states.shape[1], device=states.device)
+    followed = steps < states.shape[1] - 1 - branch.left
+    rows = rows.index_copy(0, branch.row, torch.where(followed[:, None], rows[branch.row], led))
+    return Paths(together([laws[-1], last]), rows[:, :-1], laws[:-1], Led(branch, led[:, -1]))
+
+
+def _steering(asked: Sequence[PathForward]) -> Steer | None:
+    """The lanes' steers as one, each having a say over its own tokens."""
+    if all(request.steer is None for request in asked):
+        return None
+
+    def steer(i: int, law: Gaussians, x: Tensor) -> Tensor:
+        parts, start = [], 0
+        for request in asked:
+            own = slice(start, start + request.wanted)
+            start = own.stop
+            if request.steer is None or i > request.steered:
+                parts.append(x[own])
+            else:
+                parts.append(request.steer(i, law[own], x[own]))
+        return torch.cat(parts)
+
+    return steer
+
+
+class DenoisingPair:
+    """Two models under one decoder; every request goes to the session of its role."""
+
+    def __init__(self, sessions: Mapping[Role, Denoising]) -> None:
+        """Sessions of the same lanes and tokens."""
+        self._sessions = sessions
+        first = next(iter(sessions.values()))
+        self.rows, self.prefix = first.rows, first.prefix
+
+    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
+        """See `Denoising.conditions`."""
+        told: dict[int, Tensor] = {}
+        for role, asked in _by_role(requests).items():
+            told |= self._sessions[role].conditions(asked)
+        return told
+
+    def paths(
+        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
+    ) -> Mapping[int, Paths]:
+        """See `Denoising.paths`."""
+        found: dict[int, Paths] = {}
+        for role, asked in _by_role(requests).items():
+            found |= self._sessions[role].paths(asked, conditions, sampling)
+        return found
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Denoising.cost`."""
+        return self._sessions[request.role].cost(request)
+
+
+def _by_role(requests: Mapping[int, PathForward]) -> dict[Role, dict[int, PathForward]]:
+    roles: dict[Role, dict[int, PathForward]] = {}
+    for lane, request in requests.items():
+        roles.setdefault(request.role, {})[lane] = request
+    return roles

@@ -1,0 +1,134 @@
+"""Diffusion language models on native transformers classes: block-causal or bidirectional, aligned or right-shifted."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from engines.diffusion_lm.sequence import BlockSettings, TextTask
+from engines.models.block_session import BlockSession, Network
+from engines.sampling.distributions import Sampling
+from traces.schema import Canvas, Legend, Model, Output
+
+_WHOLE_VOCABULARY: Final = 4096
+"""Vocabularies up to this size go into a trace as a whole; of larger ones, what occurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sets a family of diffusion language models apart from a causal one of the same class."""
+
+    mask: int
+    ends: tuple[int, ...]
+    """Ids that the text is cut at."""
+    shift: bool = False
+    full: bool = False
+    sizes: tuple[int, ...] = ()
+    """Block sizes that were trained; empty for any."""
+    longest: int = 512
+    """Positions, prompt included."""
+    asks: tuple[str, str] = ("", "\n")
+    """What stands before and behind a prompt."""
+
+
+class DiffusionLM:
+    """A model of the family diffusion-lm."""
+
+    def __init__(self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: Model, device: torch.device) -> None:
+        """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
+        self.card, self.device, self.kind = card, device, kind
+        self._network: Any = network.to(device).eval()
+        self._tokenizer = tokenizer
+        # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
+        self._width = max(tokenizer.get_vocab().values()) + 1
+        names = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        self._special = names | {kind.mask: tokenizer.id_to_token(kind.mask) or ""}
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        found: torch.dtype = self._network.dtype
+        return found
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """Ids by token. A model judges another's drafts only where both have the same."""
+        found: Mapping[str, int] = self._tokenizer.get_vocab()
+        return found
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """The ids of a text."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def pose(self, prompt: str, config: Sampling) -> TextTask:
+        """See `engines.models.base.DiscreteAR.pose`."""
+        if not isinstance(config, BlockSettings):
+            raise TypeError(f"{self.card.id} decodes text block by block; {type(config)} says nothing of blocks")
+        if not prompt.strip():
+            raise ValueError("prompt: is empty; ask a question.")
+        if self.kind.sizes and config.size not in self.kind.sizes:
+            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(self.kind.sizes)}.")
+        for name in filter(None, self._special.values()):
+            if name in prompt:
+                raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
+        before, behind = self.kind.asks
+        ids = self.encode(before + prompt.strip() + behind)
+        room = self.kind.longest - config.length
+        if len(ids) > room:
+            raise ValueError(
+                f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
+                f"{config.length}; shorten it or lower length."
+            )
+        offset = 0 if self.kind.full else len(ids) % config.size
+        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
+        kind = self.kind
+        traits = (kind.mask, kind.ends, kind.shift, kind.full, self.card)
+        return TextTask(canvas, self._width, self.device, None, ids, *traits)
+
+    def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
+        """See `engines.models.base.DiscreteAR.start`."""
+        slots = max(len(task.prompt) + task.length for task in tasks)
+        banned = (self.kind.mask,)
+        layers = 0 if self.kind.full else len(self._network.model.layers)
+        return BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """The text of the tokens."""
+        size = self._tokenizer.get_vocab_size()
+        met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
+        ids = range(size) if size <= _WHOLE_VOCABULARY else sorted(met)
+        return Legend(vocabulary={i: self._piece(i) for i in ids}, ends=self.kind.ends)
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The text up to its end."""
+        kept = list(tokens)
+        kept = kept[: next((i for i, token in enumerate(kept) if token in self.kind.ends), len(kept))]
+        text = self._tokenizer.decode([token for token in kept if token is not None])
+        return Output(tokens=tuple(tokens), text=text)
+
+    def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
+        states: Tensor = self._network.model(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=mask.to(self.dtype),
+            past_key_values=None if self.kind.full else cache,
+            use_cache=not self.kind.full,
+        ).last_hidden_state
+        return states
+
+    def _logits(self, states: Tensor) -> Tensor:
+        logits: Tensor = self._network.lm_head(states)[..., : self._width]
+        return logits
+
+    def _piece(self, token: int) -> str:
+        if token in self._special:
+            return self._special[token]
+        name = self._tokenizer.id_to_token(token) or ""
+        return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
+
+
+def _either(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values[:-1])) + f" or {values[-1]}"

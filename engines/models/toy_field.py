@@ -1,0 +1,164 @@
+"""A raster of colours with a law in closed form: no weights, but the shape of a model of continuous tokens.
+
+Each of 12x12 cells holds a colour of three components, drawn as N(m, s^2) around m = a left + b up + c upleft; cells
+outside count as 0. The head denoises ideally: it knows the law it is to draw from, and its learnt variances are the
+true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. There is a target and a small
+model with weights of its own that are a little off; every figure of the CSpD paper can be made with the two in seconds.
+"""
+
+import base64
+import io
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
+from engines.models.denoising_session import ContinuousSession, Head
+from engines.protocol import PathForward
+from engines.sampling.distributions import guidance_of
+from traces.schema import Canvas, Frame, Legend, Model, Output, Token
+
+ID: Final = "toy-field"
+SIDE: Final = 12
+WIDTH: Final = 3
+_PIXELS: Final = 4
+"""A cell's side in a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How a cell depends on its neighbours, and how much is left to chance."""
+
+    title: str
+    left: float
+    up: float
+    upleft: float
+    std: float
+
+
+MODELS: Final = {
+    ID: Weights("Toy field, 12x12 colours", 0.55, 0.55, -0.2, 0.25),
+    "toy-field-small": Weights("Toy field, small model", 0.5, 0.5, -0.12, 0.27),
+}
+
+
+class ToyField:
+    """The closed-form field as a model of the family continuous-ar."""
+
+    tokens = "field"
+
+    def __init__(
+        self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
+    ) -> None:
+        self.card = Model(id=name, title=weights.title)
+        self.device, self.dtype = device, torch.float64
+        self.shape, self._weights = shape, weights
+
+    def pose(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.models.base.DiscreteAR.pose`. The field takes no prompt."""
+        if prompt:
+            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
+        if guidance_of(config) != 1.0:
+            raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
+        return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
+
+    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """See `engines.models.base.DiscreteAR.start`."""
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=_told))
+
+    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+        """A picture after every step, drafts included."""
+        return Legend(frames=tuple(Frame(step=k, image=self._picture(tokens)) for k, tokens in canvases.items()))
+
+    def output(self, tokens: Sequence[Token | None]) -> Output:
+        """The field as a picture."""
+        return Output(tokens=tuple(tokens), image=self._picture(tokens))
+
+    def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
+        """How far what fields leave to chance spreads, over what it should: 1 where they follow the law."""
+        rest = tokens - neighbours(self._weights, self.shape) @ tokens
+        return float(rest.square().mean().sqrt()) / self._weights.std
+
+    def _picture(self, tokens: Sequence[Token | None]) -> str:
+        colours = torch.tensor([token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens])
+        pixels = ((colours.reshape(*self.shape, WIDTH).clamp(-1, 1) + 1) * 127.5).round().byte().numpy()
+        picture = Image.fromarray(pixels).resize(
+            (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS), Image.Resampling.NEAREST
+        )
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG", optimize=True)
+        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+class FieldBackbone:
+    """Conditions are a cell's mean and standard deviation given the cells before it; there is nothing to cache."""
+
+    rows = 1
+    prefix = 0
+
+    def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
+        self._length = math.prod(shape)
+        self._depends = neighbours(weights, shape)
+        self._std = weights.std
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `engines.models.base.Session.logits`."""
+        told = [self._lane(request) for request in requests.values()]
+        return torch.nn.utils.rnn.pad_sequence(told, batch_first=True)[:, None]
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `engines.models.denoising_session.Denoising.cost`."""
+        return request.cost(self.rows, self.prefix)
+
+    def _lane(self, request: PathForward) -> Tensor:
+        """Means and standard deviation [W, D + 1]."""
+        depends = self._depends.to(request.tokens.device)
+        own = slice(request.done, request.done + request.wanted)
+        if not request.unseen:
+            mean = depends[own, : len(request.tokens)] @ request.tokens
+            return torch.cat([mean, mean.new_full((len(mean), 1), self._std)], 1)
+        # x = A x + b + s eps over the unseen cells, of which b is what the seen ones contribute.
+        seen = request.tokens[: len(request.tokens) - request.unseen]
+        among = depends[own, own]
+        solved = torch.linalg.inv(torch.eye(len(among), dtype=among.dtype, device=among.device) - among)
+        return torch.cat([solved @ (depends[own, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1)
+
+
+def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
+    """How much each cell depends on each, [N, N]."""
+    rows, columns = shape
+    depends = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
+    for row in range(rows):
+        for column in range(columns):
+            cell = row * columns + column
+            for up, left, weight in ((0, 1, weights.left), (1, 0, weights.up), (1, 1, weights.upleft)):
+                if row >= up and column >= left:
+                    depends[cell, cell - up * columns - left] = weight
+    return depends
+
+
+def _told(told: Tensor, _: Schedule) -> Denoiser:
+    """`ideal` of some cells."""
+    return lambda x, schedule, i: ideal(x, told, schedule, i)
+
+
+def ideal(x: Tensor, told: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+    """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
+    mean, variance = told[:, :-1], told[:, -1:].square()
+    now = schedule.kept[i]
+    noisy = now * variance + 1 - now  # variance of x_t
+    eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy
+    return eps, learnt(schedule, i, variance * (1 - now) / noisy).expand_as(eps)
+
+
+@cache
+def load(model_id: str = ID, device: str = "cpu") -> ToyField:
+    """One of the two fields on a device."""
+    return ToyField(model_id, MODELS[model_id], torch.device(device))

@@ -1,0 +1,98 @@
+"""A raster of smooth grey levels with a law in closed form: no weights, but the shape of an image model.
+
+Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
+(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its laws depend smoothly
+on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in seconds.
+"""
+
+import base64
+import io
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from engines.protocol import Forward, Task
+from engines.sampling.distributions import Sampling, guidance_of
+from traces.schema import Canvas, Legend, Model, Output, Tiles
+
+ID: Final = "toy-raster"
+TITLE: Final = "Toy raster, 16x16 grey levels"
+SIDE: Final = 16
+LEVELS: Final = 128
+SPREAD: Final = 0.25
+
+
+class ToyRaster:
+    """The closed-form raster as a DiscreteAR model."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.card = Model(id=ID, title=TITLE)
+        self.device, self.dtype = device, torch.float64
+        self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
+
+    def pose(self, prompt: str, config: Sampling) -> Task:
+        """See `engines.models.base.DiscreteAR.pose`. The raster takes no prompt."""
+        if prompt:
+            raise ValueError(f"prompt: {ID} draws without a prompt; leave it empty.")
+        if guidance_of(config) != 1.0:
+            raise ValueError(f"guidance: {ID} has no conditions to guide; use 1.")
+        return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
+        """See `engines.models.base.DiscreteAR.start`."""
+        return ToySession(self.levels)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """One grey tile per level."""
+        grey = ((self.levels.cpu() + 1) * 127.5).round().byte().numpy()[None]
+        return Legend(tiles=Tiles(png=_png(Image.fromarray(grey)), size=1, columns=LEVELS))
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The raster as a picture."""
+        levels = self.levels.cpu()
+        values = torch.stack([torch.zeros((), dtype=torch.float64) if t is None else levels[t] for t in tokens])
+        grey = ((values + 1) * 127.5).round().byte().reshape(SIDE, SIDE).numpy()
+        return Output(tokens=tuple(tokens), image=_png(Image.fromarray(grey)))
+
+
+class ToySession:
+    """Computes laws from the tokens each time; there is nothing to cache."""
+
+    rows = 1
+    prefix = 0
+
+    def __init__(self, levels: Tensor) -> None:
+        self._levels = levels
+
+    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
+        """See `engines.models.base.Session.logits`."""
+        return torch.nn.utils.rnn.pad_sequence([self._lane(r) for r in requests.values()], batch_first=True)[:, None]
+
+    def _lane(self, request: Forward) -> Tensor:
+        """Log laws [W + 1, V] of positions done .. len(tokens)."""
+        device = self._levels.device
+        count = len(request.tokens)
+        value = torch.zeros(count + SIDE + 2, dtype=torch.float64, device=device)
+        value[SIDE + 1 : SIDE + 1 + count] = self._levels[request.tokens]
+        position = torch.arange(request.done, count + 1, device=device)
+        left_edge = position % SIDE == 0
+        at = position + SIDE + 1  # index of the cell itself in the padded row of values
+        mean = 0.55 * value[at - SIDE]
+        mean = mean + torch.where(left_edge, 0.0, 0.55 * value[at - 1] - 0.2 * value[at - SIDE - 1])
+        return -((self._levels - mean[:, None]) ** 2) / (2 * SPREAD**2)
+
+
+def _png(picture: Image.Image) -> str:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+@cache
+def load(model_id: str = ID, device: str = "cpu") -> ToyRaster:
+    """The toy raster on a device."""
+    return ToyRaster(torch.device(device))

@@ -1,0 +1,42 @@
+"""Where a run happens: enough to judge a timing and to repeat it."""
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from traces.schema import Environment
+
+_LIBRARIES: Final = ("torch", "transformers", "diffusers", "numpy")
+
+
+def environment(device: torch.device, dtype: torch.dtype) -> Environment:
+    """The environment of a run on `device`."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
+    return Environment(
+        device=name,
+        dtype=str(dtype).removeprefix("torch."),
+        python=platform.python_version(),
+        platform=platform.system(),
+        libraries={library: version(library) for library in _LIBRARIES},
+        commit=commit(),
+        threads=torch.get_num_threads(),
+    )
+
+
+@cache
+def commit() -> str:
+    """Commit of this project, with "+dirty" when files have changed; empty outside a git checkout."""
+    root = Path(__file__).parents[2]
+    try:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "-uno"], cwd=root, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head.stdout.strip() + ("+dirty" if changed.stdout.strip() else "")

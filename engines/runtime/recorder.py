@@ -1,0 +1,210 @@
+"""From a Decision on the device to a Step on the host."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engines.protocol import NO_ENTRY, Decision, DraftGraph
+from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
+from traces.schema import Call, Fate, Mask, Node, Numbers, PathPair, Step, Token
+
+_FATES: Final = tuple(Fate)
+_DIGITS: Final = 6
+"""Significant digits kept: enough for any figure, and a third of the file size."""
+_PLACES: Final = 3
+"""Decimals of a point in the plane of paths: noise has a spread of 1."""
+_ALTERNATIVES: Final = 5
+_TOP: Final = "top"
+
+
+def derive(decision: Decision) -> Mapping[str, Tensor]:
+    """Numbers that follow from the laws of a decision, the same for every method that has them [W]."""
+    p, q, draft = decision.p, decision.q, decision.draft
+    if p is None or q is None or draft is None:
+        return {}  # continuous tokens have densities, which their method knows best
+    here = draft[:, None]
+    p, q = p.float(), q.float()  # six digits are kept, and half the bytes are half the time
+    tv = total_variation(q, p)
+    collisions = (
+        {}
+        if not decision.successive
+        else {
+            "collision_independent": collision_independent(q, p),
+            "collision_maximal": 1 - tv,
+            "collision_gumbel": collision_gumbel(q, p),
+        }
+    )
+    return collisions | {
+        "p": p.gather(1, here).squeeze(1),
+        "q": q.gather(1, here).squeeze(1),
+        "tv": tv,
+        "entropy": entropy_bits(p),
+        "draft_entropy": entropy_bits(q),
+        "support": (p > 0).sum(-1),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A decision on the device, ready to be copied to the host."""
+
+    columns: tuple[str, ...]
+    signals: tuple[str, ...]
+    graph: DraftGraph | None
+    parts: tuple[Tensor, Tensor, Tensor, Tensor]
+    """float64 [columns, E] and [signals], what became of a graph's K drafts [K + 1, K] or [0], and `Walks.seen`."""
+
+
+def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
+    """All numbers as a few tensors, so that a step costs one copy to the host."""
+    columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
+    columns |= _components("token", decision.token)
+    columns |= {} if decision.draft is None else _components("draft", decision.draft)
+    columns |= {} if decision.row is None else {"row": decision.row}
+    if decision.accept_prob is not None and decision.coin is not None:
+        columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
+    columns |= dict(decision.numbers) | dict(derived)
+    if decision.law is not None:
+        best = decision.law.topk(min(_ALTERNATIVES, decision.law.shape[-1]))
+        for i in range(best.values.shape[-1]):
+            columns |= {f"{_TOP} token {i}": best.indices[:, i], f"{_TOP} share {i}": best.values[:, i]}
+    table = torch.full(
+        (len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device
+    )
+    for row, column in zip(table, columns.values(), strict=True):
+        row[: len(column)] = column
+    values = torch.tensor([float(value) for value in decision.signals.values() if not isinstance(value, Tensor)])
+    told = [value.reshape(1) for value in decision.signals.values() if isinstance(value, Tensor)]
+    names = [name for name, value in decision.signals.items() if not isinstance(value, Tensor)]
+    names += [name for name, value in decision.signals.items() if isinstance(value, Tensor)]
+    device = table.device
+    graph, fared = decision.graph, table.new_empty(0)
+    if graph is not None:
+        fared = torch.cat([graph.accepted[None], graph.vouched]).double()
+    seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
+    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared, seen)
+    return Packed(tuple(columns), tuple(names), graph, parts)
+
+
+def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
+    """The Step of a packed decision from its parts on the host."""
+    table, signals, fared, seen = parts
+    columns = dict(zip(packed.columns, table, strict=True))
+    real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
+    fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
+    position = tuple(int(columns["position"][i]) for i in real)
+    for name in ("fate", "position"):
+        del columns[name]
+    token = tuple(token for token in _tokens(columns, "token", real) or () if token is not None)
+    draft = _tokens(columns, "draft", real)
+    row = columns.pop("row", None)
+    columns = dict(zip(columns, _rounded(list(columns.values())), strict=True))
+    p, q, accept_prob, coin = (
+        _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
+    )
+    top = _alternatives(columns, real)
+    accepted = sum(f is Fate.ACCEPTED for f in fate)
+    return Step(
+        call=call,
+        position=position,
+        token=token,
+        fate=fate,
+        row=None if row is None else tuple(int(row[i]) for i in real),
+        draft=draft,
+        p=p,
+        q=q,
+        accept_prob=accept_prob,
+        coin=coin,
+        top=top,
+        numbers={name: _numbers(column, real) for name, column in columns.items()},
+        signals=({} if draft is None else {"accepted": accepted, "window": sum(d is not None for d in draft)})
+        | {
+            name: float(f"{value:.{_DIGITS}g}")
+            for name, value in zip(packed.signals, signals, strict=True)
+            if isfinite(value)  # a mean over nothing is left out
+        },
+        mask=mask,
+        graph=None if packed.graph is None else _nodes(packed.graph, fared),
+        paths=_paths(seen, real, fate),
+    )
+
+
+def _nodes(graph: DraftGraph, fared: list[list[float]]) -> tuple[Node, ...]:
+    accepted, *vouched = fared
+    return tuple(
+        Node(
+            row=k,
+            parents=parents,
+            positions=positions,
+            accepted=bool(accepted[k]),
+            vouched_by=tuple(p for p in parents if vouched[p][k]),
+        )
+        for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
+    )
+
+
+def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
+    """Paths of the entries that were judged; None where no draft has one."""
+    if not seen or not seen[0]:
+        return None
+    judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
+    return tuple(_pair(seen[i]) if told else None for i, told in zip(real, judged, strict=True))
+
+
+def _pair(seen: list[list[float]]) -> PathPair:
+    points = np.asarray(seen)
+    *plane, _ = points.round(_PLACES).T.tolist()
+    (squared,) = _rounded([points[:, -1].tolist()])
+    return PathPair(
+        draft=tuple(zip(*plane[:2], strict=True)),
+        target=tuple(zip(*plane[2:], strict=True)),
+        distance_squared=tuple(squared),
+    )
+
+
+def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:
+    """Tokens as columns: ids are one, vectors have one a component."""
+    if tokens.ndim == 1:
+        return {name: tokens}
+    return {f"{name} {i}": component for i, component in enumerate(tokens.unbind(1))}
+
+
+def _tokens(columns: dict[str, list[float]], name: str, real: list[int]) -> tuple[Token | None, ...] | None:
+    """Take the columns of tokens out; None without such columns, and where there is no token."""
+    if name in columns:
+        ids = columns.pop(name)
+        return tuple(None if ids[i] != ids[i] else int(ids[i]) for i in real)
+    parts = [columns.pop(key) for key in list(columns) if key.startswith(f"{name} ")]
+    if not parts:
+        return None
+    vectors = list(zip(*_rounded(parts), strict=True))
+    return tuple(None if vectors[i][0] != vectors[i][0] else vectors[i] for i in real)
+
+
+def _alternatives(columns: dict[str, list[float]], real: list[int]) -> tuple[tuple[tuple[int, float], ...], ...] | None:
+    """Take the columns of alternatives out; impossible tokens are none."""
+    names = [name for name in columns if name.startswith(f"{_TOP} ")]
+    if not names:
+        return None
+    table = [columns.pop(name) for name in names]
+    pairs = list(zip(table[::2], table[1::2], strict=True))
+    return tuple(tuple((int(token[i]), share[i]) for token, share in pairs if share[i] > 0) for i in real)
+
+
+def _numbers(column: list[float], real: list[int]) -> Numbers:
+    return tuple(None if column[i] != column[i] else column[i] for i in real)
+
+
+def _rounded(table: list[list[float]]) -> list[list[float]]:
+    """The table with _DIGITS significant digits; each is a whole number over a power of ten, so it prints short."""
+    values = np.asarray(table)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places = _DIGITS - 1 - np.floor(np.log10(np.abs(values)))
+    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+    rounded = np.where(values == 0, 0.0, np.round(values / down * up) / up * down)
+    return list(rounded.tolist())

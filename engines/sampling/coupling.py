@@ -1,0 +1,97 @@
+"""Couplings: ways to draw y ~ p next to an x ~ q so that the two agree often.
+
+`couple` is the maximal coupling. It is at once the verification of speculative decoding (modified rejection sampling,
+MRS: Leviathan et al. 2023, Chen et al. 2023) and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3): the same
+draw, made once.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.sampling.chance import Chance, Draw
+
+
+@dataclass(frozen=True, slots=True)
+class Coins:
+    """The verdicts on W drafts: whether each stays, the bar and the uniform number below it."""
+
+    kept: Bool[Tensor, " W"]
+    accept_prob: Float[Tensor, " W"]
+    coin: Float[Tensor, " W"]
+
+
+def toss(
+    x: Int[Tensor, " W"],
+    q: Float[Tensor, "W V"],
+    p: Float[Tensor, "W V"],
+    chance: Chance,
+    draw: Draw,
+    *,
+    until_refusal: bool = False,
+) -> Coins:
+    """Judge drafts x ~ q against p: keep each with probability min(1, p(x) / q(x)).
+
+    `until_refusal` promises that verdicts behind the first refusal are not used.
+    """
+    here = x[:, None]
+    accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
+    kept, coin = chance.keep(accept_prob, draw, until_refusal=until_refusal)
+    return Coins(kept, accept_prob, coin)
+
+
+def first_refusal(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
+    """Index of the first draft that was refused; W when all were kept."""
+    return kept.long().cumprod(0).sum()
+
+
+def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
+    """(p - q)+, unnormalised: the law of a refused draft's replacement.
+
+    Where p and q agree to rounding nothing is left to draw from; a refusal then has probability of the order
+    of rounding too, and p itself stands in.
+    """
+    excess = (p - q).clamp(min=0.0)
+    return torch.where(excess.sum(-1, keepdim=True) > 0, excess, p)
+
+
+def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """P(x = y) for separate draws: sum_i p_i q_i."""
+    return (p * q).sum(-1)
+
+
+def total_variation(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """TV(p, q); P(x = y) under the maximal coupling is 1 - TV (SCD, Thm. 2)."""
+    return 0.5 * (p - q).abs().sum(-1)
+
+
+def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """P(x = y) when both draws share Gumbel noise: sum_i 1 / sum_j max(p_j / p_i, q_j / q_i), exactly.
+
+    At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so
+    the cost is V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
+    """
+    least = torch.finfo(p.dtype).tiny
+    ratio = torch.where(q > 0, p / q.clamp(min=least), torch.where(p > 0, torch.inf, 0.0))
+    order = _ascending(ratio)
+    p, q = p.gather(-1, order), q.gather(-1, order)
+    before = q.cumsum(-1)  # sum of q_j over j up to and including i
+    after = p.sum(-1, keepdim=True) - p.cumsum(-1)  # sum of p_j over j after i
+    both = (p > 0) & (q > 0)
+    inner = before / q.clamp(min=least) + after.clamp(min=0.0) / p.clamp(min=least)
+    return torch.where(both, 1 / inner, 0.0).sum(-1)
+
+
+def _ascending(ratio: Tensor) -> Tensor:
+    """Indices that sort the last axis. On a CPU numpy takes half of torch's time."""
+    if ratio.device.type != "cpu":
+        return ratio.argsort(-1)
+    return torch.from_numpy(np.argsort(ratio.numpy(), axis=-1))
+
+
+def entropy_bits(p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """Entropy of each row in bits."""
+    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log2()).sum(-1)

@@ -1,0 +1,84 @@
+"""Putting a run of drafts to the test, one after the other, until the first refusal."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines.config import Knob
+from engines.protocol import FATE_CODES
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_refusal, residual
+from traces.schema import Fate
+
+_FLOOR: Final = 1e-10
+"""Probabilities below it count as it in divergences, as in the released code of SimSD."""
+
+Rule = Annotated[
+    Literal["match", "ratio", "plain"],
+    Knob(
+        "Verdict",
+        "match keeps drafts that are the judge's likeliest token. ratio tosses a coin at p/q and redraws a refused "
+        "draft from what is missing, (p - q)+, which keeps the judge's law. plain redraws it from p, which does not.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of W drafts."""
+
+    token: Int[Tensor, " W"]
+    """The draft where it was kept, what takes its place at the first refusal; behind it the draft that is dropped."""
+    fate: Int[Tensor, " W"]
+    refusal: Int[Tensor, ""]
+    """Place of the first refusal; W when there is none."""
+    accept_prob: Float[Tensor, " W"]
+    coin: Float[Tensor, " W"] | None
+
+
+def judge(
+    x: Int[Tensor, " W"],
+    laws: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
+    rule: str,
+    chance: Chance,
+    draw: Draw,
+    tempering: float = 1.0,
+) -> Verdict:
+    """Judge drafts x ~ q against p, `laws` being (q, p), in the order they come; `draw` names coins and redraws.
+
+    `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
+    """
+    q, p = laws
+    slot = torch.arange(len(x), device=x.device)
+    if rule == "match":
+        best, coin = p.argmax(-1), None
+        kept = x == best
+        accept_prob = kept.to(p.dtype)
+    else:
+        here = x[:, None]
+        accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
+        kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_refusal=True)
+    r = first_refusal(kept)
+    if rule != "match":
+        missing = residual(q, p) if rule == "ratio" else p
+        best = chance.categorical(missing, Draw("residual", draw.iteration, draw.position), where=slot == r)
+    fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED])
+    fate = torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
+    return Verdict(torch.where(slot == r, best, x), fate, r, accept_prob, coin)
+
+
+def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:
+    """How far the judging law p is from the drafting law q, per draft [W]; names are those of traces.measures."""
+    here = x[:, None]
+    mine, theirs = q.gather(1, here).squeeze(1), p.gather(1, here).squeeze(1)
+    floored = p.clamp(min=_FLOOR)
+    return {
+        "ratio": theirs / mine,
+        "residual_mass": (p - q).clamp(min=0).sum(-1),
+        "kl": (q * (q.clamp(min=_FLOOR).log() - floored.log())).sum(-1),
+        "cross_entropy": -theirs.clamp(min=_FLOOR).log(),
+        "agrees": (q.argmax(-1) == p.argmax(-1)).to(p.dtype),
+    }

@@ -1,0 +1,220 @@
+"""Draft graphs: their sets, who vouches for whom, and which one is chosen from what came true."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engines.config import make_config
+from engines.diffusion_lm import calibration, unmasking
+from engines.diffusion_lm.branches import ranked
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, chain, dag, judge, rivals, star
+from engines.diffusion_lm.sequence import TextTask
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.sampling.chance import SeededChance
+from traces.schema import Canvas, Model
+
+NOTHING = -torch.inf
+
+
+def test_a_chain_adds_one_rank_a_level() -> None:
+    assert chain(3).nodes == ((), (1,), (1, 2), (1, 2, 3))
+    assert chain(0) == dag(0) == ROOT
+    assert (chain(7).depth, chain(7).reach) == (7, 7)
+
+
+def test_a_dag_has_a_sibling_that_skips_on_every_level() -> None:
+    assert dag(2).nodes == ((), (1,), (2,), (1, 2), (1, 3))
+    assert [len(dag(d).nodes) for d in (1, 3, 5, 7)] == [3, 7, 11, 15]
+    assert dag(2).parents(3) == (0, 1, 2)
+    assert dag(2).parents(4) == (0, 1)
+
+
+def test_comparisons_hold_one_candidate_each() -> None:
+    assert star(2).nodes == ((), (1,), (2,))
+    assert rivals(3).nodes == ((1,), (2,), (3,))
+    assert rivals(3, 1).nodes == ((1,), (1, 2), (1, 3))
+
+
+@pytest.mark.parametrize("graph", [chain(5), dag(5), star(4)])
+def test_parents_stand_before_their_children_and_sets_fill_their_ranks(graph: Graph) -> None:
+    rank = torch.tensor([3, 0, 1, 2])
+    small = graph.within(3)
+    filled = small.fills(rank)
+    assert all(node[-1] <= 3 for node in small.nodes if node)
+    for k, node in enumerate(small.nodes):
+        assert sorted(rank[filled[k]].tolist()) == list(node)
+        assert all(p < k for p in small.parents(k))
+
+
+def verdict(graph: Graph, holds: dict[tuple[int, ...], str], confidence: Any = None, exactly: Any = None) -> Any:
+    """`holds` says for a node which positions, in the order of ranks, pass under its laws."""
+    filled = graph.fills(torch.arange(1, graph.reach + 1))
+    table = torch.tensor([[c == "1" for c in holds.get(n, "0" * graph.reach)] for n in graph.nodes])
+    sure = torch.where(filled, NOTHING, 0.5) if confidence is None else confidence
+    return judge(filled, table, sure.double(), graph.depth, exactly)
+
+
+def test_a_chain_is_followed_until_a_draft_fails() -> None:
+    assert int(verdict(chain(3), {(): "100", (1,): "010", (1, 2): "000"}).winner) == 2
+    assert int(verdict(chain(3), {(): "000", (1,): "010", (1, 2): "001"}).winner) == 0
+    assert verdict(chain(3), {(): "100", (1,): "000", (1, 2): "001"}).accepted.tolist() == [True, True, False, False]
+
+
+def test_any_one_parent_is_enough() -> None:
+    found = verdict(dag(2), {(): "010", (2,): "100"})
+    assert dag(2).nodes[int(found.winner)] == (1, 2)
+    assert found.vouched[:, 3].tolist() == [False, False, True, False, False]
+    assert not found.accepted[1]  # one of its parents is not accepted
+
+
+def test_a_set_may_be_reached_in_one_leap() -> None:
+    found = verdict(chain(3), {(): "111"})
+    assert int(found.winner) == 3
+    assert found.vouched[0].tolist() == [False, True, True, True]
+
+
+def test_of_sets_of_one_size_the_surer_one_wins_then_the_lower() -> None:
+    confidence = torch.tensor([[0.6, 0.7, 0.1]]).expand(5, 3)
+    assert (
+        int(verdict(dag(2), {(): "110"}, torch.where(dag(2).fills(torch.arange(1, 4)), NOTHING, confidence)).winner)
+        == 3
+    )
+    star_ = star(2)
+    sure = torch.tensor([[0.6, 0.7], [NOTHING, 0.1], [0.1, NOTHING]])
+    assert int(verdict(star_, {(): "11"}, sure).winner) == 2
+    assert int(verdict(star_, {(): "11"}).winner) == 1
+
+
+def test_exactly_wants_all_of_it() -> None:
+    everything = torch.tensor([[True, True, False], [False, True, False], [False, False, True], [False] * 3])
+    found = verdict(chain(3), {(): "110", (1,): "010", (1, 2): "001"}, exactly=everything)
+    assert found.accepted.tolist() == [True, False, True, True]
+
+
+# ---------------------------------------------------------------- policies
+
+
+def chosen(rule: str, confidence: list[float], position: list[int] | None = None, threshold: float = 0.9) -> list[int]:
+    values = torch.tensor(confidence, dtype=torch.float64)
+    place = torch.tensor(position or list(range(len(confidence))))
+    found = unmasking.at_least_one(unmasking.RULES[rule](values, place, threshold), values)
+    return found.nonzero().squeeze(1).tolist()
+
+
+def test_local_leap_takes_what_is_nearly_sure_beside_an_anchor() -> None:
+    assert chosen("localleap", [0.8, 0.95, 0.8, 0.7]) == [0, 1, 2]
+    assert chosen("localleap", [0.8, 0.95, 0.8, 0.8], [0, 4, 8, 9]) == [0, 1, 2]  # 4 places away, not 5
+    assert chosen("localleap", [0.8, 0.89, 0.8]) == [1]  # without an anchor, the surest
+    assert chosen("localleap", [0.9, 0.75, 0.7499]) == [0, 1]
+
+
+def test_local_leap_with_equal_thresholds_is_confidence() -> None:
+    noise = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        confidence = torch.rand(8, generator=noise).tolist()
+        assert chosen("localleap", confidence, threshold=0.75) == chosen("confidence", confidence, threshold=0.75)
+
+
+def test_ties_go_to_the_lowest_position() -> None:
+    for rule in unmasking.RULES:
+        assert chosen(rule, [0.5, 0.6, 0.6]) == [1]
+
+
+def test_what_is_left_is_ranked_with_ties_by_position() -> None:
+    left = torch.tensor([True, True, False, True, True])
+    assert ranked(torch.tensor([0.5, 0.6, 0.9, 0.6, 0.5]), left).tolist() == [3, 1, 0, 2, 4]
+
+
+def test_many_rows_at_once_are_each_row_alone() -> None:
+    noise = torch.Generator().manual_seed(1)
+    rows = torch.rand(20, 6, generator=noise, dtype=torch.float64)
+    rows[torch.rand(20, 6, generator=noise) < 0.3] = NOTHING
+    rows[0] = NOTHING
+    place = torch.arange(6) * 3
+    for rule in unmasking.RULES.values():
+        together = unmasking.at_least_one(rule(rows, place, 0.8), rows)
+        for row, found in zip(rows, together, strict=True):
+            assert found.equal(unmasking.at_least_one(rule(row, place, 0.8), row))
+            assert not (found & (row == NOTHING)).any()
+            assert found.any() or (row == NOTHING).all()
+
+
+# ---------------------------------------------------------------- calibration
+
+
+def test_what_comes_true_most_is_covered_first() -> None:
+    sequences = {(1, 2): 10, (2, 1): 6, (1, 3): 3, (): 5}
+    assert calibration.choose(sequences, 2, 2).nodes == ((), (1,))
+    assert calibration.choose(sequences, 2, 3).nodes == ((), (1,), (1, 2))
+    assert calibration.choose(sequences, 2, 4).nodes == ((), (1,), (2,), (1, 2))  # (2, 1) now goes two levels deep
+    assert calibration.choose(sequences, 2, 9).nodes == ((), (1,), (2,), (1, 2), (1, 3))
+    assert calibration.choose(sequences, 1, 9).nodes == ((), (1,), (2,))
+    assert calibration.choose({(): 4}, 3, 8) == ROOT
+
+
+def task(weights: str = "a") -> TextTask:
+    card = Model(id="some/model", weights={"w": weights})
+    return TextTask(Canvas(kind="text", shape=(8,)), 9, torch.device("cpu"), None, (), 9, (), card=card)
+
+
+def test_a_stored_graph_is_for_one_model_policy_and_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(calibration, "FOLDER", tmp_path)
+    policy, card = ("confidence", 0.9, 8), task().card
+    assert card is not None
+    wanted = calibration.key(card, policy)
+    calibration.write(calibration.path_of(card.id, policy), wanted, {"prompts": 1}, {(1, 2): 3, (): 1})
+    assert calibration.calibrated(task(), policy, 3, 8).nodes == ((), (1,), (1, 2))
+    for other in (("confidence", 0.9, 4), ("confidence", 0.8, 8), ("localleap", 0.9, 8)):
+        with pytest.raises(
+            ValueError, match=f"none is calibrated.*calibrate --model some/model --set policy={other[0]}"
+        ):
+            calibration.calibrated(task(), other, 3, 8)
+    with pytest.raises(
+        ValueError, match=r"confidence-0\.9-block8\.json is for weights .* run python -m engines calibrate"
+    ):
+        calibration.calibrated(task("b"), policy, 3, 8)
+    moved = calibration.path_of(card.id, ("confidence", 0.9, 16))
+    moved.write_bytes(calibration.path_of(card.id, policy).read_bytes())
+    with pytest.raises(ValueError, match="is for block 8, not 16"):
+        calibration.calibrated(task(), ("confidence", 0.9, 16), 3, 8)
+
+
+def test_prompts_are_refused_when_they_are_none(tmp_path: Path) -> None:
+    (tmp_path / "some.json").write_text('["a", {"question": "b"}, "c"]')
+    assert calibration.prompts(tmp_path / "some.json", 2) == ["b", "c"]
+    with pytest.raises(ValueError, match="count: 9 is not allowed"):
+        calibration.prompts(tmp_path / "some.json", 9)
+    with pytest.raises(ValueError, match="holds no list of prompts"):
+        calibration.prompts(tmp_path / "none.json", 1)
+
+
+SHIPPED = sorted(calibration.FOLDER.glob("*/*.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_ships_was_made_with_the_weights_that_ship(path: Path) -> None:
+    data = calibration.read(path)
+    policy = (data["policy"], data["tau"], data["block"])
+    model = load_model(data["model"])
+    assert path == calibration.path_of(model.card.id, policy)
+    assert data.items() >= calibration.key(model.card, policy).items(), (
+        "weights have changed: python -m engines calibrate"
+    )
+    assert sum(count for _, count in data["sequences"]) == data["steps"]
+    config = make_config(METHODS["psd"].config, {"length": data["length"], "block": str(data["block"])})
+    graph = calibration.calibrated(model.pose(MODELS[data["model"]].default_prompt, config), policy, 3, 7)
+    assert graph.depth == 3
+    assert 4 < len(graph.nodes) <= 7
+
+
+@pytest.mark.parametrize(
+    ("policy", "block"), [("confidence", "8"), ("confidence", "16"), ("confidence", "32"), ("localleap", "16")]
+)
+def test_the_default_model_has_calibrated_graphs(policy: str, block: str) -> None:
+    values = {"graph": "calibrated", "policy": policy, "block": block}
+    method, model = METHODS["psd"], default_model("diffusion-lm")
+    config = make_config(method.config, values)
+    method.decode(load_model(model).pose(MODELS[model].default_prompt, config), config, SeededChance(0))
