@@ -7,9 +7,9 @@ is timed. Calls and acceptance come from a recorded run with the same seeds, whi
 timed once, single pictures `--repeats` times.
 
 Quality stands beside it. Of the closed-form field: the spread of what its cells leave to chance, over what it should
-be, 1 where the law is right. Of pictures: how many show what was asked, and a distance of the whole batch from real
-ones, as FID's but on the features of a small classifier (benchmarks/_pictures.py); it depends on the number of
-pictures, so rows of one batch size alone can be compared.
+be, 1 where the distribution is right. Of pictures: how many show what was asked, and a distance of the whole batch
+from real ones, as FID's but on the features of a small classifier (benchmarks/_pictures.py); it depends on the number
+of pictures, so rows of one batch size alone can be compared.
 """
 
 import statistics

@@ -4,8 +4,8 @@
 
 A classifier that was trained apart from the model reads garment, tint and background off every picture. The second
 figure is the mean number of bits per token that the model itself gives to what was decoded: for a lossless method it is
-the same as for ordinary decoding, and a method that sharpens the law shows in it first. All decoders get the same
-prompts; differences from ordinary decoding are given in standard errors of the difference.
+the same as for ordinary decoding, and a method that sharpens the distribution shows in it first. All decoders get the
+same prompts; differences from ordinary decoding are given in standard errors of the difference.
 """
 
 import statistics
@@ -25,7 +25,7 @@ from engines.models.base import Session
 from engines.models.studio.image import ID, StudioImage, load
 from engines.protocol import Forward
 from engines.runtime.driver import Job, open_session
-from engines.sampling.distributions import Sampling, to_laws
+from engines.sampling.distributions import Sampling, to_probs
 
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
@@ -86,15 +86,15 @@ def judged(jobs: Sequence[Job]) -> list[Sample]:
 
 
 def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
-    """- log2 of the probability of each decoded sequence [B, N] under the law it was decoded from, over its length."""
+    """- log2 of the probability of each sequence [B, N] under the distribution it was decoded from, over its length."""
     first = jobs[0]
     session = open_session(jobs)
     assert isinstance(session, Session)
     assert isinstance(first.config, Sampling)
     tokens = codes.to(first.model.device)
     logits = session.logits({lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)})
-    law = to_laws(logits, first.config)[:, : tokens.shape[1]]
-    bits = -law.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
+    probs = to_probs(logits, first.config)[:, : tokens.shape[1]]
+    bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
 
 

@@ -166,7 +166,7 @@ def overhead(plan: Plan) -> list[Claim]:
 
 def tracing(plan: Plan) -> list[Claim]:
     """See `_parts.tracing`, at the main window."""
-    what = f"distances and collisions of {MAIN_WINDOW - 1} pairs of laws"
+    what = f"distances and collisions of {MAIN_WINDOW - 1} pairs of distributions"
     return [_parts.tracing(_coupled(plan), f"L = {MAIN_WINDOW}", what)]
 
 

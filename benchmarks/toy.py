@@ -89,7 +89,7 @@ def difference(steps: Sequence[Step], distance: int) -> float | None:
 
 
 def total_variation(steps: Sequence[Step]) -> float | None:
-    """Mean TV of successive laws, initial guesses left out."""
+    """Mean TV of successive distributions, initial guesses left out."""
     (values,) = zip(*measured(steps, "tv"), strict=True)
     return statistics.fmean(values)
 

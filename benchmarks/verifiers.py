@@ -3,9 +3,9 @@
     python -m benchmarks.verifiers [--json FILE] [--problems N] [--block B] [--device D]
 
 For every block of a held-out problem's own solution the drafter says in which order it would reveal it; every position
-then takes the right token. D is the drafter's law of each position in turn, V what a verifier reads at it in its one
-pass, as in Figures 3 and 4 of the paper (arXiv 2606.02544); T is the law that the target itself has one token after the
-other. Where the drafter is the target itself, D and T are the same.
+then takes the right token. D is the drafter's distribution of each position in turn, V what a verifier reads at it in
+its one pass, as in Figures 3 and 4 of the paper (arXiv 2606.02544); T is the distribution that the target itself has
+one token after the other. Where the drafter is the target itself, D and T are the same.
 """
 
 import statistics
@@ -73,14 +73,14 @@ def compare(
     while text.block.stop <= len(answer):
         position = text.open.tolist()
         drafts = _order(text, answer, sessions["draft"])
-        laws = {
+        all_probs = {
             label: _ask(sessions["target"], text.request(LAYOUTS[layout](text, drafts, copied), "verify", "target"))
             for label, (layout, copied) in VERIFIERS.items()
         }
-        laws[EXACT] = laws[EXACT].diagonal().movedim(-1, 0) if len(position) > 1 else laws[EXACT]
-        for label, law in laws.items():
-            apart = divergences(drafts.token, drafts.q, law) | {
-                "kl_of_exact": divergences(drafts.token, laws[EXACT], law)["kl"]
+        all_probs[EXACT] = all_probs[EXACT].diagonal().movedim(-1, 0) if len(position) > 1 else all_probs[EXACT]
+        for label, probs in all_probs.items():
+            apart = divergences(drafts.token, drafts.q, probs) | {
+                "kl_of_exact": divergences(drafts.token, all_probs[EXACT], probs)["kl"]
             }
             for r in range(len(position)):
                 yield label, r + 1, {name: float(values[r]) for name, values in apart.items()}
@@ -88,27 +88,27 @@ def compare(
 
 
 def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
-    """The drafter's order of the open positions, its laws on the way, and the right tokens."""
+    """The drafter's order of the open positions, its distributions on the way, and the right tokens."""
     held, inside = text.tokens.clone(), torch.arange(text.block.start, text.block.stop)
     seen = torch.ones(len(inside), len(inside), dtype=torch.bool)
-    position, laws = [], []
+    position, all_probs = [], []
     for _ in range(len(text.open)):
         open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
-        law = _ask(
+        probs = _ask(
             session,
             text.request(Layout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"),
         )
-        surest = int(law.max(-1).values.argmax())
+        surest = int(probs.max(-1).values.argmax())
         position.append(int(inside[open_[surest]]))
-        laws.append(law[surest])
+        all_probs.append(probs[surest])
         held[position[-1]] = answer[position[-1]]
     places = torch.tensor(position)
-    return Drafts(places, answer[places], torch.stack(laws))
+    return Drafts(places, answer[places], torch.stack(all_probs))
 
 
 def _ask(session: Any, request: Any) -> Tensor:
-    laws: Tensor = request.cut(session.logits({0: request})[0, :, 0].double().softmax(-1))
-    return laws
+    all_probs: Tensor = request.cut(session.logits({0: request})[0, :, 0].double().softmax(-1))
+    return all_probs
 
 
 def _row(drafter: str, verifier: str, order: int, found: Sequence[dict[str, float]]) -> Row:
@@ -130,7 +130,7 @@ def _row(drafter: str, verifier: str, order: int, found: Sequence[dict[str, floa
 
 
 def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]]) -> list[Claim]:
-    """How far each one-pass verifier is from the target's own laws."""
+    """How far each one-pass verifier is from the target's own distributions."""
     claims = []
     for label in VERIFIERS:
         if label == EXACT:

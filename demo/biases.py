@@ -1,4 +1,4 @@
-"""Tokens of every way of judging drafts beside the law they should follow. Knows nothing of the page."""
+"""Tokens of every way of judging drafts beside the distribution they should follow. Knows nothing of the page."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from engines.continuous.mixture2d import MODES, Mode, Plane, counted, edges, law, sample, total_variation
+from engines.continuous.mixture2d import MODES, Mode, Plane, counted, distribution, edges, sample, total_variation
 from engines.sampling.chance import SeededChance
 from visualizers.figures.bias import Bias, Judged
 
@@ -36,7 +36,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Biases:
-    """The laws of target and draft, and what was drawn."""
+    """The distributions of target and draft, and what was drawn."""
 
     plane: Plane
     target: Tensor
@@ -45,7 +45,7 @@ class Biases:
 
     @property
     def draft_to_target(self) -> float:
-        """Total variation between the two laws."""
+        """Total variation between the two distributions."""
         return total_variation(self.draft, self.target)
 
     def picture(self) -> Bias:
@@ -77,7 +77,7 @@ class Progress:
 
 def conduct(plane: Plane, stopped: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
     """Draw tokens under every mode; ends early, before the next 8,000 tokens, once `stopped` says so."""
-    target, draft = (law(head, plane.sampling) for head in (plane.target, plane.draft))
+    target, draft = (distribution(head, plane.sampling) for head in (plane.target, plane.draft))
     chance, tallies, total = SeededChance(0), [], len(MODES) * TOKENS
     for k, mode in enumerate(MODES):
         counts, parts = torch.zeros_like(target), []
@@ -89,13 +89,13 @@ def conduct(plane: Plane, stopped: Callable[[], bool] = lambda: False) -> Iterat
             parts.append([float(part.sum()) for part in (drawn.kept, drawn.tries, drawn.capped)])
             yield Progress(k * TOKENS + first + _AT_ONCE, total)
         kept, tries, capped = (sum(column) for column in zip(*parts, strict=True))
-        share, refused = counts / TOKENS, TOKENS - kept
+        share, rejected = counts / TOKENS, TOKENS - kept
         tallies.append(
             Tally(
                 mode=mode,
                 cells=share,
                 kept=kept / TOKENS,
-                tries=tries / refused if refused and mode != "vanilla" else None,
+                tries=tries / rejected if rejected and mode != "vanilla" else None,
                 capped=capped / TOKENS,
                 to_target=total_variation(share, target),
                 to_draft=total_variation(share, draft),

@@ -1,9 +1,9 @@
 """The form of a method: a generator that asks for forward passes.
 
-A decoder holds no model. It yields a `Forward`, is sent the laws that the forward pass gave, yields a `Decision` on
-them, is sent the few integers of it that it needs on the host, and so on until its canvas is full; it returns the
-tokens. Every Forward is answered by exactly one Decision: that pair becomes one step of the trace. Batching, devices,
-timing, recording, pausing and stopping are the driver's business.
+A decoder holds no model. It yields a `Forward`, is sent the distributions that the forward pass gave, yields a
+`Decision` on them, is sent the few integers of it that it needs on the host, and so on until its canvas is full; it
+returns the tokens. Every Forward is answered by exactly one Decision: that pair becomes one step of the trace.
+Batching, devices, timing, recording, pausing and stopping are the driver's business.
 """
 
 import math
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Ask for the laws of positions `done` .. len(tokens), each given the tokens before it."""
+    """Ask for the distributions of positions `done` .. len(tokens), each given the tokens before it."""
 
     tokens: Int[Tensor, " n"]
     """Final tokens, then drafts."""
@@ -65,12 +65,12 @@ class Forward:
 
     @property
     def wanted(self) -> int:
-        """Positions whose laws are asked for."""
+        """Positions whose distributions are asked for."""
         return len(self.tokens) - self.done + 1
 
-    def cut(self, laws: Tensor) -> Tensor:
-        """The laws that were asked for, out of padded ones [T, V]."""
-        return laws[: self.wanted]
+    def cut(self, all_probs: Tensor) -> Tensor:
+        """The distributions that were asked for, out of padded ones [T, V]."""
+        return all_probs[: self.wanted]
 
     def drawn(self) -> Mask | None:
         """The attention mask, where there is something to see."""
@@ -79,7 +79,7 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class BlockForward:
-    """Ask a diffusion language model for the laws of some of the tokens that are fed, given the finished ones."""
+    """Ask a diffusion language model for the distributions of some of the tokens fed, given the finished ones."""
 
     tokens: Int[Tensor, "K n"]
     """Rows are drafts to be looked at side by side; on the CPU, as everything here."""
@@ -103,10 +103,10 @@ class BlockForward:
         count, width = self.tokens.shape
         return count, count * width
 
-    def cut(self, laws: Tensor) -> Tensor:
-        """The laws that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
-        laws = laws[: len(self.tokens), : len(self.read)]
-        return laws[0] if len(self.tokens) == 1 else laws
+    def cut(self, all_probs: Tensor) -> Tensor:
+        """The distributions that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
+        all_probs = all_probs[: len(self.tokens), : len(self.read)]
+        return all_probs[0] if len(self.tokens) == 1 else all_probs
 
     def drawn(self) -> Mask | None:
         """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
@@ -171,7 +171,7 @@ class DraftGraph:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a method made of the laws. Columns have E entries and stay on the model's device."""
+    """What a method made of the distributions. Columns have E entries and stay on the model's device."""
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
@@ -182,13 +182,13 @@ class Decision:
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
     p: Float[Tensor, "W V"] | None = None
-    """Laws the drafts were judged by."""
+    """Distributions the drafts were judged by."""
     q: Float[Tensor, "W V"] | None = None
-    """Laws the drafts were drawn from."""
-    law: Float[Tensor, "E V"] | None = None
-    """Laws whose likeliest tokens are worth keeping beside each entry."""
+    """Distributions the drafts were drawn from."""
+    probs: Float[Tensor, "E V"] | None = None
+    """Distributions whose likeliest tokens are worth keeping beside each entry."""
     successive: bool = False
-    """Whether p and q are laws of successive iterations, so that it matters how draws from them go together."""
+    """Whether p and q belong to successive iterations, so that it matters how draws from them go together."""
     accept_prob: Float[Tensor, " W"] | None = None
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
@@ -207,8 +207,8 @@ Answer: TypeAlias = Float[Tensor, "*K W V"] | Paths | tuple[int, ...] | None
 Decoder: TypeAlias = Generator[Request | Decision, Answer, Tensor]
 
 
-def ask_laws(answer: Answer) -> Tensor:
-    """The answer to a Forward: laws [W + 1, V], float64."""
+def ask_probs(answer: Answer) -> Tensor:
+    """The answer to a Forward: distributions [W + 1, V], float64."""
     assert isinstance(answer, Tensor)
     return answer
 

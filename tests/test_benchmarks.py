@@ -126,7 +126,7 @@ def test_a_toy_figure_off_the_reference_is_a_missed_claim() -> None:
     assert toy.against_reference([row | {"off_percent": 4.9}, row | {"off_percent": 8.3}]).met is False
 
 
-def test_bits_per_token_are_those_of_the_joint_law() -> None:
+def test_bits_per_token_are_those_of_the_joint_distribution() -> None:
     model = Table(4, 3, seed=1)
     codes = torch.tensor([[0, 2, 1, 1], [2, 2, 0, 1]])
     found = quality.bits_per_token([job("ar", model, "", sample) for sample in range(2)], codes)

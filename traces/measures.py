@@ -22,10 +22,13 @@ class Measure:
 
 
 MEASURES: Final[dict[str, Measure]] = {
-    # Laws of successive iterations at one position (SCD section 3; q and p are the old and the new law).
+    # Distributions of successive iterations at one position (SCD section 3; q and p are the old and the new
+    # distribution).
     "age": Measure("position", "Age", "iterations the position has been in the window", "iterations", 0),
     "initial": Measure("position", "Initial guess", "1 when the judged draft did not come from the model", "", 0, 1),
-    "tv": Measure("position", "Total variation", "distance of the new law from the draft's law", "", 0, 1),
+    "tv": Measure(
+        "position", "Total variation", "distance of the new distribution from the draft's distribution", "", 0, 1
+    ),
     "collision_independent": Measure(
         "position", "Collision, independent", "sum of p q: two separate draws agree", "", 0, 1
     ),
@@ -35,20 +38,24 @@ MEASURES: Final[dict[str, Measure]] = {
     "collision_gumbel": Measure(
         "position", "Collision, Gumbel", "agreement when both draws share Gumbel noise", "", 0, 1
     ),
-    "entropy": Measure("position", "Entropy", "entropy of the new law", "bits", 0),
-    "draft_entropy": Measure("position", "Draft entropy", "entropy of the law the draft was drawn from", "bits", 0),
-    "support": Measure("position", "Support", "tokens the new law gives any probability", "tokens", 1),
-    # One law at one position.
+    "entropy": Measure("position", "Entropy", "entropy of the new distribution", "bits", 0),
+    "draft_entropy": Measure(
+        "position", "Draft entropy", "entropy of the distribution the draft was drawn from", "bits", 0
+    ),
+    "support": Measure("position", "Support", "tokens the new distribution gives any probability", "tokens", 1),
+    # One distribution at one position.
     "confidence": Measure("position", "Confidence", "probability by which the policy ranks the token", "", 0, 1),
     "margin": Measure("position", "Margin", "likeliest token's probability minus the next one's", "", 0, 1),
-    "entropy_share": Measure("position", "Relative entropy", "entropy over the entropy of a uniform law", "", 0, 1),
-    # Judging a draft by another law than its own (S2D2 B, SimSD D; q drafts, p judges).
+    "entropy_share": Measure(
+        "position", "Relative entropy", "entropy over the entropy of a uniform distribution", "", 0, 1
+    ),
+    # Judging a draft by another distribution than its own (S2D2 B, SimSD D; q drafts, p judges).
     "ratio": Measure("position", "Ratio", "p / q of the draft, before it is cut to 1 or tempered", "", 0),
     "residual_mass": Measure(
-        "position", "Residual mass", "what a refusal is resampled from: sum of (p - q)+", "", 0, 1
+        "position", "Residual mass", "what a rejection is resampled from: sum of (p - q)+", "", 0, 1
     ),
     "estimate": Measure("position", "Estimated acceptance", "the router's guess that the draft will pass", "", 0, 1),
-    "kl": Measure("position", "KL divergence", "of the judging law from the drafting law", "nats", 0),
+    "kl": Measure("position", "KL divergence", "of the judging distribution from the drafting distribution", "nats", 0),
     "cross_entropy": Measure("position", "Cross entropy", "- log p of the draft", "nats", 0),
     "agrees": Measure("position", "Agreement", "1 when the draft is the judge's likeliest token", "", 0, 1),
     "p_exact": Measure("position", "p, exact", "p under a verifier that sees exactly the drafts before", "", 0, 1),

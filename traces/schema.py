@@ -59,8 +59,8 @@ FATES: Final[Mapping[Fate, str]] = {
     Fate.KEPT: "the pending draft stays as it was",
     Fate.CHANGED: "a new draft replaced the pending one",
     Fate.REJECTED: "the draft was refused and the position is open again",
-    Fate.DISCARDED: "the draft was dropped unjudged, after a refusal before it",
-    Fate.SAMPLED: "drawn from the model's own law, no draft involved",
+    Fate.DISCARDED: "the draft was dropped unjudged, after a rejection before it",
+    Fate.SAMPLED: "drawn from the model's own distribution, no draft involved",
     Fate.PREFILLED: "decoded the ordinary way before speculation starts",
     Fate.ACCEPTED: "the draft was judged and is final",
     Fate.RESAMPLED: "the draft was refused and a corrected draw took its place",
@@ -94,7 +94,7 @@ class Milliseconds:
     forward: float = 0.0
     """The network itself."""
     logits: float = 0.0
-    """From logits to laws: guidance, temperature, truncation, softmax."""
+    """From logits to distributions: guidance, temperature, truncation, softmax."""
     decide: float = 0.0
     """The method: drawing, verifying, choosing what to keep."""
 
@@ -141,7 +141,7 @@ class Node:
     """Positions the node fills with drafts, those of its parents among them, the most confident first."""
     accepted: bool
     vouched_by: tuple[int, ...] = ()
-    """Those of its parents under whose laws everything that the node adds was accepted."""
+    """Those of its parents under whose distributions everything that the node adds was accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,9 +174,9 @@ class Step:
     draft: tuple[Token | None, ...] | None = None
     """The token that was judged or replaced."""
     p: Numbers | None = None
-    """Probability of `draft` under the law that judges it."""
+    """Probability of `draft` under the distribution that judges it."""
     q: Numbers | None = None
-    """Probability of `draft` under the law it was drawn from."""
+    """Probability of `draft` under the distribution it was drawn from."""
     accept_prob: Numbers | None = None
     """The bar: the draft stays when the coin falls below it."""
     coin: Numbers | None = None
@@ -290,7 +290,7 @@ class Summary:
     judged: int
     accepted: int
     acceptance: float | None
-    """accepted / judged, where judged drafts are those up to and including the first refusal of a step."""
+    """accepted / judged, where judged drafts are those up to and including the first rejection of a step."""
     query_tokens: int
     row_forwards: int
     """Sum of rows over forward passes."""

@@ -91,7 +91,7 @@ class MeanDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeStatistics:
-    """The law's agreement with its predecessor, over all positions of one age."""
+    """The distribution's agreement with its predecessor, over all positions of one age."""
 
     age: int
     count: int
@@ -239,9 +239,12 @@ def mean_difference(differences: Sequence[Difference]) -> MeanDifference | None:
 
 
 def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, float], ...]]:
-    """Agreement beta = 1 - TV of successive laws, per position as (age, beta) pairs in time order (SCD Fig. 3a, b).
+    """Agreement beta = 1 - TV of successive distributions, per position as (age, beta) pairs in time order.
 
-    Initial guesses are excluded: their law is a point mass, not the model's. Empty where `tv` or `age` is missing.
+    SCD, Fig. 3a and b.
+
+    Initial guesses are excluded: their distribution is a point mass, not the model's. Empty where `tv` or `age` is
+    missing.
     """
     trajectories: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for position, (age, tv) in _measured(steps, "age", "tv"):

@@ -56,7 +56,7 @@ class Verification:
 
     step: int
     drafts: int
-    """Drafts put to the test, those behind a refusal included."""
+    """Drafts put to the test, those behind a rejection included."""
     accepted: int
 
 
@@ -212,9 +212,9 @@ def verifications(steps: Sequence[Step]) -> tuple[Verification, ...]:
 
 
 def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
-    """How the judging law differs from the drafting one, by the number of the draft in its verification, from 0.
+    """How the verifying distribution differs from the drafting one, by the draft's number in its verification.
 
-    The number is the measure `order`, or the place of the entry in the step where that is missing.
+    The number counts from 0; it is the measure `order`, or the place of the entry in the step where that is missing.
     """
     values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for steps in runs:

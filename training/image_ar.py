@@ -77,10 +77,10 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
     bits = entropy = peaked = 0.0
     for chunk, label in zip(codes.split(200), labels.split(200), strict=True):
         ids, positions = inputs(chunk, label)
-        law = model(ids, positions)[:, model.prefix - 1 :].float().log_softmax(-1)
-        bits -= float(law.gather(-1, chunk.to(law.device)[..., None]).sum())
-        entropy -= float((law.exp() * law).sum())
-        peaked += float((law.amax(-1).exp() > 0.9).sum())
+        probs = model(ids, positions)[:, model.prefix - 1 :].float().log_softmax(-1)
+        bits -= float(probs.gather(-1, chunk.to(probs.device)[..., None]).sum())
+        entropy -= float((probs.exp() * probs).sum())
+        peaked += float((probs.amax(-1).exp() > 0.9).sum())
     tokens, ln2 = codes.numel(), 0.6931471805599453
     return {
         "validation_bits_per_token": round(bits / tokens / ln2, 4),

@@ -100,7 +100,7 @@ def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float 
 
 
 def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens [M, D] at timesteps [M], most of them among the last, where their laws are told apart; and their noise."""
+    """Tokens [M, D] at timesteps [M], most of them late ones, which tell distributions apart; and their noise."""
     share = torch.rand(len(token), generator=generator, device=token.device).square()
     t = (TIMESTEPS * share).long()
     kept = torch.tensor(SCHEDULE.kept, device=token.device)[t, None]
@@ -123,8 +123,8 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
 
 def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
     """Negative log likelihood per component, nats."""
-    law: Gaussians = head(condition)
-    return -law.log_density(token.double()).mean().float() / token.shape[-1]
+    distribution: Gaussians = head(condition)
+    return -distribution.log_density(token.double()).mean().float() / token.shape[-1]
 
 
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ def estimated(
 ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
     """What a head makes of noisy tokens of whole pictures, and what it should: see `diffusion_loss`.
 
-    A teacher stands in for the data: equal noise estimates and equal errors to expect are equal laws.
+    A teacher stands in for the data: equal noise estimates and equal errors to expect are equal distributions.
     """
     noisy, t, eps = noised(token.flatten(0, 1).repeat(REPEATS, 1), generator)
     out = estimate(model, noisy, t, conditions(model, token, labels))

@@ -1,7 +1,7 @@
 """Colours and glyphs, said once for the player in the browser and for the figures.
 
 The hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/). A hue names a family of fates (blue: a draft
-that passed, vermillion: a refusal, green: final without a test, orange and sky: drafts that still move, grey: nothing
+that passed, vermillion: a rejection, green: final without a test, orange and sky: drafts that still move, grey: nothing
 new); the glyph names the fate itself, so that nothing rests on colour alone.
 """
 

@@ -1,4 +1,4 @@
-"""What the ratio biases: every way of judging drafts, live, on a law that is known."""
+"""What the ratio biases: every way of judging drafts, live, on a distribution that is known."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ from engines.config import settings
 from engines.continuous.mixture2d import Plane
 from visualizers.figures.bias import BIAS
 
-_HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per refusal", "Out of tries")
+_HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per rejection", "Out of tries")
 
 
 class BiasPage:
@@ -66,7 +66,7 @@ class BiasPage:
         except ValueError as error:
             yield {self.progress: notice("error", str(error))}
             return
-        yield {self.progress: notice("info", "The laws of target and draft are integrated.", "One moment.")}
+        yield {self.progress: notice("info", "The distributions of target and draft are integrated.", "One moment.")}
         biases = None
         for progress in conduct(plane, self.site.visitor(request).stopped):
             biases = progress.biases
@@ -81,7 +81,7 @@ class BiasPage:
 
 
 def counted(biases: Biases) -> dict[str, Any]:
-    """One line a mode, and one for the law of the draft alone, which is integrated."""
+    """One line a mode, and one for the distribution of the draft alone, which is integrated."""
     lines: list[tuple[Any, ...]] = [
         (
             tally.mode,

@@ -197,7 +197,7 @@ class RunPage:
             return
         name = secrets.token_hex(4)
         deviation = jobs[-1].method.deviation(jobs[-1].config)
-        warning = notice("warning", deviation, "Not the model's own law.") if deviation else {}
+        warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         yield {self.viewer: begun(race, name), self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
         for turn in race.turns():
             yield {self.viewer: advanced(turn, name)}

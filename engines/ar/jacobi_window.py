@@ -20,7 +20,7 @@ class Window:
 
     x: Int[Tensor, " W"]
     q: Float[Tensor, "W V"]
-    """The law each draft was drawn from."""
+    """The distribution each draft was drawn from."""
     age: Int[Tensor, " W"]
     """Iterations in the window; 0 marks an initial guess."""
 
@@ -40,7 +40,7 @@ class Guesser:
 
     Guesses are judged as point masses, whatever they came from: MRS then accepts a guess x with probability p(x) and
     draws from the rest of p otherwise, which is exact for every guess that does not look to its right. Only "uniform"
-    judges a random guess against the uniform law it was drawn from, which is as exact and accepts more often.
+    judges a random guess against the uniform distribution it was drawn from, which is as exact and accepts more often.
     """
 
     task: Task
@@ -67,9 +67,9 @@ class Guesser:
         if len(known):
             likely = window.q[-1:].argmax(-1) if self.initial == "left-argmax" and len(window) else known
             guess = torch.where(anywhere, guess, likely)
-        law = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
+        probs = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
         return Window(
             torch.cat([window.x, guess]),
-            torch.cat([window.q, law]),
+            torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
         )

@@ -1,16 +1,17 @@
 """Judging a draft's whole denoising path, and where to leave it: block verification (arXiv 2403.10444).
 
 There a block of tokens is judged at once; here it is the steps of one path. At every state of the draft's path
-x_T .. x_0 both laws of the next state are known, p of the target and q that it was drawn from. With S_k the sum of
-log p / q over its first k steps,
+x_T .. x_0 both distributions of the next state are known, p of the target and q that it was drawn from. With S_k the
+sum of log p / q over its first k steps,
 
     log w_k = S_k - max(S_0 .. S_k)
 
 bounds how much of q's paths p can take over. All n steps are kept with probability w_n. Otherwise the path is kept up
 to the largest k that passes with probability A_k / (A_k + 1 - w_k), where A_k is the integral of (w_k p - q)+; the next
-state follows that, normalised, and all others the target. The outcome follows the target's law of paths, whatever q is:
-Theorem 1 there. A_k needs no closed form. Proposals from p succeed with probability A_k, coins with 1 - w_k; which of
-them does so first, if each is tried as often, is the verdict, and a proposal that succeeds is the next state.
+state follows that, normalised, and all others the target. The outcome follows the target's distribution of paths,
+whatever q is: Theorem 1 there. A_k needs no closed form. Proposals from p succeed with probability A_k, coins with 1 -
+w_k; which of them does so first, if each is tried as often, is the verdict, and a proposal that succeeds is the next
+state.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Branch, Follow, Paths
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_refusal
+from engines.sampling.coupling import first_rejection
 
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
@@ -34,8 +35,8 @@ def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
     """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a coin is compared with.
 
     Args:
-        p: laws of the target at the draft's states, [n, W].
-        q: laws that the states were drawn from, [n, W].
+        p: distributions of the target at the draft's states, [n, W].
+        q: distributions that the states were drawn from, [n, W].
         states: the draft's, x_T .. x_0, n + 1 of them.
     """
     after = states[:, 1:].transpose(0, 1)
@@ -50,13 +51,17 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
 
     Where none is refused the target goes its own way at the position behind them, with the noise of that position.
     """
-    states, q, n = torch.cat([drawn.states, x[:, None]], 1), stacked((*drawn.laws, drawn.last)), drawn.states.shape[1]
+    states, q, n = (
+        torch.cat([drawn.states, x[:, None]], 1),
+        stacked((*drawn.distributions, drawn.last)),
+        drawn.states.shape[1],
+    )
 
-    def leave(laws: tuple[Gaussians, ...]) -> Branch:
-        p = stacked(laws)
+    def leave(distributions: tuple[Gaussians, ...]) -> Branch:
+        p = stacked(distributions)
         log_w = log_weights(p, q, states)
-        kept, _ = chance.keep(log_w[-1].clamp(max=0.0).exp(), block.draw("verify"), until_refusal=True)
-        r = first_refusal(kept)[None]
+        kept, _ = chance.keep(log_w[-1].clamp(max=0.0).exp(), block.draw("verify"), until_rejection=True)
+        r = first_rejection(kept)[None]
         row, none = r.clamp(max=block.W - 1), r == block.W
         at = Draw("leave", block.iteration, block.position[row])
         found = race(p[:, row], q[:, row], log_w[:-1, row], most, chance, at)
@@ -76,13 +81,18 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
 
 def log_ratio(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
     """What a coin is compared with, of whole paths that the target followed to drafts x."""
-    p, q = stacked((*paths.laws, paths.last[: len(x)])), stacked((*drawn.laws, drawn.last))
+    p, q = stacked((*paths.distributions, paths.last[: len(x)])), stacked((*drawn.distributions, drawn.last))
     return log_weights(p, q, torch.cat([drawn.states, x[:, None]], 1))[-1]
 
 
-def stacked(laws: tuple[Gaussians, ...]) -> Gaussians:
-    """Laws of n steps and W rows as one, [n, W]."""
-    return Gaussians(*(torch.stack([getattr(law, part) for law in laws]) for part in ("log_weight", "mean", "std")))
+def stacked(distributions: tuple[Gaussians, ...]) -> Gaussians:
+    """Distributions of n steps and W rows as one, [n, W]."""
+    return Gaussians(
+        *(
+            torch.stack([getattr(distribution, part) for distribution in distributions])
+            for part in ("log_weight", "mean", "std")
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,7 @@ class Left:
 
 
 def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, chance: Chance, at: Draw) -> Left:
-    """Find the largest k that passes, for laws of n steps and R paths that are not kept as a whole.
+    """Find the largest k that passes, for distributions of n steps and R paths that are not kept as a whole.
 
     All steps race side by side, until the largest that has not lost has won. The first cannot lose: its weight is 1.
     """

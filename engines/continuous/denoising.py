@@ -4,8 +4,8 @@ The network gives, for a noisy token x_t, an estimate of the noise (`eps`) and w
 between its two extremes (`v`). From these follows p(x_{t-1} | x_t), a diagonal Gaussian; T of them in a row lead from
 noise to the token. Improved DDPM (arXiv 2102.09672) has the formulas, DDIM (arXiv 2010.02502) the other sampler.
 
-One thing differs from MAR: the last step is as random as its variance says. MAR returns its mean, and a law without
-density is none that a draft could be judged by. At its timestep 0 the standard deviation is 0.006.
+One thing differs from MAR: the last step is as random as its variance says. MAR returns its mean, and a distribution
+without density is none that a draft could be judged by. At its timestep 0 the standard deviation is 0.006.
 """
 
 import math
@@ -166,7 +166,7 @@ def _cosine(share: float) -> float:
     return math.cos((share + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
 
 
-def step_law(
+def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
     """p(x_{t-1} | x_t) of step i.
@@ -176,7 +176,7 @@ def step_law(
         i: index of the step.
         x: x_t [M, D], float64.
         out: eps and v of the network at x_t [M, D].
-        sampling: sampler, eta and temperature; the temperature is part of the law.
+        sampling: sampler, eta and temperature; the temperature is part of the distribution.
     """
     eps, v = (part.to(torch.float64) for part in out)
     now, then = schedule.kept[i], schedule.before(i)
@@ -204,22 +204,26 @@ def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousS
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
     schedule = sampling.schedule
     x = noise[:, 0]
-    states, laws = [x], []
+    states, distributions = [x], []
     for i in range(len(schedule) - 1, 0, -1):
-        law = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
-        x = law.mean[:, 0] + law.std[:, 0] * noise[:, len(schedule) - i]
-        x = x if steer is None else steer(i, law, x)
-        laws.append(law)
+        distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
+        x = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
+        x = x if steer is None else steer(i, distribution, x)
+        distributions.append(distribution)
         states.append(x)
-    return Paths(step_law(schedule, 0, x, denoise(x, schedule, 0), sampling), torch.stack(states, 1), tuple(laws))
+    return Paths(
+        step_distribution(schedule, 0, x, denoise(x, schedule, 0), sampling),
+        torch.stack(states, 1),
+        tuple(distributions),
+    )
 
 
 def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> tuple[Gaussians, ...]:
-    """The laws of all steps at given states x_T .. x_0."""
+    """The distributions of all steps at given states x_T .. x_0."""
     schedule = sampling.schedule
     before = states[:, :-1].unbind(1)
     steps = zip(reversed(range(len(schedule))), before, strict=True)
-    return tuple(step_law(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps)
+    return tuple(step_distribution(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps)
 
 
 def go_on(
@@ -232,16 +236,16 @@ def go_on(
     """Denoise M tokens from states x, each for the steps it has left.
 
     Returns:
-        The law of the last step, and the states x_T .. x_0, with x itself in place of those before it.
+        The distribution of the last step, and the states x_T .. x_0, with x itself in place of those before it.
     """
     schedule = sampling.schedule
     states = [x]
     for i in reversed(range(len(schedule))):
-        law = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
-        y = law.mean[:, 0] + law.std[:, 0] * noise[:, len(schedule) - i]
+        distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
+        y = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
         x = torch.where((i < left)[:, None], y, x)
         states.append(x)
-    return law, torch.stack(states, 1)
+    return distribution, torch.stack(states, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +263,9 @@ class Noise:
         """The noise of some of the positions."""
         return Noise(self.path[index], self.last[index], self.pick[index])
 
-    def draw(self, law: Gaussians) -> Float[Tensor, "W D"]:
-        """The tokens that a law makes of it."""
-        return law.draw(self.last, self.pick)
+    def draw(self, distribution: Gaussians) -> Float[Tensor, "W D"]:
+        """The tokens that a distribution makes of it."""
+        return distribution.draw(self.last, self.pick)
 
 
 def noise_at(position: Int[Tensor, " W"], task: ContinuousTask, steps: int, chance: Chance, owner: str = "") -> Noise:

@@ -37,10 +37,10 @@ class Block:
         """The name of a draw at the drafted positions."""
         return Draw(purpose, self.iteration, self.position[: self.W])
 
-    def placed(self, token: Float[Tensor, "E D"], fate: Fate, law: Gaussians) -> Decision:
-        """Tokens drawn from their own laws."""
+    def placed(self, token: Float[Tensor, "E D"], fate: Fate, distribution: Gaussians) -> Decision:
+        """Tokens drawn from their own distributions."""
         code = torch.full_like(self.position, FATE_CODES[fate])
-        numbers = {"last_std": law.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
+        numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
         return Decision(self.position, token, code, code[:0], numbers=numbers | {"guidance": self.guidance})
 
 
@@ -62,9 +62,9 @@ def draft(
         one = block[i : i + 1]
         asked = PathForward(tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft")
         paths.append(ask_paths((yield asked)))
-        law = paths[-1].last
-        token = law.mean[:, 0] if mean else one.noise.draw(law)
-        yield one.placed(token, Fate.DRAFTED, law)
+        distribution = paths[-1].last
+        token = distribution.mean[:, 0] if mean else one.noise.draw(distribution)
+        yield one.placed(token, Fate.DRAFTED, distribution)
         cached, tokens = len(tokens), torch.cat([tokens, token])
     return tokens[len(block.done) :], join(paths) if paths else None
 
@@ -72,13 +72,15 @@ def draft(
 def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
     """Couple the target's denoising steps before the last one to the drafts', each maximally; see `rejection.settle`.
 
-    A step's draw follows the target's law given the target's own path whatever the draft did, so the path keeps its
-    law, too; and where both paths meet, their next laws are nearly the same.
+    A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
+    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same.
     """
 
-    def steer(i: int, law: Gaussians, x: Tensor) -> Tensor:
-        k = len(drawn.laws) - i  # step i leads from states k to k + 1
-        judge = Judge("exact", law[: block.W], drawn.laws[k], torch.zeros_like(block.guidance[: block.W]))
+    def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
+        k = len(drawn.distributions) - i  # step i leads from states k to k + 1
+        judge = Judge(
+            "exact", distribution[: block.W], drawn.distributions[k], torch.zeros_like(block.guidance[: block.W])
+        )
         y = settle(judge, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 
@@ -96,7 +98,7 @@ def compared(judge: Judge, x: Tensor, y: Tensor, both: tuple[Paths, Paths]) -> M
         "noise_norm": judge.q.noise(x)[:, 0].norm(dim=-1),
         "last_std": judge.p.std.mean((-1, -2)),
     }
-    if drawn.laws:
+    if drawn.distributions:
         before = drawn.states[:, -1] - paths.states[: len(x), -1]
         numbers["distance_squared_before"] = before.square().sum(-1)
     return numbers

@@ -1,4 +1,4 @@
-"""Laws of continuous tokens with a density in closed form: diagonal Gaussians, alone or mixed.
+"""Distributions of continuous tokens with a density in closed form: diagonal Gaussians, alone or mixed.
 
 The last step of a diffusion head is one Gaussian per token; a GMM head (GIVT, arXiv 2312.02116) is a mixture of K.
 Everything is float64 and in log space: densities of sixteen components under- and overflow otherwise.
@@ -18,7 +18,7 @@ _LOG_TWO_PI: Final = math.log(2 * math.pi)
 
 @dataclass(frozen=True, slots=True)
 class Gaussians:
-    """One law per row: a mixture of K diagonal Gaussians over D components; a plain one where K is 1."""
+    """One distribution per row: a mixture of K diagonal Gaussians over D components; a plain one where K is 1."""
 
     log_weight: Float[Tensor, "*W K"]
     """Logarithms of weights that sum to 1."""
@@ -65,6 +65,11 @@ def plain(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
     return Gaussians(mean.new_zeros(*mean.shape[:-1], 1), mean[..., None, :], std[..., None, :])
 
 
-def together(laws: Sequence[Gaussians]) -> Gaussians:
-    """Laws of several groups of rows as one."""
-    return Gaussians(*(torch.cat([getattr(law, part) for law in laws]) for part in ("log_weight", "mean", "std")))
+def together(distributions: Sequence[Gaussians]) -> Gaussians:
+    """Distributions of several groups of rows as one."""
+    return Gaussians(
+        *(
+            torch.cat([getattr(distribution, part) for distribution in distributions])
+            for part in ("log_weight", "mean", "std")
+        )
+    )

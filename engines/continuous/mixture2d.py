@@ -1,9 +1,9 @@
-"""Tokens in the plane whose law is known: what each way of judging drafts makes of it.
+"""Tokens in the plane whose distribution is known: what each way of judging drafts makes of it.
 
 The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. Both
 heads denoise ideally: they know the mean of the noise and the variance of every step. As a step is one Gaussian all the
-same, few steps lead to another law than the mixture; that law is what the target draws, and integrating step after step
-over a grid gives it exactly. Drafts go through `engines.continuous.denoising.walk` and
+same, few steps lead to another distribution than the mixture; that distribution is what the target draws, and
+integrating step after step over a grid gives it exactly. Drafts go through `engines.continuous.denoising.walk` and
 `engines.continuous.rejection.settle`, as those of a method do.
 """
 
@@ -24,7 +24,7 @@ from engines.continuous.denoising import (
     learnt,
     noise_at,
     respaced,
-    step_law,
+    step_distribution,
     walk,
 )
 from engines.continuous.rejection import Judge, settle
@@ -135,7 +135,7 @@ def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance
     return Drawn(out.token, out.kept, out.tries, out.capped)
 
 
-def law(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
+def distribution(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
     """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
     schedule = respaced(sampling.steps, sampling.last, sampling.first)
     side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
@@ -145,7 +145,7 @@ def law(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
     for i in range(len(schedule) - 1, -1, -1):
         there = mass > _NOTHING
         x, mass = grid[there], mass[there]
-        step = step_law(schedule, i, x, head(x, schedule, i), sampling)
+        step = step_distribution(schedule, i, x, head(x, schedule, i), sampling)
         along = [_along(step.mean[:, 0, axis], step.std[:, 0, axis], side if i else edges(), not i) for axis in (0, 1)]
         mass = ((mass[:, None] * along[0]).T @ along[1]).flatten() * (area if i else 1.0)
     return mass.reshape(CELLS, CELLS)

@@ -31,12 +31,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Paths for the target to follow; where it leaves them is decided once all its laws along them are known."""
+    """Paths for the target to follow; where it leaves them is decided once its distributions along them are known."""
 
     states: Float[Tensor, "W S D"]
     """x_T .. x_0 of the drafts."""
     leave: Callable[[tuple[Gaussians, ...]], Branch]
-    """Called with the target's laws of all steps, W rows each."""
+    """Called with the target's distributions of all steps, W rows each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +49,28 @@ class Led:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """How W tokens came to be, up to the law of the last step. A GMM head has no path: its S is 0."""
+    """How W tokens came to be, up to the distribution of the last step. A GMM head has no path: its S is 0."""
 
     last: Gaussians
-    """The law of x_0 given x_1, W rows."""
+    """The distribution of x_0 given x_1, W rows."""
     states: Float[Tensor, "W S D"]
     """x_T .. x_1."""
-    laws: tuple[Gaussians, ...] = ()
-    """The laws of all steps but the last: entry k leads from states k to k + 1."""
+    distributions: tuple[Gaussians, ...] = ()
+    """The distributions of all steps but the last: entry k leads from states k to k + 1."""
     led: Led | None = None
-    """Where paths were followed. The laws are then of the followed rows, and the last row is what was led on."""
+    """Where paths were followed. The distributions are of the followed rows then; the last row was led on."""
 
     @property
     def log_std(self) -> Float[Tensor, " W"]:
         """Sum over these steps and components of the logarithms of standard deviations (Eq. 8's products)."""
-        each = [law.std.log().sum((-1, -2)) for law in self.laws]
+        each = [distribution.std.log().sum((-1, -2)) for distribution in self.distributions]
         return torch.stack(each).sum(0) if each else self.last.mean.new_zeros(len(self.last))
 
     def rows(self, index: slice) -> "Paths":
         """Some of the tokens."""
-        return Paths(self.last[index], self.states[index], tuple(law[index] for law in self.laws))
+        return Paths(
+            self.last[index], self.states[index], tuple(distribution[index] for distribution in self.distributions)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,10 @@ def plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
 
 
 Steer: TypeAlias = Callable[[int, Gaussians, Tensor], Tensor]
-"""Called with a step's index, its law and the x_{t-1} that the noise makes; gives the one to go on with."""
+"""Called with a step's index, its distribution and the x_{t-1} that the noise makes; gives the one to go on with."""
 
 
 def join(paths: Sequence[Paths]) -> Paths:
     """Paths of several positions as one."""
-    laws = tuple(together(step) for step in zip(*(path.laws for path in paths), strict=True))
-    return Paths(together([path.last for path in paths]), torch.cat([path.states for path in paths]), laws)
+    distributions = tuple(together(step) for step in zip(*(path.distributions for path in paths), strict=True))
+    return Paths(together([path.last for path in paths]), torch.cat([path.states for path in paths]), distributions)

@@ -2,8 +2,9 @@
 
 A draft x ~ q is kept with probability min(1, R(x)) and otherwise replaced by a draw from what p has over q, found by
 proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
-R = p / q, q and p being the laws of the last denoising step, that is a maximal coupling of the two, and the outcome
-has law p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the law.
+R = p / q, q and p being the distributions of the last denoising step, that is a maximal coupling of the two, and the
+outcome has distribution p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the
+distribution.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _LARGEST_ROUND: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The laws that meet at W positions, and the ratio they are compared by."""
+    """The distributions that meet at W positions, and the ratio they are compared by."""
 
     ratio: Ratio
     p: Gaussians
@@ -66,16 +67,16 @@ class Replaced:
     """Where no proposal was taken in time, and a plain draw from p stands in."""
 
 
-def replace(judge: Judge, refused: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw) -> Replaced:
+def replace(judge: Judge, rejected: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw) -> Replaced:
     """Draw what replaces the refused drafts, in at most `most` tries each.
 
     Proposals are made many at a time. Which rows are still without is looked up on the host before each round: how
     many it takes cannot be known beforehand.
     """
     width, count, made = judge.p.mean.shape[-1], _FIRST_ROUND, 0
-    token = judge.p.mean.new_zeros(len(refused), width)
-    tries = judge.p.mean.new_zeros(len(refused))
-    rows = refused.nonzero().flatten()
+    token = judge.p.mean.new_zeros(len(rejected), width)
+    tries = judge.p.mean.new_zeros(len(rejected))
+    rows = rejected.nonzero().flatten()
     while len(rows) and made < most:
         count = min(count, most - made)
         here, named = judge[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
@@ -87,7 +88,7 @@ def replace(judge: Judge, refused: Bool[Tensor, " W"], most: int, chance: Chance
         tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)
         rows = rows[~taken.any(-1)]
         made, count = made + count, min(2 * count, _LARGEST_ROUND)
-    capped = torch.zeros_like(refused)
+    capped = torch.zeros_like(rejected)
     if len(rows):
         named = Draw(f"{draw.purpose} spare", draw.iteration, draw.position[rows])
         token[rows] = _propose(judge.p[rows], 1, chance, named)[:, 0]
@@ -96,7 +97,7 @@ def replace(judge: Judge, refused: Bool[Tensor, " W"], most: int, chance: Chance
 
 
 def _propose(p: Gaussians, count: int, chance: Chance, draw: Draw) -> Tensor:
-    """`count` draws from each of W laws [W, count, D]."""
+    """`count` draws from each of W distributions [W, count, D]."""
     width = p.mean.shape[-1]
     normal = chance.normal(draw, count * width).unflatten(1, (count, width))
     return p[:, None].draw(normal, chance.uniform(_part(draw, "pick"), count))

@@ -13,7 +13,7 @@ from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
 from traces.schema import Fate
 
 MOST_BYTES: Final = 8 * 2**30
-"""What the laws of one pass may take, as float64 with two copies under way."""
+"""What the distributions of one pass may take, as float64 with two copies under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Guesses:
     token: Int[Tensor, " m"]
     rank: Int[Tensor, " m"]
     """Place by falling confidence, from 1. Like the tokens on the CPU."""
-    law: Float[Tensor, "m V"]
-    """Laws the tokens are the likeliest of, on the model's device."""
+    probs: Float[Tensor, "m V"]
+    """Distributions the tokens are the likeliest of, on the model's device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
     return torch.cat([token, kept.long(), rank])
 
 
-def proceed(row: Row, answer: tuple[int, ...], law: Float[Tensor, "m V"]) -> Guesses | None:
+def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> Guesses | None:
     """Put the tokens that were kept into the row; the others are guesses, unless the block is full.
 
     Args:
-        row: As it was when the laws were asked for.
+        row: As it was when the distributions were asked for.
         answer: `answer_of` on the host.
-        law: Laws of the open positions.
+        probs: Distributions of the open positions.
     """
     position, block = row.open, row.block
     token, kept, rank = torch.tensor(answer, dtype=torch.long).view(3, -1)
@@ -81,7 +81,7 @@ def proceed(row: Row, answer: tuple[int, ...], law: Float[Tensor, "m V"]) -> Gue
     row.fill(position[chosen].tolist(), token[chosen].tolist())
     if row.block != block or not len(left):
         return None
-    return Guesses(token[left], rank[left], law[left.to(law.device)])
+    return Guesses(token[left], rank[left], probs[left.to(probs.device)])
 
 
 def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K K"]) -> DraftGraph:
@@ -97,25 +97,25 @@ def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K
 
 
 def tell(
-    decision: Decision, rows: Branches, guesses: Guesses, verdict: Verdict, law: Float[Tensor, "K m V"]
+    decision: Decision, rows: Branches, guesses: Guesses, verdict: Verdict, probs: Float[Tensor, "K m V"]
 ) -> Decision:
     """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
 
     A draft is judged by the row that vouched for the smallest accepted set that holds it, or else by the winner; it is
     refused if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
-    order = guesses.rank.argsort()[: rows.graph.reach].to(law.device)
-    filled, winner = rows.filled.to(law.device)[:, order], verdict.winner[None]  # [K, R]
+    order = guesses.rank.argsort()[: rows.graph.reach].to(probs.device)
+    filled, winner = rows.filled.to(probs.device)[:, order], verdict.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
     inside = verdict.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
     by = torch.where(won, verdict.vouched[:, first].int().argmax(0), winner)
     next_ = verdict.below[winner][0] & (size == size[winner] + 1)
-    refused = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
-    p, draft = law[by, order], guesses.token.to(law.device)[order]
+    rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
+    p, draft = probs[by, order], guesses.token.to(probs.device)[order]
     drafted = {
         "confidence": p.amax(-1),
-        "rank": torch.arange(len(order), device=law.device) + 1.0,
+        "rank": torch.arange(len(order), device=probs.device) + 1.0,
         "level": size[first],
     }
     mine = {"level": torch.zeros_like(decision.position)} | dict(decision.numbers)
@@ -123,11 +123,11 @@ def tell(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
         token=torch.cat([draft, decision.token]),
-        fate=torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], refused), decision.fate]),
+        fate=torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], rejected), decision.fate]),
         draft=draft,
         p=p,
-        q=guesses.law[order],
-        law=torch.cat([p, law[winner][0]]),
+        q=guesses.probs[order],
+        probs=torch.cat([p, probs[winner][0]]),
         numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
         graph=fared(rows, verdict.accepted, verdict.vouched),
@@ -152,7 +152,7 @@ def tell_scores(
         position=torch.cat([decision.position[order], decision.position]),
         token=torch.cat([guesses.token.to(score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
-        law=torch.cat([guesses.law[order], *([] if decision.law is None else [decision.law])]),
+        probs=torch.cat([guesses.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
         row=torch.cat([first[order], winner.expand(count)]),
         graph=fared(rows, accepted, vouched),
@@ -160,7 +160,7 @@ def tell_scores(
 
 
 def check_size(task: TextTask, size: int, graph: Graph) -> None:
-    """See that the laws of all rows find room.
+    """See that the distributions of all rows find room.
 
     Raises:
         ValueError: when they do not.
@@ -169,6 +169,6 @@ def check_size(task: TextTask, size: int, graph: Graph) -> None:
     needed = 3 * 8 * rows * size * task.vocabulary
     if needed > MOST_BYTES:
         raise ValueError(
-            f"graph: {rows} rows with {size} laws over {task.vocabulary:,} tokens need {needed / 2**30:.0f} GiB, more "
-            f"than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
+            f"graph: {rows} rows with {size} distributions over {task.vocabulary:,} tokens need "
+            f"{needed / 2**30:.0f} GiB, more than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
         )

@@ -86,7 +86,7 @@ class Verdict:
     """What became of the nodes of a graph."""
 
     vouched: Bool[Tensor, "K K"]
-    """Whether parent p is accepted and everything that k adds to it holds under p's laws."""
+    """Whether parent p is accepted and everything that k adds to it holds under p's distributions."""
     accepted: Bool[Tensor, " K"]
     winner: Int[Tensor, ""]
     """The largest accepted set; ties go to the surer additions, then to the lower node."""
@@ -105,7 +105,7 @@ def judge(
 
     Args:
         filled: What each node fills.
-        holds: Where the draft of a position passes under the laws of row p.
+        holds: Where the draft of a position passes under the distributions of row p.
         confidence: Of row p's likeliest tokens.
         depth: Of the graph.
         exactly: Require that k adds to p just these positions, nothing less.

@@ -1,4 +1,4 @@
-"""How likely a draft is to pass, guessed from the law it was drawn from alone (S2D2, arXiv 2603.25702, App. A.5).
+"""How likely a draft is to pass, by the distribution it was drawn from alone (S2D2, arXiv 2603.25702, App. A.5).
 
     entropy          exp(-beta H / log V)        power            confidence ^ gamma
     renyi            sum of P(v)^2               hard_entropy     1 if H / log V < t
@@ -21,39 +21,39 @@ TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """The estimators of the paper's Table 4."""
 
 
-def entropy_share(law: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
-    """Entropy over that of the uniform law, in 0 ... 1."""
-    bits: Tensor = entropy_bits(law) / torch.tensor(float(law.shape[-1])).log2()
+def entropy_share(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+    """Entropy over that of the uniform distribution, in 0 ... 1."""
+    bits: Tensor = entropy_bits(probs) / torch.tensor(float(probs.shape[-1])).log2()
     return bits
 
 
-def margin(law: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
     """The likeliest token's probability less the next one's."""
-    best = law.topk(2).values
+    best = probs.topk(2).values
     return best[:, 0] - best[:, 1]
 
 
-def shape(law: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
+def shape(probs: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
     """What the estimates look at, by the names of traces.measures."""
-    return {"margin": margin(law), "entropy_share": entropy_share(law)}
+    return {"margin": margin(probs), "entropy_share": entropy_share(probs)}
 
 
 def acceptance(
-    law: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
+    probs: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
 ) -> dict[str, Float[Tensor, " m"]]:
     """Every estimate, by name; `exponent` is beta, gamma and k, `cut` is t."""
-    share, gap = entropy_share(law), margin(law)
+    share, gap = entropy_share(probs), margin(probs)
     return {
         "random": coin,
         "entropy": (-exponent * share).exp(),
         "power": confidence**exponent,
-        "renyi": law.square().sum(-1),
-        "hard_entropy": (share < cut).to(law.dtype),
-        "margin": (gap >= cut).to(law.dtype),
+        "renyi": probs.square().sum(-1),
+        "hard_entropy": (share < cut).to(probs.dtype),
+        "margin": (gap >= cut).to(probs.dtype),
         "clipped_margin": (exponent * gap).clamp(max=1.0),
     }
 
 
 def expected(estimate: Float[Tensor, " L"]) -> Float[Tensor, ""]:
-    """K^, how many drafts of a span pass before the first refusal: the sum over k of the first k estimates (eq. 5)."""
+    """K^, how many drafts of a span pass before the first rejection: sum of products of estimates (eq. 5)."""
     return estimate.cumprod(0).sum()

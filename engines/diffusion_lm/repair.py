@@ -11,17 +11,17 @@ from torch import Tensor
 
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import Row
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, ask_numbers, ask_probs
 from traces.schema import Fate
 
 MOST_PASSES: Final = 16
 """Passes over a finished block, at most, in the released code."""
 
 
-def repair(law: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
+def repair(probs: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
     """The likeliest tokens, their probability and the fates [m] of positions that hold a token: edited, or no entry."""
-    confidence, token = law.max(-1)
-    edited = unmasking.edits(confidence, token, held.to(law.device), threshold)
+    confidence, token = probs.max(-1)
+    edited = unmasking.edits(confidence, token, held.to(probs.device), threshold)
     return token, confidence, torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
 
 
@@ -29,14 +29,14 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
     """Passes over a block with nothing left to fill, until one of them edits nothing."""
     position = row.written
     for _ in range(passes if threshold < 1 and len(position) else 0):
-        law = ask_laws((yield row.look("edit", read=position)))
-        token, confidence, fate = repair(law, row.tokens[position], threshold)
+        probs = ask_probs((yield row.look("edit", read=position)))
+        token, confidence, fate = repair(probs, row.tokens[position], threshold)
         answer = yield Decision(
-            (position - row.asked).to(law.device),
+            (position - row.asked).to(probs.device),
             token,
             fate,
             readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),
-            law=law,
+            probs=probs,
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(row.open), "committed": 0},
         )

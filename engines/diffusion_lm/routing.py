@@ -70,7 +70,8 @@ class RouterSettings(BlockSettings):
         Knob("Bins", "Into how many parts span, progress and entropy are cut.", when={"router": ("bandit",)}),
     ] = "2,2,2"
     estimator: Annotated[
-        Estimator, Knob("Estimator", "How the chance of a draft to pass is guessed from the law it was drawn from.")
+        Estimator,
+        Knob("Estimator", "How the chance of a draft to pass is guessed from the distribution it was drawn from."),
     ] = "entropy"
     exponent: Annotated[
         float,
@@ -124,8 +125,8 @@ class RouterSettings(BlockSettings):
 class View:
     """What a router sees of a step: the drafts of the span that would be verified."""
 
-    law: Float[Tensor, "L V"]
-    """The laws they were drawn from."""
+    probs: Float[Tensor, "L V"]
+    """The distributions they were drawn from."""
     confidence: Float[Tensor, " L"]
     coin: Float[Tensor, " L"]
     """Uniform numbers, for the random estimate."""
@@ -167,10 +168,10 @@ def fresh(settings: RouterSettings, device: torch.device) -> Memory:
 
 def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
-    count, device = len(view.law), view.law.device
+    count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.tensor(False, device=device), memory, view.confidence)
-    estimates = estimators.acceptance(view.law, view.confidence, view.coin, settings.exponent, settings.cut)
+    estimates = estimators.acceptance(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
     expected = {name: estimators.expected(estimate) for name, estimate in estimates.items()}
     hope = expected[settings.estimator]
     score = hope - settings.cost * (view.confident if settings.scoring == "dynamic" else 1)  # eq. 6
@@ -210,8 +211,8 @@ def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
 def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Eq. 16. What was never tried comes first, and verifying wins a tie."""
     spans, progresses, entropies = settings.buckets
-    span = _bin((len(view.law) - 1) / max(settings.size - 1, 1), spans)
-    entropy = (estimators.entropy_share(view.law).mean() * entropies).long().clamp(max=entropies - 1)
+    span = _bin((len(view.probs) - 1) / max(settings.size - 1, 1), spans)
+    entropy = (estimators.entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
     bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
     bucket = bucket[None]  # an index without dimensions would be read back to the host
     n = memory.visits.index_select(0, bucket)[0]

@@ -1,4 +1,4 @@
-"""Passes in which a block-diffusion model judges itself: the laws of block size 1 for a span of drafts, all at once.
+"""Passes in which a block-diffusion model judges itself: block size 1's distributions for a span of drafts.
 
 Source: S2D2 (arXiv 2603.25702), section 4.2.
 """
@@ -28,7 +28,10 @@ class SpanSettings(RouterSettings):
     ] = False
     layout: Annotated[
         Literal["minimal", "full"],
-        Knob("Verifier input", "Up to the end of the span, or the whole block as in the release; the laws are equal."),
+        Knob(
+            "Verifier input",
+            "Up to the end of the span, or the whole block as in the release; the distributions are equal.",
+        ),
     ] = "minimal"
 
 
@@ -43,7 +46,7 @@ def judging(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settin
     """The verifier's input for a span, where `filled` is the row with drafts in it.
 
     [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
-    a causal pass over F gives the law of a token one place to its left.
+    a causal pass over F gives the distribution of a token one place to its left.
     """
     start, whole = row.block.start, settings.layout == "full"
     stop = row.block.stop if whole else int(span[-1]) + (0 if row.task.shift else 1)

@@ -49,7 +49,7 @@ class TextSampling(Sampling):
     length: Annotated[int, Knob("Length", "Tokens at most, the end included.", 8, MOST_TOKENS, 8)] = 64
     mode: Annotated[
         Literal["sample", "greedy"],
-        Knob("Tokens", "Drawn from the law, or the likeliest one."),
+        Knob("Tokens", "Drawn from the distribution, or the likeliest one."),
     ] = "greedy"
 
 
@@ -163,7 +163,7 @@ class Row:
         tokens: Int[Tensor, "K T"] | None = None,
         blocks: int = 1,
     ) -> BlockForward:
-        """Ask for the laws of the open positions, or of those to `read`, the block seen as it is.
+        """Ask for the distributions of the open positions, or of those to `read`, the block seen as it is.
 
         `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
         `blocks` later blocks are seen, too.
@@ -184,7 +184,7 @@ class Row:
         return self.request(layout, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
-        """Which open positions are predicted by the block before: their law is only seen in a block's first pass."""
+        """Which open positions the block before predicts: only a block's first pass gives their distribution."""
         return (position == self._first) & self.task.shift
 
     def request(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
@@ -218,11 +218,11 @@ class Row:
 
 
 def propose(
-    law: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
+    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
 ) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
     """A token for every open position and its probability, by which policies rank it."""
     if mode == "greedy":
-        confidence, token = law.max(-1)
+        confidence, token = probs.max(-1)
         return token, confidence
-    token = chance.categorical(law, Draw("draft", iteration, position.to(law.device)))
-    return token, law.gather(1, token[:, None]).squeeze(1)
+    token = chance.categorical(probs, Draw("draft", iteration, position.to(probs.device)))
+    return token, probs.gather(1, token[:, None]).squeeze(1)

@@ -49,7 +49,7 @@ def _copies(row: Row, drafts: Drafts, rope_copy: bool, seen: Tensor, *, placehol
 
 
 def _rows(row: Row, drafts: Drafts, _: bool) -> Layout:
-    """Row r holds the drafts before the r-th: the laws a target would give one after the other."""
+    """Row r holds the drafts before the r-th: the distributions a target would give one after the other."""
     position = torch.arange(row.block.start, row.block.stop)
     gamma = len(drafts.token)
     tokens = row.tokens[None, position].repeat(gamma, 1)

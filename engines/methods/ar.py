@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.protocol import FATE_CODES, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, Decision, Decoder, Forward, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
@@ -16,13 +16,13 @@ class Config(GuidedSampling):
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
-    """Draw every token from its own law."""
+    """Draw every token from its own distribution."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
     nothing = torch.empty(0, dtype=torch.long, device=task.device)
     while len(done) < task.length:
         n = len(done)
-        p = ask_laws((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
+        p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
         position = torch.full((1,), n, device=task.device)
         token = chance.categorical(p, Draw("sample", n, position))
         ask_numbers((yield Decision(position, token, fate, readback=nothing)))

@@ -21,7 +21,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -61,8 +61,12 @@ class Config(BlockSettings):
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1."""
-    return "" if config.block == "1" else "Not the law of block size 1: tokens of one pass do not know of each other."
+    """What sets the distribution apart from that of block size 1."""
+    return (
+        ""
+        if config.block == "1"
+        else "Not the distribution of block size 1: tokens of one pass do not know of each other."
+    )
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -71,17 +75,17 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         position = row.open
-        law = ask_laws((yield row.look()))  # [m, V]
-        token, confidence = propose(law, position, iteration, chance, config.mode)
-        chosen, rescued = _choose(confidence, position.to(law.device), config, taken)
-        chosen = chosen | row.carried(position).to(law.device)
+        probs = ask_probs((yield row.look()))  # [m, V]
+        token, confidence = propose(probs, position, iteration, chance, config.mode)
+        chosen, rescued = _choose(confidence, position.to(probs.device), config, taken)
+        chosen = chosen | row.carried(position).to(probs.device)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            (position - row.asked).to(law.device),
+            (position - row.asked).to(probs.device),
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),
-            law=law,
+            probs=probs,
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
         )

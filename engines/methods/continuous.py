@@ -25,9 +25,13 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         noise = noise_at(position, task, config.steps, chance)
         guidance = config.guidance_at(position, task.length)
         asked = PathForward(done, done=n, cached=max(n - 1, 0), noise=noise.path, guidance=guidance)
-        law = ask_paths((yield asked)).last
-        token = noise.draw(law)
-        numbers = {"last_std": law.std.mean((-1, -2)), "noise_norm": noise.last.norm(dim=-1), "guidance": guidance}
+        distribution = ask_paths((yield asked)).last
+        token = noise.draw(distribution)
+        numbers = {
+            "last_std": distribution.std.mean((-1, -2)),
+            "noise_norm": noise.last.norm(dim=-1),
+            "guidance": guidance,
+        }
         ask_numbers((yield Decision(position, token, fate, readback=nothing, numbers=numbers)))
         done = torch.cat([done, token])
     return done

@@ -1,16 +1,17 @@
 """CSpD: continuous speculative decoding (arXiv 2411.11925).
 
 A small model drafts gamma tokens x_i one after the other, each denoised along Y_q = x_T^q .. x_0^q; the target denoises
-all of them in one pass along Y_p, with the same noise (alignment, Thm. 1), up to the law of the last step. Symbols:
+all of them in one pass along Y_p, with the same noise (alignment, Thm. 1), up to the distribution of the last step.
+Symbols:
 
-    p, q      laws of x_0 given x_1, p_theta(x_0 | x_1^p) and q_theta(x_0 | x_1^q)
+    p, q      distributions of x_0 given x_1, p_theta(x_0 | x_1^p) and q_theta(x_0 | x_1^q)
     Sigma     standard deviations of q's over p's path, last step excluded (Eq. 8)
     R         p(x) / q(x), times Sigma in the paper (Eq. 9); a coin below it keeps the draft (Alg. 1)
-    n         drafts kept, up to the first refusal; the next token is redrawn by acceptance-rejection (Eq. 10-13), or,
-              if all were kept, drawn from the target's own law
+    n         drafts kept, up to the first rejection; the next token is redrawn by acceptance-rejection (Eq. 10-13), or,
+              if all were kept, drawn from the target's own distribution
 
-Without Sigma this is a maximal coupling of p and q, and since x_1^p follows the target's law whatever the draft was,
-so does the token: mode "exact". By default it judges all steps of the path, and keeps many more drafts
+Without Sigma this is a maximal coupling of p and q, and since x_1^p follows the target's distribution whatever the
+draft was, so does the token: mode "exact". By default it judges all steps of the path, and keeps many more drafts
 (engines/continuous/block_verification.py). Why Sigma biases it, and what the release does, is in docs/methods/cspd.md.
 """
 
@@ -28,7 +29,7 @@ from engines.continuous.paths import Branch, Paths, Walks
 from engines.continuous.rejection import Judge, Ratio, Replaced, replace
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
 from engines.sampling.chance import Chance
-from engines.sampling.coupling import first_refusal
+from engines.sampling.coupling import first_rejection
 from traces.schema import Fate
 
 
@@ -160,24 +161,24 @@ def _verify(
     ratio = judge.verdict(x) if paths.led is None else log_ratio(drawn, paths, x)
     bar = ratio.clamp(max=0.0).exp()
     release = config.mode == "release"
-    kept, coin = chance.keep(bar, block.draw("verify"), until_refusal=not release)
-    slot, r = torch.arange(W, device=x.device), first_refusal(kept)
-    refused = ~kept if release else slot == r
+    kept, coin = chance.keep(bar, block.draw("verify"), until_rejection=not release)
+    slot, r = torch.arange(W, device=x.device), first_rejection(kept)
+    rejected = ~kept if release else slot == r
     new: Replaced | Branch
     if paths.led is None:
-        new = replace(judge, refused, config.tries, chance, block.draw("residual"))
-        after = torch.cat([torch.where(refused[:, None], new.token, x), y[W:]])
+        new = replace(judge, rejected, config.tries, chance, block.draw("residual"))
+        after = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
     else:
         new, after = paths.led.branch, y
     numbers = {
         **compared(judge, x, y[:W], both),
         "log_ratio": ratio,
         "guidance": block.guidance[:W],
-        "tries": torch.where(refused, new.tries, torch.nan),
-        "capped": torch.where(refused, new.capped.to(x.dtype), torch.nan),
+        "tries": torch.where(rejected, new.tries, torch.nan),
+        "capped": torch.where(rejected, new.capped.to(x.dtype), torch.nan),
     }
     code = {fate: FATE_CODES[fate] for fate in Fate}
-    fate = torch.where(refused, code[Fate.RESAMPLED], code[Fate.ACCEPTED])
+    fate = torch.where(rejected, code[Fate.RESAMPLED], code[Fate.ACCEPTED])
     gain = torch.full_like(r, W)
     if not release:
         fate = torch.where(slot > r, code[Fate.DISCARDED], fate)

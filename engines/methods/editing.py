@@ -14,7 +14,7 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.repair import MOST_PASSES, polish, repair, replace
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -42,10 +42,10 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1."""
+    """What sets the distribution apart from that of block size 1."""
     found = ["tokens of one pass do not know of each other"] if config.size > 1 else []
     found += ["final tokens are edited"] if config.edit < 1 else []
-    return f"Not the law of block size 1: {'; '.join(found)}." if found else ""
+    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -54,20 +54,20 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     while not row.ended:
         position, written = row.open, row.written[: None if config.edit < 1 else 0]
         both, count = torch.cat([position, written]), len(position)
-        laws = ask_laws((yield row.look(read=both)))
-        token, confidence = propose(laws[:count], position, iteration, chance, config.mode)
-        chosen = unmasking.dynamic(confidence, config.threshold, 1) | row.carried(position).to(laws.device)
+        all_probs = ask_probs((yield row.look(read=both)))
+        token, confidence = propose(all_probs[:count], position, iteration, chance, config.mode)
+        chosen = unmasking.dynamic(confidence, config.threshold, 1) | row.carried(position).to(all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
-        repaired, sure, edited = repair(laws[count:], row.tokens[written], config.edit)
+        repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
         answer = yield Decision(
-            (both - row.asked).to(laws.device),
+            (both - row.asked).to(all_probs.device),
             after,
             torch.cat([fate, edited]),
             readback=torch.cat([after, kept.long()]),
-            law=laws,
+            probs=all_probs,
             numbers={"confidence": torch.cat([confidence, sure])},
             signals={"block": row.number, "open": count, "committed": chosen.sum()},
         )

@@ -14,7 +14,7 @@ import torch
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -33,11 +33,11 @@ class Config(LikeliestTokens):
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1."""
+    """What sets the distribution apart from that of block size 1."""
     if config.size == 1 and config.k == 1:
         return ""
     later = "; later blocks are revealed before the ones they follow" if config.k > 1 else ""
-    return f"Not the law of block size 1: tokens of one pass do not know of each other{later}."
+    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{later}."
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -46,9 +46,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     while not row.ended:
         window = torch.arange(row.block.start, min(row.block.start + config.k * config.size, len(row.tokens)))
         position = window[row.tokens[window] == task.mask]
-        law = ask_laws((yield row.look(read=position, blocks=config.k)))
-        token, confidence = propose(law, position, iteration, chance, config.mode)
-        place = position.to(law.device)
+        probs = ask_probs((yield row.look(read=position, blocks=config.k)))
+        token, confidence = propose(probs, position, iteration, chance, config.mode)
+        place = position.to(probs.device)
         sure = unmasking.confident(confidence, place, config.tau)
         first = place < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
@@ -58,14 +58,14 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         explored = torch.where(explored.any(), explored, best)
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
-        kept = sure | rescued | row.carried(position).to(law.device)
+        kept = sure | rescued | row.carried(position).to(probs.device)
         fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             place - row.asked,
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.cat([token, kept.long()]),
-            law=law,
+            probs=probs,
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "confident": sure.sum(), "committed": kept.sum()},
         )

@@ -6,8 +6,8 @@ pass looks at the block with each of them filled in, and the one with the larges
 
     log c_j - sum_i entropy_i(state j)
 
-is revealed: its own probability, and the certainty about the rest that it would lead to. That row's laws serve the next
-step. k = 1 is decoding by confidence.
+is revealed: its own probability, and the certainty about the rest that it would lead to. That row's distributions
+serve the next step. k = 1 is decoding by confidence.
 """
 
 from collections.abc import Generator
@@ -22,7 +22,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -39,8 +39,12 @@ class Config(LikeliestTokens):
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1."""
-    return "" if config.size == 1 else "Not the law of block size 1: tokens of one pass do not know of each other."
+    """What sets the distribution apart from that of block size 1."""
+    return (
+        ""
+        if config.size == 1
+        else "Not the distribution of block size 1: tokens of one pass do not know of each other."
+    )
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -61,20 +65,23 @@ def _step(
 ) -> Generator[BlockForward | Decision, Any, tuple[Guesses | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to guess, and the candidates."""
     position = row.open
-    law = ask_laws((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
-    law = law.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(law.device), rows.filled.to(law.device)
-    score = _score(law, filled, rows, guesses)
+    probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    probs = probs.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(probs.device), rows.filled.to(probs.device)
+    score = _score(probs, filled, rows, guesses)
     winner = score.argmax()
-    (best, token), (filled, law_now) = law[winner[None]][0].max(-1), (each[winner[None]][0] for each in (filled, law))
+    (best, token), (filled, probs_now) = (
+        probs[winner[None]][0].max(-1),
+        (each[winner[None]][0] for each in (filled, probs)),
+    )
     if guesses is not None:
-        token = torch.where(filled, guesses.token.to(law.device), token)
+        token = torch.where(filled, guesses.token.to(probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
     sure = unmasking.confident(confidence, place, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
-    kept = chosen | filled | row.carried(position).to(law.device)
+    kept = chosen | filled | row.carried(position).to(probs.device)
     rank = ranked(best, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
@@ -85,22 +92,22 @@ def _step(
         readback=torch.cat(
             [answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
         ),
-        law=law_now,
+        probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
     if guesses is not None:
         decision = tell_scores(decision, rows, guesses, score, winner)
     *answer, stale, given, count = ask_numbers((yield decision))
-    left = proceed(row, tuple(answer), law_now)
+    left = proceed(row, tuple(answer), probs_now)
     return (None, ROOT) if stale else (left, rivals(count, given))
 
 
-def _score(law: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | None) -> Tensor:
+def _score(probs: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | None) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
     if guesses is None:
-        return law.new_zeros(1)
-    rest = torch.where(filled, 0.0, torch.special.entr(law).sum(-1)).sum(-1)
-    last = torch.tensor([node[-1] for node in rows.graph.nodes], device=law.device)  # the candidate's rank
-    order = guesses.rank.argsort().to(law.device)
-    return guesses.law.amax(-1)[order[last - 1]].log() - rest
+        return probs.new_zeros(1)
+    rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
+    last = torch.tensor([node[-1] for node in rows.graph.nodes], device=probs.device)  # the candidate's rank
+    order = guesses.rank.argsort().to(probs.device)
+    return guesses.probs.amax(-1)[order[last - 1]].log() - rest

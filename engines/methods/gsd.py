@@ -3,7 +3,7 @@
 Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X
 stays with probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next
 to X by p that are about as likely and look alike. A refused draft is still replaced by its own residual draw, so the
-output law is not the model's.
+output distribution is not the model's.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from torch import Tensor
 
 from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
 from engines.config import Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_refusal, residual
+from engines.sampling.coupling import first_rejection, residual
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
 
@@ -54,7 +54,7 @@ class Config(GuidedSampling):
 
 
 def deviation(config: Config) -> str:
-    """GSD changes the output law whenever groups can have more than one member."""
+    """GSD changes the output distribution whenever groups can have more than one member."""
     if config.group == 0 or config.window == 1:
         return ""
     return "Lossy by design: tokens stand in for one another. The paper reports worse FID and IS for it (SCD, Table 1)."
@@ -69,19 +69,19 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     while len(done) < task.length:
         window = guesser.fill(window, done, iteration)
         n, W = len(done), len(window)
-        law = ask_laws((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
-        x, q, p = window.x, window.q, law[:W]
+        probs = ask_probs((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
+        x, q, p = window.x, window.q, probs[:W]
         position = torch.arange(n, n + W + 1, device=task.device)
         inside = int(n + W < task.length)
 
         accept_prob = grouped_ratio(x, q, p, config, task.embedding).clamp(max=1.0)
-        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, position[:W]), until_refusal=True)
-        r = first_refusal(kept)
+        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, position[:W]), until_rejection=True)
+        r = first_rejection(kept)
         slot = torch.arange(W, device=task.device)
         replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=slot == r)
         fresh = chance.categorical(p, Draw("redraft", iteration, position[:W]), where=slot > r)
         y = torch.where(slot < r, x, torch.where(slot == r, replacement, fresh))
-        bonus = chance.categorical(law[W:], Draw("sample", iteration, position[W:]), where=(r == W).expand(1))
+        bonus = chance.categorical(probs[W:], Draw("sample", iteration, position[W:]), where=(r == W).expand(1))
         after = torch.cat([y, bonus])
 
         pending = torch.where(y == x, FATE_CODES[Fate.KEPT], FATE_CODES[Fate.CHANGED])

@@ -1,8 +1,9 @@
 """LoPA, lookahead parallel decoding: several orders of filling side by side (Xu et al., arXiv 2512.16229, Alg. 1).
 
 One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
-filled in already. The branch whose open positions are most confident on average wins; by its own laws it reveals what
-reaches tau, or its best position, and is the next B_0. The guess of a branch is never checked: winning is all it takes.
+filled in already. The branch whose open positions are most confident on average wins; by its own distributions it
+reveals what reaches tau, or its best position, and is the next B_0. The guess of a branch is never checked: winning is
+all it takes.
 """
 
 from collections.abc import Generator
@@ -16,7 +17,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
 from engines.diffusion_lm.draft_graphs import star
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -34,11 +35,11 @@ class Config(LikeliestTokens):
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1."""
+    """What sets the distribution apart from that of block size 1."""
     if config.size == 1:
         return ""
     guessed = "" if config.k == 0 else "; guesses of a winning branch are not checked"
-    return f"Not the law of block size 1: tokens of one pass do not know of each other{guessed}."
+    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{guessed}."
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -59,23 +60,23 @@ def _step(
 ) -> Generator[BlockForward | Decision, Any, Guesses | None]:
     """One pass over all branches."""
     position = row.open
-    law = ask_laws((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
-    law = law.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(law.device), rows.filled.to(law.device)
-    best, token = law.max(-1)
-    value = best if config.ranking == "confidence" else torch.special.entr(law).sum(-1).neg()
+    probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    probs = probs.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(probs.device), rows.filled.to(probs.device)
+    best, token = probs.max(-1)
+    value = best if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
     left = (~filled).sum(-1)
     mean = torch.where(filled, 0.0, value).sum(-1) / left
     score = torch.where(left > 0, mean, 1.0)  # C(B_j); nothing is more promising than a full block
     winner = score.argmax()
 
-    best, token, value, filled, law_now = (each[winner[None]][0] for each in (best, token, value, filled, law))
+    best, token, value, filled, probs_now = (each[winner[None]][0] for each in (best, token, value, filled, probs))
     if guesses is not None:
-        token = torch.where(filled, guesses.token.to(law.device), token)
+        token = torch.where(filled, guesses.token.to(probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
     passed = unmasking.confident(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
-    kept = chosen | filled | row.carried(position).to(law.device)
+    kept = chosen | filled | row.carried(position).to(probs.device)
     rank = ranked(value, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
@@ -84,10 +85,10 @@ def _step(
         token,
         torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
         readback=answer_of(token, kept, rank),
-        law=law_now,
+        probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if guesses is not None and config.k:
         decision = tell_scores(decision, rows, guesses, score, winner)
-    return proceed(row, ask_numbers((yield decision)), law_now)
+    return proceed(row, ask_numbers((yield decision)), probs_now)

@@ -11,8 +11,8 @@ from engines.sampling.chance import Chance
 from engines.sampling.distributions import Sampling
 
 Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
-"""What a method needs of a model: discrete-ar gives the laws of all positions behind a prefix in one causal pass,
-diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
+"""What a method needs of a model: discrete-ar gives the distributions of all positions behind a prefix in one causal
+pass, diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
 that are vectors, behind a prefix in one causal pass."""
 
 
@@ -28,7 +28,7 @@ class Method:
     summary: str
     paper: str
     deviation: Callable[[Any], str]
-    """Empty where the output law under these settings is ordinary decoding's; else what differs, in words."""
+    """Empty where the output distribution under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
     variants: bool = False

@@ -19,7 +19,7 @@ from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, 
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import Graph, chain, dag, judge
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
@@ -59,7 +59,9 @@ class Config(LikeliestTokens):
     loop: Annotated[
         Literal["reuse", "literal"],
         Knob(
-            "Loop", "reuse reveals by the laws of the draft that won; literal asks again, as the algorithm is printed."
+            "Loop",
+            "reuse reveals by the distributions of the draft that won; literal asks again, as the algorithm is "
+            "printed.",
         ),
     ] = "reuse"
 
@@ -73,11 +75,11 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 
 def deviation(config: Config) -> str:
-    """What sets the law apart from that of block size 1, and the text from that of the policy alone."""
+    """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
     found = [] if config.size == 1 else ["tokens of one pass do not know of each other"]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
         found.append("drafts may hold where the policy alone would have revealed more at once")
-    return f"Not the law of block size 1: {'; '.join(found)}." if found else ""
+    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -113,11 +115,11 @@ def _step(
 ) -> Generator[BlockForward | Decision, Any, Guesses | None]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2)."""
     position = row.open
-    law = ask_laws((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
-    law = law.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(law.device), rows.filled.to(law.device)
-    draft = torch.zeros_like(place) if guesses is None else guesses.token.to(law.device)
-    best, token = law.max(-1)
+    probs = ask_probs((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
+    probs = probs.view(len(rows.filled), len(position), -1)
+    place, filled = position.to(probs.device), rows.filled.to(probs.device)
+    draft = torch.zeros_like(place) if guesses is None else guesses.token.to(probs.device)
+    best, token = probs.max(-1)
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
@@ -125,10 +127,10 @@ def _step(
     strict = chosen if config.acceptance == "strict" else None
     verdict = judge(filled, holds, confidence, rows.graph.depth, strict)
 
-    best, token, passed, chosen, speculated, law_now = (
-        each[verdict.winner[None]][0] for each in (best, token, passed, chosen, filled, law)
+    best, token, passed, chosen, speculated, probs_now = (
+        each[verdict.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
     )
-    revealed = chosen | row.carried(position).to(law.device)
+    revealed = chosen | row.carried(position).to(probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = ranked(best, ~kept)
     fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
@@ -139,10 +141,10 @@ def _step(
         token,
         torch.where(speculated, NO_ENTRY, fate),  # told of below
         readback=answer_of(token, kept, rank),
-        law=law_now,
+        probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
         signals={"block": row.number, "open": len(position), "winner": verdict.winner, **counts},
     )
     if guesses is not None:
-        decision = tell(decision, rows, guesses, verdict, law)
-    return proceed(row, ask_numbers((yield decision)), law_now)
+        decision = tell(decision, rows, guesses, verdict, probs)
+    return proceed(row, ask_numbers((yield decision)), probs_now)

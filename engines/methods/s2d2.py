@@ -1,9 +1,8 @@
 """S2D2: a block-diffusion language model drafts and verifies itself (arXiv 2603.25702).
 
-Symbols follow the paper, apart from p and q, which the whole program has the other way round: here q is the law P_l a
-draft was drawn from and p the verifier's. A draft pass gives laws and drafts x^ for all open positions M_t (`token`).
-A router decides whether the first contiguous span C_t (`span`) goes to a second pass, in which the same model with
-block size 1 is the judge (eq. 3); else the confidence rule reveals what is above tau (Alg. 3, lines 27 to 29).
+Symbols follow the paper, apart from p and q: as everywhere in this program q drafts and p verifies. A draft pass gives
+distributions and drafts x^ for all open positions M_t (`token`). A router decides whether the first contiguous span C_t
+(`span`) is verified by the same model with block size 1 (eq. 3); else what exceeds tau is revealed (Alg. 3, 27 to 29).
 """
 
 from collections.abc import Generator
@@ -18,7 +17,7 @@ from engines.config import Knob
 from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import polish, repair, replace
 from engines.diffusion_lm.sequence import Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, judge
 from traces.schema import Fate
@@ -67,7 +66,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from the law of block size 1, ordinary decoding."""
+    """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     found = {
         "steps without verification reveal tokens by confidence": not always,
@@ -76,11 +75,12 @@ def deviation(config: Config) -> str:
         "p/q is tempered": config.verdict == "ratio" and config.tempering != 1,
         "steps that gain too little are topped up by confidence": 0 < config.steps < config.size,
     }
-    found = dict.fromkeys(found, False) if config.size == 1 else found  # there drafts and verdicts come from one law
+    if config.size == 1:  # drafts and verdicts come from one distribution there
+        found = dict.fromkeys(found, False)
     found["only the verifier's likeliest token passes"] = (config.mode, config.verdict) == ("sample", "match")
     found["final tokens are edited"] = config.edit < 1
     reasons = [reason for reason, holds in found.items() if holds]
-    return f"Not the law of block size 1: {'; '.join(reasons)}." if reasons else ""
+    return f"Not the distribution of block size 1: {'; '.join(reasons)}." if reasons else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Drafts:
     position: Int[Tensor, " m"]
     token: Int[Tensor, " m"]
     confidence: Float[Tensor, " m"]
-    law: Float[Tensor, "m V"]
+    probs: Float[Tensor, "m V"]
     estimate: Float[Tensor, " L"]
 
 
@@ -133,28 +133,28 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, first = torch.cat([position, written]), len(position), int(row.carried(position).sum())
-    laws = ask_laws((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
-    law, places, carried = laws[:count], both.to(laws.device), row.carried(position).to(laws.device)
-    token, confidence = propose(law, position, iteration, chance, config.mode)
+    all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
+    probs, places, carried = all_probs[:count], both.to(all_probs.device), row.carried(position).to(all_probs.device)
+    token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (row.block.stop - max(row.block.start, row.asked) - count) / config.size
-    view = routing.View(law[inside], confidence[inside], coin[inside], sure, progress)
+    view = routing.View(probs[inside], confidence[inside], coin[inside], sure, progress)
     route = routing.route(config, view, memory)
 
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     fate = torch.where(ruled & (confidence <= config.threshold), FATE_CODES[Fate.FALLBACK], fate)
-    repaired, _, edited = repair(laws[count:], row.tokens[written], config.edit)
+    repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
     after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
     answer = yield Decision(
         places - row.asked,
         after,
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
-        law=laws,
-        numbers={"confidence": confidence, **estimators.shape(law)}
+        probs=all_probs,
+        numbers={"confidence": confidence, **estimators.shape(probs)}
         | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
@@ -164,18 +164,18 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
     filled[position] = torch.tensor(numbers[:count])
-    drafts = Drafts(span, filled, places[left], token[left], confidence[left], law[left], route.estimate)
+    drafts = Drafts(span, filled, places[left], token[left], confidence[left], probs[left], route.estimate)
     return drafts, route, chosen.sum()
 
 
 def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_laws((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
-    q, names = drafts.law[:count], Draw("verify", iteration, drafts.position[:count])
+    p = ask_probs((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = judge(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
-    passed = torch.arange(count, device=x.device) <= verdict.refusal
+    passed = torch.arange(count, device=x.device) <= verdict.rejection
     ends = passed & torch.isin(verdict.token, torch.tensor(row.task.ends, device=x.device, dtype=x.dtype))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
     kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
@@ -190,7 +190,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration:
         draft=x[:count],
         p=p,
         q=q,
-        law=torch.cat([p, drafts.law[count:]]),
+        probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=None if verdict.coin is None else verdict.accept_prob,
         coin=verdict.coin,
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},

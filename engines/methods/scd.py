@@ -1,16 +1,17 @@
 """SCD: speculative Jacobi decoding with coupled drafts (So et al., arXiv 2510.24211).
 
 Symbols follow the paper. At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one forward
-pass gives the new laws p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1} that
-equals X_j^t as often as any coupling allows. Left of the first refusal the drafts are final; the refused one is
+pass gives the new distributions p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1}
+that equals X_j^t as often as any coupling allows. Left of the first refusal the drafts are final; the refused one is
 replaced by its residual draw; what lies to the right is redrafted for the next iteration (Alg. 2):
 
     coupling "none"     an independent draw from p               speculative Jacobi decoding, SJD (arXiv 2410.01699)
     coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-Drafts enter the next iteration with the law they were drawn from, which is the new p in all three cases. The output
-law is exactly that of ordinary decoding; why, and where papers and releases differ, is in docs/methods/scd.md.
+Drafts enter the next iteration with the distribution they were drawn from, which is the new p in all three cases. The
+output distribution is exactly that of ordinary decoding; why, and where papers and releases differ, is in
+docs/methods/scd.md.
 """
 
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from torch import Tensor
 
 from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
 from engines.config import Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_refusal, residual, toss
+from engines.sampling.coupling import first_rejection, residual, toss
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
 
@@ -67,8 +68,9 @@ class Config(GuidedSampling):
     stale: Annotated[
         bool,
         Knob(
-            "Keep the old law (biased)",
-            "Reproduces the image code released with the paper: a draft that survives keeps the law it was first drawn "
+            "Keep the old distribution (biased)",
+            "Reproduces the image code released with the paper: a draft that survives keeps the distribution it was "
+            "first drawn "
             "from. Not lossless.",
         ),
     ] = False
@@ -78,7 +80,8 @@ def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
     if config.stale and config.coupling == "maximal" and config.window > 3:
         return (
-            "Biased: drafts that survive keep their old law, as in the released image code. The output law is not the "
+            "Biased: drafts that survive keep their old distribution, as in the released image code. The output "
+            "distribution is not the "
             "model's; docs/methods/scd.md has the measured deviation."
         )
     return ""
@@ -93,19 +96,19 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     while len(done) < task.length:
         window = guesser.fill(window, done, iteration)
         n, W = len(done), len(window)
-        law = ask_laws((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
-        x, q, p = window.x, window.q, law[:W]
+        probs = ask_probs((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
+        x, q, p = window.x, window.q, probs[:W]
         position = torch.arange(n, n + W + 1, device=task.device)
         inside = int(n + W < task.length)  # whether the position behind the drafts exists
 
-        # Verify (Alg. 2, line 10): r is the first refusal.
+        # Verify (Alg. 2, line 10): r is the first rejection.
         maximal = config.coupling == "maximal"
-        verdict = toss(x, q, p, chance, Draw("verify", iteration, position[:W]), until_refusal=not maximal)
-        r = first_refusal(verdict.kept)
+        verdict = toss(x, q, p, chance, Draw("verify", iteration, position[:W]), until_rejection=not maximal)
+        r = first_rejection(verdict.kept)
         slot = torch.arange(W, device=task.device)
         tied = _tie(slot > r, position[:W], config, chance, iteration)
-        refused = ~verdict.kept & (tied | (slot <= r)) if maximal else slot == r
-        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=refused)
+        rejected = ~verdict.kept & (tied | (slot <= r)) if maximal else slot == r
+        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=rejected)
         y = torch.where(verdict.kept, x, replacement)
 
         # Redraft what lies to the right (Alg. 2, lines 4-5); under maximal coupling the MRS output is the draft.
@@ -115,7 +118,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
             free = (slot > r) & ~tied
             y = torch.where(free, chance.categorical(p, Draw("redraft", iteration, position[:W]), where=free), y)
         everything = r == W
-        bonus = chance.categorical(law[W:], Draw("sample", iteration, position[W:]), where=everything.expand(1))
+        bonus = chance.categorical(probs[W:], Draw("sample", iteration, position[W:]), where=everything.expand(1))
         after = torch.cat([y, bonus])
         gain = torch.minimum(r + 1, torch.tensor(W + inside, device=task.device))
 
@@ -141,7 +144,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 
 def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor:
-    """Which positions `right` of the first refusal are redrafted by the coupling: all, none, or a share alpha."""
+    """Which positions `right` of the first rejection are redrafted by the coupling: all, none, or a share alpha."""
     if config.coupling == "none":
         return torch.zeros_like(right)
     if config.alpha == 1:

@@ -2,10 +2,10 @@
 
 The drafter phi reveals gamma tokens of a block one after the other, at positions o_1 .. o_gamma. The target theta then
 judges all of them in one pass over the layout [D | M]: the drafted tokens D and a mask copy M of each, under a mask of
-time, so that the output at M_k is the law of position o_k given the tokens drafted before it.
+time, so that the output at M_k is the distribution of position o_k given the tokens drafted before it.
 
 That is an approximation (section 4.4): M_k sees the copies of later positions, and those see D_k one layer below. The
-`exact` verifier asks for the same laws with one row a draft; `2L` sees no copy but its own.
+`exact` verifier asks for the same distributions with one row a draft; `2L` sees no copy but its own.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
-from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_laws, ask_numbers
+from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, judge
 from traces.schema import Fate
@@ -41,7 +41,8 @@ class Config(BlockSettings):
         Literal["eq1", "exact", "2L"],
         Knob(
             "Verifier",
-            "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own laws. 2L "
+            "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own "
+            "distributions. 2L "
             "lets a copy see only the tokens before it.",
         ),
     ] = "eq1"
@@ -69,7 +70,7 @@ class Config(BlockSettings):
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from drawing the target's own law, one token after the other in the order of drafts."""
+    """What keeps these settings from the target's own distribution, one token after the other as drafted."""
     found = []
     if config.verifier == "eq1" and config.size > 1 and config.gamma != 1:
         found.append("the one-pass mask lets a draft reach its own verdict through later copies")
@@ -78,14 +79,14 @@ def deviation(config: Config) -> str:
     if not config.rope_copy and config.verifier != "exact":
         found.append("mask copies stand at positions of their own")
     if config.order == "position":
-        found.append("drafts are judged from left to right, by laws that are given the tokens drafted before")
+        found.append("drafts are judged from left to right, by distributions that are given the tokens drafted before")
     if config.verdict == "plain":
-        found.append("a refused draft is redrawn from the target's law instead of what is missing")
+        found.append("a refused draft is redrawn from the target's distribution instead of what is missing")
     if config.verdict == "ratio" and config.mode == "greedy":
         found.append("likeliest tokens are judged by a coin as if they were drawn")
     if config.verdict == "match" and config.mode == "sample":
         found.append("only the target's likeliest token passes")
-    return f"Not the target's law: {'; '.join(found)}." if found else ""
+    return f"Not the target's distribution: {'; '.join(found)}." if found else ""
 
 
 Part = Generator[BlockForward | Decision, Any, Any]
@@ -126,8 +127,8 @@ def _wanted(row: Row, held: Tensor) -> Tensor:
 def _draft(row: Row, held: Tensor, open_: Tensor, how: tuple[str, Chance], names: tuple[int, int]) -> Part:
     """One pass of the drafter over the block as `held` has it; the surest of the open positions takes a token.
 
-    The position is chosen by its law, not by the token drawn there: a choice that favours likely draws would make the
-    token's law another than q.
+    The position is chosen by its distribution, not by the token drawn there: a choice that favours likely draws would
+    make the token's distribution another than q.
     """
     (r, number), (mode, chance) = names, how
     position = torch.arange(row.block.start, row.block.stop)
@@ -150,32 +151,32 @@ def _reveal(row: Row, request: BlockForward, mode: str, chance: Chance, number: 
 def _choose(
     row: Row, request: BlockForward, position: Tensor, mode: str, chance: Chance, names: tuple[int, int | None]
 ) -> Part:
-    """Ask, and put a token at the position whose law is surest: (position, token, law)."""
+    """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
     number, order = names
-    law = ask_laws((yield request))
-    position = position.to(law.device)
-    best = law.max(-1).values.argmax()[None]
-    here, law = position[best], law[best]
-    token = law.argmax(-1) if mode == "greedy" else chance.categorical(law, Draw("draft", number, here))
+    probs = ask_probs((yield request))
+    position = position.to(probs.device)
+    best = probs.max(-1).values.argmax()[None]
+    here, probs = position[best], probs[best]
+    token = probs.argmax(-1) if mode == "greedy" else chance.categorical(probs, Draw("draft", number, here))
     answer = yield Decision(
         here - row.asked,
         token,
         torch.full_like(here, FATE_CODES[Fate.FALLBACK if order is None else Fate.DRAFTED]),
         readback=torch.cat([here, token]),
-        law=law,
-        numbers={"confidence": law.gather(1, token[:, None]).squeeze(1)}
-        | ({} if order is None else {"order": torch.full_like(law[:, 0], order)}),
+        probs=probs,
+        numbers={"confidence": probs.gather(1, token[:, None]).squeeze(1)}
+        | ({} if order is None else {"order": torch.full_like(probs[:, 0], order)}),
         signals={"block": row.number, "open": len(position), "committed": float(order is None)},
     )
     place, taken = ask_numbers(answer)
-    return place, taken, law[0]
+    return place, taken, probs[0]
 
 
 def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part:
     """One pass of the target over all drafts (eq. 2)."""
     gamma = len(drafts.token)
-    law = ask_laws((yield row.request(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
-    p = law.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else law
+    probs = ask_probs((yield row.request(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
+    p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
     rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
     on = rank.to(p.device)
     position, x = drafts.position[rank].to(p.device), drafts.token[rank].to(p.device)
@@ -185,15 +186,15 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         position - row.asked,
         verdict.token,
         verdict.fate,
-        readback=torch.cat([verdict.refusal[None], verdict.token]),
+        readback=torch.cat([verdict.rejection[None], verdict.token]),
         draft=x,
         p=p,
         q=q,
-        law=p,
+        probs=p,
         accept_prob=verdict.accept_prob if verdict.coin is not None else None,
         coin=verdict.coin,
         numbers={"order": on.to(p.dtype), **divergences(x, q, p)},
-        signals={"block": row.number, "open": len(row.open), "committed": (verdict.refusal + 1).clamp(max=gamma)},
+        signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},
     )
-    refusal, *token = ask_numbers(answer)
-    row.fill(drafts.position[rank].tolist()[: refusal + 1], token[: refusal + 1])
+    rejection, *token = ask_numbers(answer)
+    row.fill(drafts.position[rank].tolist()[: rejection + 1], token[: rejection + 1])

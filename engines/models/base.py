@@ -38,7 +38,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class DiscreteAR(Protocol):
-    """A model that gives the laws of all positions behind a prefix in one causal pass."""
+    """A model that gives the distributions of all positions behind a prefix in one causal pass."""
 
     card: Model
     device: torch.device

@@ -61,7 +61,7 @@ class Backbone(Protocol):
 Told = Callable[[Tensor, Schedule], Denoiser]
 """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
 Mix = Callable[[Tensor], Gaussians]
-"""A GMM head: conditions [M, H] to the law of the tokens."""
+"""A GMM head: conditions [M, H] to the distribution of the tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class ContinuousSession:
         told = torch.cat([*conditions], 1)  # [R, M, H]
         noise = torch.cat([request.noise for request in asked])
         if self._head.mix is not None:
-            law = self._head.mix(told[0])
-            tempered = Gaussians(law.log_weight, law.mean, sampling.temperature * law.std)
+            distribution = self._head.mix(told[0])
+            tempered = Gaussians(distribution.log_weight, distribution.mean, sampling.temperature * distribution.std)
             whole = Paths(tempered, noise[:, :0])
         else:
             scale = torch.cat([request.guidance for request in asked])
@@ -122,15 +122,24 @@ class ContinuousSession:
         states = torch.cat([follow.states for follow in follows])
         told = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
         scale = torch.cat([r.guidance[:count] for r, count in zip(asked, counts, strict=True)])
-        laws = along(self._denoiser(told, scale, sampling), states, sampling)
+        distributions = along(self._denoiser(told, scale, sampling), states, sampling)
         own = _slices(counts)
-        branches = [follow.leave(tuple(law[o] for law in laws)) for follow, o in zip(follows, own, strict=True)]
+        branches = [
+            follow.leave(tuple(distribution[o] for distribution in distributions))
+            for follow, o in zip(follows, own, strict=True)
+        ]
         told = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
         scale = torch.cat([r.guidance[branch.row] for r, branch in zip(asked, branches, strict=True)])
         x, left, noise = (torch.cat([getattr(b, part) for b in branches]) for part in ("x", "left", "noise"))
         last, led = go_on(self._denoiser(told, scale, sampling), x, left, noise, sampling)
         return [
-            _led(states[o], tuple(law[o] for law in laws), branch, last[i : i + 1], led[i : i + 1])
+            _led(
+                states[o],
+                tuple(distribution[o] for distribution in distributions),
+                branch,
+                last[i : i + 1],
+                led[i : i + 1],
+            )
             for i, (o, branch) in enumerate(zip(own, branches, strict=True))
         ]
 
@@ -162,21 +171,21 @@ def _slices(counts: Sequence[int]) -> list[slice]:
     return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
-def _led(states: Tensor, laws: tuple[Gaussians, ...], branch: Branch, last: Gaussians, led: Tensor) -> Paths:
+def _led(states: Tensor, distributions: tuple[Gaussians, ...], branch: Branch, last: Gaussians, led: Tensor) -> Paths:
     """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
 
     Args:
         states: of the drafts [W, n + 1, D].
-        laws: of all n steps.
+        distributions: of all n steps.
         branch: where the target left them.
-        last: law of the last step of what was led on.
+        last: distribution of the last step of what was led on.
         led: its states [1, n + 1, D], from where it left.
     """
     rows = torch.cat([states, led])
     steps = torch.arange(states.shape[1], device=states.device)
     followed = steps < states.shape[1] - 1 - branch.left
     rows = rows.index_copy(0, branch.row, torch.where(followed[:, None], rows[branch.row], led))
-    return Paths(together([laws[-1], last]), rows[:, :-1], laws[:-1], Led(branch, led[:, -1]))
+    return Paths(together([distributions[-1], last]), rows[:, :-1], distributions[:-1], Led(branch, led[:, -1]))
 
 
 def _steering(asked: Sequence[PathForward]) -> Steer | None:
@@ -184,7 +193,7 @@ def _steering(asked: Sequence[PathForward]) -> Steer | None:
     if all(request.steer is None for request in asked):
         return None
 
-    def steer(i: int, law: Gaussians, x: Tensor) -> Tensor:
+    def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
         parts, start = [], 0
         for request in asked:
             own = slice(start, start + request.wanted)
@@ -192,7 +201,7 @@ def _steering(asked: Sequence[PathForward]) -> Steer | None:
             if request.steer is None or i > request.steered:
                 parts.append(x[own])
             else:
-                parts.append(request.steer(i, law[own], x[own]))
+                parts.append(request.steer(i, distribution[own], x[own]))
         return torch.cat(parts)
 
     return steer

@@ -151,7 +151,7 @@ class MixtureHead(nn.Module):
         self.net = nn.Sequential(nn.Linear(condition, width), nn.SiLU(), nn.Linear(width, components * (1 + 2 * token)))
 
     def forward(self, condition: Float[Tensor, "M H"]) -> Gaussians:
-        """The laws of M tokens, float64."""
+        """The distributions of M tokens, float64."""
         weight, rest = (
             self.net(condition).to(torch.float64).split([self.components, 2 * self.components * self.token], -1)
         )

@@ -1,9 +1,10 @@
-"""A raster of colours with a law in closed form: no weights, but the shape of a model of continuous tokens.
+"""A raster of colours with a distribution in closed form: no weights, but the shape of a model of continuous tokens.
 
 Each of 12x12 cells holds a colour of three components, drawn as N(m, s^2) around m = a left + b up + c upleft; cells
-outside count as 0. The head denoises ideally: it knows the law it is to draw from, and its learnt variances are the
-true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. There is a target and a small
-model with weights of its own that are a little off; every figure of the CSpD paper can be made with the two in seconds.
+outside count as 0. The head denoises ideally: it knows the distribution it is to draw from, and its learnt variances
+are the true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. There is a target and a
+small model with weights of its own that are a little off; every figure of the CSpD paper can be made with the two in
+seconds.
 """
 
 import base64
@@ -82,7 +83,7 @@ class ToyField:
         return Output(tokens=tuple(tokens), image=self._picture(tokens))
 
     def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
-        """How far what fields leave to chance spreads, over what it should: 1 where they follow the law."""
+        """How far what fields leave to chance spreads, over what it should: 1 where they follow the distribution."""
         rest = tokens - neighbours(self._weights, self.shape) @ tokens
         return float(rest.square().mean().sqrt()) / self._weights.std
 

@@ -1,8 +1,9 @@
-"""A raster of smooth grey levels with a law in closed form: no weights, but the shape of an image model.
+"""A raster of smooth grey levels with a distribution in closed form: no weights, but the shape of an image model.
 
 Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
-(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its laws depend smoothly
-on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in seconds.
+(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its distributions depend
+smoothly on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in
+seconds.
 """
 
 import base64
@@ -60,7 +61,7 @@ class ToyRaster:
 
 
 class ToySession:
-    """Computes laws from the tokens each time; there is nothing to cache."""
+    """Computes distributions from the tokens each time; there is nothing to cache."""
 
     rows = 1
     prefix = 0
@@ -73,7 +74,7 @@ class ToySession:
         return torch.nn.utils.rnn.pad_sequence([self._lane(r) for r in requests.values()], batch_first=True)[:, None]
 
     def _lane(self, request: Forward) -> Tensor:
-        """Log laws [W + 1, V] of positions done .. len(tokens)."""
+        """Log distributions [W + 1, V] of positions done .. len(tokens)."""
         device = self._levels.device
         count = len(request.tokens)
         value = torch.zeros(count + SIDE + 2, dtype=torch.float64, device=device)

@@ -2,7 +2,7 @@
 
 The driver merges what the decoders ask for into one forward pass per round, post-processes the logits, reads one
 tensor back to the host, times the stages and records the steps. Sequences advance by their own gains; no lane waits
-for another's refusals.
+for another's rejections.
 """
 
 import time
@@ -26,7 +26,7 @@ from engines.protocol import Answer, Decision, Decoder, PathForward, Request, Ta
 from engines.runtime.environment import environment
 from engines.runtime.recorder import derive, pack, unpack
 from engines.sampling.chance import SeededChance
-from engines.sampling.distributions import Sampling, guidance_of, to_laws
+from engines.sampling.distributions import Sampling, guidance_of, to_probs
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
 
@@ -119,10 +119,10 @@ def drive(
         if not requests:
             return
         clock.append(time.perf_counter())
-        laws = _evaluate(session, requests, sampling, clock)
+        all_probs = _evaluate(session, requests, sampling, clock)
         decisions: dict[int, Decision] = {}
-        for lane, law in laws.items():
-            decision = lanes[lane].decoder.send(law)
+        for lane, probs in all_probs.items():
+            decision = lanes[lane].decoder.send(probs)
             assert isinstance(decision, Decision)
             decisions[lane] = decision
         decided = time.perf_counter()
@@ -161,7 +161,7 @@ def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request
 def _evaluate(
     session: Session | Denoising, requests: Mapping[int, Any], sampling: Any, clock: list[float]
 ) -> dict[int, Answer]:
-    """The network, then what makes laws of its output: post-processing, or a diffusion head."""
+    """The network, then what makes distributions of its output: post-processing, or a diffusion head."""
     if isinstance(session, Denoising):
         conditions = session.conditions(requests)
         _settle(next(iter(conditions.values())))
@@ -173,10 +173,10 @@ def _evaluate(
     logits = session.logits(requests)
     _settle(logits)
     clock.append(time.perf_counter())
-    laws = to_laws(logits, sampling)
-    _settle(laws)
+    all_probs = to_probs(logits, sampling)
+    _settle(all_probs)
     clock.append(time.perf_counter())
-    return {lane: request.cut(laws[row]) for row, (lane, request) in enumerate(requests.items())}
+    return {lane: request.cut(all_probs[row]) for row, (lane, request) in enumerate(requests.items())}
 
 
 def _settle(tensor: Tensor) -> None:

@@ -23,7 +23,7 @@ _TOP: Final = "top"
 
 
 def derive(decision: Decision) -> Mapping[str, Tensor]:
-    """Numbers that follow from the laws of a decision, the same for every method that has them [W]."""
+    """Numbers that follow from the distributions of a decision, the same for every method that has them [W]."""
     p, q, draft = decision.p, decision.q, decision.draft
     if p is None or q is None or draft is None:
         return {}  # continuous tokens have densities, which their method knows best
@@ -69,8 +69,8 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     if decision.accept_prob is not None and decision.coin is not None:
         columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
     columns |= dict(decision.numbers) | dict(derived)
-    if decision.law is not None:
-        best = decision.law.topk(min(_ALTERNATIVES, decision.law.shape[-1]))
+    if decision.probs is not None:
+        best = decision.probs.topk(min(_ALTERNATIVES, decision.probs.shape[-1]))
         for i in range(best.values.shape[-1]):
             columns |= {f"{_TOP} token {i}": best.indices[:, i], f"{_TOP} share {i}": best.values[:, i]}
     table = torch.full(

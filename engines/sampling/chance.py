@@ -28,11 +28,11 @@ class Chance(Protocol):
     """What a method may ask of randomness. Everything is vectorised over W positions."""
 
     def keep(
-        self, prob: Float[Tensor, " W"], draw: Draw, *, until_refusal: bool = False
+        self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
         """Toss a coin per position: True with probability `prob`, and the uniform number it was compared with.
 
-        `until_refusal` says that the caller ignores what lies behind the first False.
+        `until_rejection` says that the caller ignores what lies behind the first False.
         """
         ...
 
@@ -98,7 +98,7 @@ class SeededChance:
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
 
     def keep(
-        self, prob: Float[Tensor, " W"], draw: Draw, *, until_refusal: bool = False
+        self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
         """See `Chance.keep`."""
         coin = self._uniform(draw)

@@ -31,27 +31,27 @@ def toss(
     chance: Chance,
     draw: Draw,
     *,
-    until_refusal: bool = False,
+    until_rejection: bool = False,
 ) -> Coins:
     """Judge drafts x ~ q against p: keep each with probability min(1, p(x) / q(x)).
 
-    `until_refusal` promises that verdicts behind the first refusal are not used.
+    `until_rejection` promises that verdicts behind the first rejection are not used.
     """
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
-    kept, coin = chance.keep(accept_prob, draw, until_refusal=until_refusal)
+    kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
     return Coins(kept, accept_prob, coin)
 
 
-def first_refusal(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
+def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
     """Index of the first draft that was refused; W when all were kept."""
     return kept.long().cumprod(0).sum()
 
 
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
-    """(p - q)+, unnormalised: the law of a refused draft's replacement.
+    """(p - q)+, unnormalised: the distribution of a refused draft's replacement.
 
-    Where p and q agree to rounding nothing is left to draw from; a refusal then has probability of the order
+    Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
     of rounding too, and p itself stands in.
     """
     excess = (p - q).clamp(min=0.0)

@@ -1,7 +1,7 @@
-"""From logits to the law a method samples from.
+"""From logits to the distribution a method samples from.
 
-The law is *defined* after guidance, temperature and truncation, and the same chain serves ordinary decoding, drafting
-and verification: that is what the word lossless refers to (SCD, section 5).
+The distribution is *defined* after guidance, temperature and truncation, and the same chain serves ordinary decoding,
+drafting and verification: that is what the word lossless refers to (SCD, section 5).
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def guidance_of(sampling: Sampling | ContinuousSampling) -> float:
     return sampling.guidance if isinstance(sampling, GuidedSampling | ContinuousSampling) else 1.0
 
 
-def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
+def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
     """Probabilities in float64 from logits of R rows: the conditional one and, with guidance, the unconditional one.
 
     Order: guidance, temperature, top-k, top-p, softmax.
@@ -64,13 +64,13 @@ def to_laws(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tens
     if 0 < sampling.top_k < conditional.shape[-1]:
         bar = conditional.topk(sampling.top_k, sorted=True).values[..., -1:]
         conditional = conditional.masked_fill(conditional < bar, -torch.inf)
-    law = conditional.softmax(-1)
-    return law if sampling.top_p >= 1.0 else truncate_mass(law, sampling.top_p)
+    probs = conditional.softmax(-1)
+    return probs if sampling.top_p >= 1.0 else truncate_mass(probs, sampling.top_p)
 
 
-def truncate_mass(law: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
+def truncate_mass(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
     """Nucleus: the fewest likeliest ids that together reach `mass`, renormalised; ties go to the lowest id."""
-    ordered, index = law.sort(dim=-1, descending=True, stable=True)
+    ordered, index = probs.sort(dim=-1, descending=True, stable=True)
     before = ordered.cumsum(-1) - ordered  # probability ahead of each id
-    kept = torch.zeros_like(law).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
+    kept = torch.zeros_like(probs).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
     return kept / kept.sum(-1, keepdim=True)

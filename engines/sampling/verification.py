@@ -1,4 +1,4 @@
-"""Putting a run of drafts to the test, one after the other, until the first refusal."""
+"""Putting a run of drafts to the test, one after the other, until the first rejection."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -10,7 +10,7 @@ from torch import Tensor
 from engines.config import Knob
 from engines.protocol import FATE_CODES
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_refusal, residual
+from engines.sampling.coupling import first_rejection, residual
 from traces.schema import Fate
 
 _FLOOR: Final = 1e-10
@@ -21,7 +21,8 @@ Rule = Annotated[
     Knob(
         "Verdict",
         "match keeps drafts that are the judge's likeliest token. ratio tosses a coin at p/q and redraws a refused "
-        "draft from what is missing, (p - q)+, which keeps the judge's law. plain redraws it from p, which does not.",
+        "draft from what is missing, (p - q)+, which keeps the judge's distribution. plain redraws it from p, which "
+        "does not.",
     ),
 ]
 
@@ -31,27 +32,29 @@ class Verdict:
     """What became of W drafts."""
 
     token: Int[Tensor, " W"]
-    """The draft where it was kept, what takes its place at the first refusal; behind it the draft that is dropped."""
+    """The draft where it was kept, what takes its place at the first rejection; behind it the draft that is dropped."""
     fate: Int[Tensor, " W"]
-    refusal: Int[Tensor, ""]
-    """Place of the first refusal; W when there is none."""
+    rejection: Int[Tensor, ""]
+    """Place of the first rejection; W when there is none."""
     accept_prob: Float[Tensor, " W"]
     coin: Float[Tensor, " W"] | None
 
 
 def judge(
     x: Int[Tensor, " W"],
-    laws: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
+    probs: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
     rule: str,
     chance: Chance,
     draw: Draw,
     tempering: float = 1.0,
 ) -> Verdict:
-    """Judge drafts x ~ q against p, `laws` being (q, p), in the order they come; `draw` names coins and redraws.
+    """Judge drafts x ~ q against p in the order they come; `draw` names coins and redraws.
+
+    `probs` is (q, p).
 
     `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
     """
-    q, p = laws
+    q, p = probs
     slot = torch.arange(len(x), device=x.device)
     if rule == "match":
         best, coin = p.argmax(-1), None
@@ -60,8 +63,8 @@ def judge(
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
-        kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_refusal=True)
-    r = first_refusal(kept)
+        kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_rejection=True)
+    r = first_rejection(kept)
     if rule != "match":
         missing = residual(q, p) if rule == "ratio" else p
         best = chance.categorical(missing, Draw("residual", draw.iteration, draw.position), where=slot == r)
@@ -71,7 +74,7 @@ def judge(
 
 
 def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:
-    """How far the judging law p is from the drafting law q, per draft [W]; names are those of traces.measures."""
+    """How far the verifying p is from the drafting q, per draft [W]; names are those of traces.measures."""
     here = x[:, None]
     mine, theirs = q.gather(1, here).squeeze(1), p.gather(1, here).squeeze(1)
     floored = p.clamp(min=_FLOOR)

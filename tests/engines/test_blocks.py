@@ -78,7 +78,7 @@ def test_policies_break_ties_by_position_and_always_choose() -> None:
 
 
 class Uncached:
-    """The same laws from the whole row every time, under an explicit mask, nothing kept between calls."""
+    """The same distributions from the whole row every time, under an explicit mask, nothing kept between calls."""
 
     rows, prefix = 1, 0
 

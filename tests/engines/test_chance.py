@@ -1,4 +1,4 @@
-"""Randomness is a function of its name, and has the law it claims."""
+"""Randomness is a function of its name, and has the distribution it claims."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def test_coins_fall_below_the_bar_as_often_as_it_says() -> None:
     assert stats.binomtest(int(kept.sum()), len(kept), 0.3).pvalue > 1e-4
 
 
-def test_categorical_and_gumbel_draws_have_the_law_of_their_weights() -> None:
+def test_categorical_and_gumbel_draws_have_the_distribution_of_their_weights() -> None:
     weights = torch.tensor([0.0, 3.0, 1.0, 0.0, 6.0, 0.0], dtype=torch.float64)
     rows = weights.expand(50_000, -1)
     position = WHERE[:50_000]
@@ -57,11 +57,11 @@ def test_categorical_and_gumbel_draws_have_the_law_of_their_weights() -> None:
 
 def test_gumbel_noise_belongs_to_position_and_id() -> None:
     chance = SeededChance(3)
-    law = torch.rand(4, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    probs = torch.rand(4, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     position = torch.tensor([10, 11, 12, 13])
-    ids = chance.gumbel_argmax(law, position)
-    assert torch.equal(chance.gumbel_argmax(law.flip(0), position.flip(0)), ids.flip(0))  # whatever the window slot
-    top = law.masked_fill(law < law.sort(dim=-1, descending=True).values[:, 9:10], 0.0)
+    ids = chance.gumbel_argmax(probs, position)
+    assert torch.equal(chance.gumbel_argmax(probs.flip(0), position.flip(0)), ids.flip(0))  # whatever the window slot
+    top = probs.masked_fill(probs < probs.sort(dim=-1, descending=True).values[:, 9:10], 0.0)
     survived = top.gather(1, ids[:, None]).squeeze(1) > 0
     assert survived.any()
     assert torch.equal(chance.gumbel_argmax(top, position)[survived], ids[survived])  # whatever else was truncated

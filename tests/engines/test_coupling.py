@@ -18,16 +18,16 @@ from engines.sampling.coupling import (
 DRAWS = 100_000
 
 
-def laws(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
+def all_probs(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    law = torch.rand(rows, vocabulary, generator=generator, dtype=torch.float64) ** 3
-    return law / law.sum(-1, keepdim=True)
+    probs = torch.rand(rows, vocabulary, generator=generator, dtype=torch.float64) ** 3
+    return probs / probs.sum(-1, keepdim=True)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_marginals_and_cost(coupling: str, seed: int) -> None:
-    q, p = laws(2 * seed).expand(DRAWS, -1), laws(2 * seed + 1).expand(DRAWS, -1)
+    q, p = all_probs(2 * seed).expand(DRAWS, -1), all_probs(2 * seed + 1).expand(DRAWS, -1)
     position, chance = torch.arange(DRAWS), SeededChance(seed)
     if coupling == "maximal":
         x = chance.categorical(q, Draw("draft", 0, position))
@@ -37,13 +37,13 @@ def test_marginals_and_cost(coupling: str, seed: int) -> None:
     else:
         x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
         cost = collision_gumbel(q[:1], p[:1])
-    for draw, law in ((x, q[0]), (y, p[0])):
-        assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * law).pvalue > 1e-4
+    for draw, probs in ((x, q[0]), (y, p[0])):
+        assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * probs).pvalue > 1e-4
     assert stats.binomtest(int((x == y).sum()), DRAWS, float(cost)).pvalue > 1e-4
 
 
 def test_gumbel_cost_against_its_definition_and_bounds() -> None:
-    q, p = laws(0, 5, 20_000), laws(1, 5, 20_000)
+    q, p = all_probs(0, 5, 20_000), all_probs(1, 5, 20_000)
     ratio = torch.maximum(p[:, None] / p[:, :, None], q[:, None] / q[:, :, None])  # [.., i, j]
     cost = collision_gumbel(q, p)
     torch.testing.assert_close(cost, (1 / ratio.sum(-1)).sum(-1), rtol=1e-10, atol=1e-12)
@@ -60,8 +60,8 @@ def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:
     torch.testing.assert_close(collision_gumbel(p, p), torch.ones(1, dtype=torch.float64))
 
 
-def test_equal_laws_always_agree_and_leave_a_residual_to_draw_from() -> None:
-    p = laws(3).expand(1000, -1)
+def test_equal_distributions_always_agree_and_leave_a_residual_to_draw_from() -> None:
+    p = all_probs(3).expand(1000, -1)
     x = SeededChance(0).categorical(p, Draw("draft", 0, torch.arange(1000)))
     assert toss(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
     assert torch.equal(residual(p, p), p)

@@ -1,4 +1,4 @@
-"""CSpD through the driver: the law of whole sequences, its limits, batches, records and refusals."""
+"""CSpD through the driver: the distribution of whole sequences, its limits, batches, records and refusals."""
 
 from collections.abc import Iterator
 from dataclasses import replace as changed
@@ -53,7 +53,7 @@ def many(count: int, **values: object) -> Tensor:
     return torch.tensor(sample_tokens([changed(first, sample=i) for i in range(count)]), dtype=torch.float64)
 
 
-# ---------------------------------------------------------------- the law of sequences
+# ---------------------------------------------------------------- the distribution of sequences
 
 SHAPE = (2, 4)
 CHAIN = Weights("target", 0.55, 0.5, -0.2, 0.25)
@@ -73,7 +73,7 @@ def unchecked() -> Iterator[None]:
 def misfit(tokens: Tensor, weights: Weights = CHAIN, shape: tuple[int, int] = SHAPE) -> tuple[float, float]:
     """Mean square and largest of the z-scores of all means and covariances of what is left to chance in each cell.
 
-    These are standard normal and independent where the law is right. Components are repeats.
+    These are standard normal and independent where the distribution is right. Components are repeats.
     """
     depends = neighbours(weights, shape)
     x = tokens.transpose(1, 2).flatten(0, 1)  # [samples * D, N]
@@ -111,7 +111,7 @@ def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     assert misfit(many(SAMPLES, method="continuous", model=small))[0] > 10
 
 
-def keep_what_follows_a_refusal(kept: Tensor) -> Tensor:
+def keep_what_follows_a_rejection(kept: Tensor) -> Tensor:
     return torch.full((), len(kept) - 1)
 
 
@@ -122,7 +122,7 @@ def plain_draws(judge: Judge, *_: Any) -> Any:
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("name", "defect"),
-    [("first_refusal", keep_what_follows_a_refusal), ("replace", plain_draws)],
+    [("first_rejection", keep_what_follows_a_rejection), ("replace", plain_draws)],
     ids=["no rollback", "replacements drawn from p"],
 )
 def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,10 +235,10 @@ def test_the_plane_prefers_no_component(width: int) -> None:
 
 
 def test_paths_are_looked_at_only_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Walks) -> None:
+    def reject(_: Walks) -> None:
         raise AssertionError("nothing is recorded")
 
-    monkeypatch.setattr(Walks, "seen", refuse)
+    monkeypatch.setattr(Walks, "seen", reject)
     assert len(sample_tokens([job()])[0]) == CELLS
 
 
@@ -246,7 +246,7 @@ def test_paths_are_looked_at_only_for_the_record(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() -> None:
-    """Regression: it refuses drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
+    """Regression: it rejects drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
     model, _ = fields((1, 24), Weights("line", 0.9, 0.0, 0.0, 0.25))
 
     def run(gamma: int, mode: str) -> tuple[float, float, set[int]]:

@@ -1,11 +1,11 @@
-"""The diffusion head's schedule and steps: known numbers, and a law in closed form."""
+"""The diffusion head's schedule and steps: known numbers, and a distribution in closed form."""
 
 import math
 
 import pytest
 import torch
 
-from engines.continuous.denoising import ContinuousSampling, respaced, step_law, walk
+from engines.continuous.denoising import ContinuousSampling, respaced, step_distribution, walk
 from engines.models.heads import ResidualHead
 from engines.models.toy_field import ideal
 
@@ -33,15 +33,15 @@ def test_a_later_last_step_leaves_more_to_chance() -> None:
 
 @pytest.mark.parametrize("last", [0, 100])
 @pytest.mark.parametrize("steps", [2, 3, 25])
-def test_an_ideal_head_draws_its_law_exactly(steps: int, last: int) -> None:
+def test_an_ideal_head_draws_its_distribution_exactly(steps: int, last: int) -> None:
     """x_0 is linear in the noise: its mean and variance are read off without a single random number."""
     sampling = ContinuousSampling(steps=steps, last=last, first=999)
     noise = torch.cat([torch.zeros(1, steps, dtype=torch.float64), torch.eye(steps, dtype=torch.float64)])[..., None]
-    law = walk(denoise, noise, sampling, None).last
-    base, weight = law.mean[0].item(), law.mean[1:, 0, 0] - law.mean[0].item()
+    distribution = walk(denoise, noise, sampling, None).last
+    base, weight = distribution.mean[0].item(), distribution.mean[1:, 0, 0] - distribution.mean[0].item()
     # What is left of the tokens in the noisiest state starts the walk a little off.
     assert base == pytest.approx(MEAN, abs=1e-3)
-    assert float(weight.square().sum() + law.std[0].square().item()) == pytest.approx(STD**2, rel=1e-3)
+    assert float(weight.square().sum() + distribution.std[0].square().item()) == pytest.approx(STD**2, rel=1e-3)
 
 
 @pytest.mark.parametrize("steps", [2, 7, 40])
@@ -55,18 +55,23 @@ def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) 
         kept = schedule.kept[i]
         error = torch.tensor([[kept * STD**2 / (kept * STD**2 + 1 - kept)]], dtype=torch.float64)
         eps, v = denoise(x, schedule, i)
-        law = step_law(schedule, i, x, head.read(eps, error.logit().expand_as(x), schedule, i), sampling)
-        best = step_law(schedule, i, x, (eps, v), sampling)
-        torch.testing.assert_close(law.std, best.std, rtol=1e-6, atol=0)
-        torch.testing.assert_close(law.mean, best.mean, rtol=1e-4, atol=1e-5)
+        distribution = step_distribution(
+            schedule, i, x, head.read(eps, error.logit().expand_as(x), schedule, i), sampling
+        )
+        best = step_distribution(schedule, i, x, (eps, v), sampling)
+        torch.testing.assert_close(distribution.std, best.std, rtol=1e-6, atol=0)
+        torch.testing.assert_close(distribution.mean, best.mean, rtol=1e-4, atol=1e-5)
 
 
 def test_temperature_scales_every_step() -> None:
     x = torch.tensor([[0.3]], dtype=torch.float64)
     schedule = respaced(10)
-    laws = [step_law(schedule, 4, x, denoise(x, schedule, 4), ContinuousSampling(temperature=t)) for t in (1.0, 0.5)]
-    assert torch.equal(laws[0].mean, laws[1].mean)
-    torch.testing.assert_close(laws[1].std, laws[0].std / 2)
+    distributions = [
+        step_distribution(schedule, 4, x, denoise(x, schedule, 4), ContinuousSampling(temperature=t))
+        for t in (1.0, 0.5)
+    ]
+    assert torch.equal(distributions[0].mean, distributions[1].mean)
+    torch.testing.assert_close(distributions[1].std, distributions[0].std / 2)
 
 
 def test_ddim_steps_have_one_variance_whatever_the_head_says() -> None:
@@ -74,14 +79,16 @@ def test_ddim_steps_have_one_variance_whatever_the_head_says() -> None:
     for i in range(10):
         eps, v = denoise(x, schedule, i)
         sampling = ContinuousSampling(sampler="ddim", eta=0.7)
-        one, other = (step_law(schedule, i, x, (eps, by), sampling) for by in (v, v + 1))
+        one, other = (step_distribution(schedule, i, x, (eps, by), sampling) for by in (v, v + 1))
         assert torch.equal(one.std, other.std)
         assert bool((one.std > 0).all())
     # With eta = 1 the mean and the variance are those of the smaller extreme of DDPM.
     sampling = ContinuousSampling(sampler="ddim", eta=1.0)
     for i in range(1, 10):
-        ddim = step_law(schedule, i, x, denoise(x, schedule, i), sampling)
-        ddpm = step_law(schedule, i, x, (denoise(x, schedule, i)[0], torch.full_like(x, -1.0)), ContinuousSampling())
+        ddim = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
+        ddpm = step_distribution(
+            schedule, i, x, (denoise(x, schedule, i)[0], torch.full_like(x, -1.0)), ContinuousSampling()
+        )
         torch.testing.assert_close(ddim.mean, ddpm.mean)
         torch.testing.assert_close(ddim.std, ddpm.std)
 

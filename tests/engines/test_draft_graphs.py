@@ -50,7 +50,7 @@ def test_parents_stand_before_their_children_and_sets_fill_their_ranks(graph: Gr
 
 
 def verdict(graph: Graph, holds: dict[tuple[int, ...], str], confidence: Any = None, exactly: Any = None) -> Any:
-    """`holds` says for a node which positions, in the order of ranks, pass under its laws."""
+    """`holds` says for a node which positions, in the order of ranks, pass under its distributions."""
     filled = graph.fills(torch.arange(1, graph.reach + 1))
     table = torch.tensor([[c == "1" for c in holds.get(n, "0" * graph.reach)] for n in graph.nodes])
     sure = torch.where(filled, NOTHING, 0.5) if confidence is None else confidence

@@ -61,7 +61,7 @@ def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
-def test_a_survivors_law_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
+def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
     """Catches a stale q at once: q of a draft equals the p its position had an iteration before."""
     asked = job("scd", window=9, **values)
     run, session = asked.decoder(), open_session([asked])
@@ -154,7 +154,7 @@ class TinyImage:
         self.network = Transformer(TransformerSize(width=32, layers=2, heads=2, feed_forward=48)).eval()
         with torch.no_grad():
             for parameter in self.network.parameters():
-                parameter.mul_(3)  # laws worth disagreeing about
+                parameter.mul_(3)  # distributions worth disagreeing about
         self.card, self.device, self.dtype = Model(id="tiny"), torch.device("cpu"), torch.float32
 
     def pose(self, prompt: str, config: Any) -> PromptTask:
@@ -174,7 +174,7 @@ class TinyImage:
 
 
 class Uncached:
-    """The same laws, computed afresh from the whole prefix each time."""
+    """The same distributions, computed afresh from the whole prefix each time."""
 
     def __init__(self, model: TinyImage, guided: bool) -> None:
         self.rows, self._model = 1 + guided, model

@@ -101,6 +101,6 @@ def test_presets_are_settings_and_lossy(name: str) -> None:
     assert "edited" in METHODS["editing"].deviation(make_config(Config, PRESETS[name]))
 
 
-def test_only_single_tokens_without_edits_keep_the_law() -> None:
+def test_only_single_tokens_without_edits_keep_the_distribution() -> None:
     assert METHODS["editing"].deviation(make_config(Config, {"block": "1", "edit": 1.0})) == ""
     assert METHODS["editing"].deviation(make_config(Config, {"block": "2", "edit": 1.0})) != ""

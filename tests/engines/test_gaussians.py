@@ -1,4 +1,4 @@
-"""Densities have the right sign and size, draws have the law of their density."""
+"""Densities have the right sign and size, draws have the distribution of their density."""
 
 import math
 
@@ -17,22 +17,25 @@ MIXTURE = Gaussians(
 )
 
 
-def cdf(law: Gaussians, x: torch.Tensor) -> torch.Tensor:
+def cdf(distribution: Gaussians, x: torch.Tensor) -> torch.Tensor:
     """Distribution function of a mixture of one row over one component."""
-    return (law.log_weight[0].exp() * torch.special.ndtr(law.noise(x[:, None])[..., 0])).sum(-1)
+    return (distribution.log_weight[0].exp() * torch.special.ndtr(distribution.noise(x[:, None])[..., 0])).sum(-1)
 
 
-def draws(law: Gaussians, count: int = COUNT, seed: int = 0) -> torch.Tensor:
+def draws(distribution: Gaussians, count: int = COUNT, seed: int = 0) -> torch.Tensor:
     chance, position = SeededChance(seed), torch.arange(count)
-    width = law.mean.shape[-1]
+    width = distribution.mean.shape[-1]
     normal = chance.normal(Draw("normal", 0, position), width)
-    return law.draw(normal, chance.uniform(Draw("pick", 0, position), 1)[:, 0])
+    return distribution.draw(normal, chance.uniform(Draw("pick", 0, position), 1)[:, 0])
 
 
 def test_a_density_falls_off_the_mean_and_integrates_to_one() -> None:
-    for law in (plain(torch.tensor([[0.3]], dtype=torch.float64), torch.tensor([[0.7]], dtype=torch.float64)), MIXTURE):
+    for distribution in (
+        plain(torch.tensor([[0.3]], dtype=torch.float64), torch.tensor([[0.7]], dtype=torch.float64)),
+        MIXTURE,
+    ):
         grid = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
-        density = law.log_density(grid[:, None]).exp()
+        density = distribution.log_density(grid[:, None]).exp()
         assert float(torch.trapezoid(density, grid)) == pytest.approx(1, abs=1e-6)
     one = plain(torch.zeros(1, 2, dtype=torch.float64), torch.tensor([[0.5, 2.0]], dtype=torch.float64))
     at_mean, off = one.log_density(torch.tensor([[0.0, 0.0], [0.5, 0.0]], dtype=torch.float64))

@@ -59,8 +59,8 @@ def test_every_run_ends_reads_back_and_ignores_its_neighbours(kind: str, method:
         assert all(sum(fate.final for fate in step.fate) >= 1 for step in trace.steps if step.call.mode != "draft")
 
 
-def laws_of(asked: Job) -> list[tuple[BlockForward, torch.Tensor, Any]]:
-    """Every pass of a run: what was asked, the laws [K, m, V], what was decided."""
+def probs_of(asked: Job) -> list[tuple[BlockForward, torch.Tensor, Any]]:
+    """Every pass of a run: what was asked, the distributions [K, m, V], what was decided."""
     session, decode, found = open_session([asked]), asked.decoder(), []
     answer = cast(Any, None)
     while True:
@@ -68,9 +68,9 @@ def laws_of(asked: Job) -> list[tuple[BlockForward, torch.Tensor, Any]]:
             request = cast(BlockForward, decode.send(answer))
         except StopIteration:
             return found
-        law = session.logits({0: request})[0, :, 0].div(asked.config.temperature).double().softmax(-1)
-        decision: Any = decode.send(request.cut(law))
-        found.append((request, law[: len(request.tokens), : len(request.read)], decision))
+        probs = session.logits({0: request})[0, :, 0].div(asked.config.temperature).double().softmax(-1)
+        decision: Any = decode.send(request.cut(probs))
+        found.append((request, probs[: len(request.tokens), : len(request.read)], decision))
         answer = tuple(int(value) for value in decision.readback)
 
 
@@ -82,9 +82,11 @@ def test_the_branch_with_the_surest_rest_wins() -> None:
     asked = job("lopa", k=3)
     mask = cast(Any, asked.task).mask
     compared = 0
-    for request, law, decision in laws_of(asked):
+    for request, probs, decision in probs_of(asked):
         still = open_in(request, mask)
-        means = [float(row.amax(-1)[left].mean()) if left.any() else 1.0 for row, left in zip(law, still, strict=True)]
+        means = [
+            float(row.amax(-1)[left].mean()) if left.any() else 1.0 for row, left in zip(probs, still, strict=True)
+        ]
         assert int(decision.signals["winner"]) == means.index(max(means))
         compared += len(means) > 1
     assert compared > 3
@@ -98,10 +100,10 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
     asked = job("fdm-style", "full", k=3, tau=0.95)
     mask = cast(Any, asked.task).mask
     compared, before = 0, None
-    for request, law, decision in laws_of(asked):
+    for request, probs, decision in probs_of(asked):
         if len(request.tokens) > 1:
             assert before is not None
-            entropies = torch.special.entr(law).sum(-1)
+            entropies = torch.special.entr(probs).sum(-1)
             still = open_in(request, mask)
             rest = [float(row[left].sum()) for row, left in zip(entropies, still, strict=True)]
             sure = before[1].amax(-1)[before[0]]
@@ -110,7 +112,7 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
             assert int(decision.signals["winner"]) == scores.index(max(scores))
             compared += 1
         winner = int(decision.signals["winner"])
-        before = (open_in(request, mask)[winner], law[winner])
+        before = (open_in(request, mask)[winner], probs[winner])
     assert compared >= 3
 
 

@@ -7,7 +7,17 @@ import torch
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousSampling, Schedule
-from engines.continuous.mixture2d import CELLS, MODES, Mode, Plane, counted, edges, law, sample, total_variation
+from engines.continuous.mixture2d import (
+    CELLS,
+    MODES,
+    Mode,
+    Plane,
+    counted,
+    distribution,
+    edges,
+    sample,
+    total_variation,
+)
 from engines.models.toy_field import ideal
 from engines.sampling.chance import SeededChance
 
@@ -21,7 +31,7 @@ FEWEST = 5
 
 @cache
 def drawn_by_target(plane: Plane) -> Tensor:
-    return law(plane.target, plane.sampling)
+    return distribution(plane.target, plane.sampling)
 
 
 def off(mode: Mode, plane: Plane) -> float:
@@ -50,8 +60,8 @@ def test_the_paper_is_off_to_either_side() -> None:
     assert off("paper", Plane(variance=1.2)) > 30
 
 
-def test_the_release_returns_nearly_the_law_of_narrower_drafts() -> None:
-    target, draft = drawn_by_target(PLAIN), law(PLAIN.draft, PLAIN.sampling)
+def test_the_release_returns_nearly_the_distribution_of_narrower_drafts() -> None:
+    target, draft = drawn_by_target(PLAIN), distribution(PLAIN.draft, PLAIN.sampling)
     out = sample("release", PLAIN, torch.arange(COUNT), CHANCE)
     share = counted(out.token) / COUNT
     assert float(out.kept.double().mean()) > 0.99
@@ -71,7 +81,7 @@ def test_running_out_of_tries_is_told() -> None:
     assert 0.1 < float(out.capped.double().mean()) < 1 - float(out.kept.double().mean())
 
 
-def test_integration_returns_a_law_in_closed_form() -> None:
+def test_integration_returns_a_distribution_in_closed_form() -> None:
     """A standard normal stays one from the first step to the last."""
 
     def head(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
@@ -81,7 +91,7 @@ def test_integration_returns_a_law_in_closed_form() -> None:
     part = torch.special.ndtr(edges()).diff()
     for steps in (2, 9):
         torch.testing.assert_close(
-            law(head, ContinuousSampling(steps=steps, last=150)), part[:, None] * part, atol=2e-6, rtol=0
+            distribution(head, ContinuousSampling(steps=steps, last=150)), part[:, None] * part, atol=2e-6, rtol=0
         )
 
 

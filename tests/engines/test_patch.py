@@ -150,10 +150,10 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     assert not torch.equal(eps_c, eps_u)
 
 
-def test_a_mixture_head_gives_laws_that_sum_to_one() -> None:
-    law = MixtureHead(4, 8, 16, 3)(torch.randn(5, 8))
-    torch.testing.assert_close(law.log_weight.exp().sum(-1), torch.ones(5, dtype=torch.float64))
-    assert bool((law.std > 0).all())
+def test_a_mixture_head_gives_distributions_that_sum_to_one() -> None:
+    distribution = MixtureHead(4, 8, 16, 3)(torch.randn(5, 8))
+    torch.testing.assert_close(distribution.log_weight.exp().sum(-1), torch.ones(5, dtype=torch.float64))
+    assert bool((distribution.std > 0).all())
 
 
 # ---------------------------------------------------------------- MAR

@@ -117,7 +117,7 @@ def test_other_acceptance_may_take_another_path() -> None:
 
 
 def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[list[int], list[Decision]]:
-    """Tokens and decisions on a model given by tables, which gives equal laws to equal rows, to the last bit."""
+    """Tokens and decisions on a model given by tables, which answers equal rows equally, to the last bit."""
     config = make_config(METHODS[method].config, {"length": 8, "block": "8", **values})
     decoder = METHODS[method].decode(model.task, config, SeededChance(0))
     answer, decisions = cast(Any, None), []
@@ -127,7 +127,7 @@ def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[
         except StopIteration as stop:
             return stop.value.tolist(), decisions
         if isinstance(item, BlockForward):
-            answer = item.cut(model.laws(item).nan_to_num(0.0))
+            answer = item.cut(model.all_probs(item).nan_to_num(0.0))
         else:
             decisions.append(cast(Decision, item))
             answer = tuple(decisions[-1].readback.long().tolist())
@@ -212,8 +212,8 @@ def test_rows_behind_a_cache_give_what_each_gives_alone(kind: str, method: str) 
             worst = max(worst, float((logits[0, k, 0, : len(slow)] - slow)[:, kept].abs().max()))
         most = max(most, len(request.tokens))
         finished = torch.cat([past, request.tokens[0, : request.keep]])
-        laws = logits[0, :, 0].div(asked.config.temperature).double().softmax(-1)
-        decision: Any = decoder.send(request.cut(laws))
+        probs = logits[0, :, 0].div(asked.config.temperature).double().softmax(-1)
+        decision: Any = decoder.send(request.cut(probs))
         answer = tuple(int(value) for value in decision.readback)
     assert worst < 1e-4
     assert (most > 1) == (method != "ete-style")
@@ -348,5 +348,5 @@ def test_more_rows_than_memory_holds_are_refused_before_any_work(method: str) ->
     task = job().task
     assert isinstance(task, TextTask)
     vast = TextTask(task.canvas, 10**8, task.device, None, task.prompt, task.mask, task.ends)
-    with pytest.raises(ValueError, match=r"graph: \d+ rows with 8 laws over 100,000,000 tokens need \d+ GiB"):
+    with pytest.raises(ValueError, match=r"graph: \d+ rows with 8 distributions over 100,000,000 tokens need \d+ GiB"):
         METHODS[method].decode(vast, job(method).config, SeededChance(0))

@@ -1,4 +1,4 @@
-"""What judging the last step does to the law of a token, on heads whose law is known: exact, or biased as claimed.
+"""What judging the last step does to a token's distribution, on heads that are known: exact, or biased as claimed.
 
 Rows are samples: 100,000 positions at once, each with noise, coins and proposals of its own.
 """
@@ -83,7 +83,7 @@ def speculate(
         torch.zeros(0, 1, dtype=torch.float64), COUNT, POSITION, noise, torch.ones(COUNT, dtype=torch.float64), 0
     )
     steer = tying(block, drawn, most, CHANCE) if tied else None
-    guarded = None if steer is None else (lambda i, law, y: steer(i, law, y) if i <= tied else y)
+    guarded = None if steer is None else (lambda i, distribution, y: steer(i, distribution, y) if i <= tied else y)
     paths = walk(TARGET, own.path, sampling, guarded)
     return verify(Judge(ratio, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
 
@@ -94,7 +94,7 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     drawn = walk(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
     states = torch.cat([drawn.states, x[:, None]], 1)
-    p, q = stacked(along(TARGET, states, sampling)), stacked((*drawn.laws, drawn.last))
+    p, q = stacked(along(TARGET, states, sampling)), stacked((*drawn.distributions, drawn.last))
     log_w = block_verification.log_weights(p, q, states)
     kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()
@@ -107,7 +107,7 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
 
 
 def off(token: Tensor) -> float:
-    """p-value of the target's law N(0, 0.5^2)."""
+    """p-value of the target's distribution N(0, 0.5^2)."""
     return float(stats.kstest(token.numpy() / TARGET.std, "norm").pvalue)
 
 
@@ -131,7 +131,7 @@ def test_exact_tokens_follow_the_target(draft: HeadOf, align: bool, tied: int) -
     assert float(out.token.std()) / TARGET.std == pytest.approx(1, abs=4 / (2 * COUNT) ** 0.5)
     ratio = out.log_ratio.exp()
     if align:
-        # Whatever the two paths, the ratio's mean under the draft's last law is 1.
+        # Whatever the two paths, the ratio's mean under the draft's last distribution is 1.
         assert abs(float(ratio.mean()) - 1) < 5 * float(ratio.std()) / COUNT**0.5
     assert not out.capped.any()
 
@@ -166,7 +166,7 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_sampler_with_fixed_variances_is_exact_too() -> None:
-    target = speculate(TARGET, DDIM).token  # DDIM's own law is not the ideal one: compare with itself
+    target = speculate(TARGET, DDIM).token  # DDIM's own distribution is not the ideal one: compare with itself
     out = speculate(SHIFTED, DDIM)
     assert float(stats.ks_2samp(out.token.numpy(), target.numpy()).pvalue) > 1e-3
     assert 0.05 < float(out.kept.double().mean()) < 0.999
@@ -217,9 +217,9 @@ def test_acceptance_is_what_two_gaussians_share() -> None:
     shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
     kept = out.kept.double()
     assert abs(float((kept - shared).mean())) < 4 * float((kept - shared).std()) / COUNT**0.5
-    # One try per verified token on average, since a refusal takes 1 / P(refusal) of them.
-    refused = ~out.kept
-    assert float(out.tries[refused].sum()) / COUNT == pytest.approx(1, abs=0.05)
+    # One try per verified token on average, since a rejection takes 1 / P(rejection) of them.
+    rejected = ~out.kept
+    assert float(out.tries[rejected].sum()) / COUNT == pytest.approx(1, abs=0.05)
 
 
 def test_alignment_and_tied_steps_raise_acceptance_alone() -> None:
@@ -235,11 +235,11 @@ def test_running_out_of_tries_is_flagged_and_never_a_zero() -> None:
     out = speculate(TARGET, DDPM)
     judge = Judge("paper", out.judge.p, out.judge.p, torch.full((COUNT,), -0.1, dtype=torch.float64))
     ended = verify(judge, out.token[:, None], most=100)
-    refused = ~ended.kept
-    assert 0.05 < float(refused.double().mean()) < 0.15
-    assert torch.equal(ended.capped, refused)
+    rejected = ~ended.kept
+    assert 0.05 < float(rejected.double().mean()) < 0.15
+    assert torch.equal(ended.capped, rejected)
     assert bool((ended.token != 0).all())
-    assert bool((ended.tries[refused] == 100).all())
+    assert bool((ended.tries[rejected] == 100).all())
 
 
 def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaussians:
@@ -252,11 +252,11 @@ def test_mixtures_need_no_path_and_are_exact() -> None:
     p = mixture([0.3, 0.4, 0.3], [-1.0, 0.2, 1.4], [0.3, 0.5, 0.4])
     q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
     noise = Noise(torch.zeros(COUNT, 0, 1), *_last())
-    drawn, paths = (Paths(law, torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for law in (q, p))
+    drawn, paths = (Paths(distribution, torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
     judge = Judge("exact", p, q, drawn.log_std - paths.log_std)
     out = verify(judge, noise.draw(q))
     grid = torch.linspace(-6, 6, 60_001, dtype=torch.float64)
-    densities = [law[:1].log_density(grid[:, None]).exp() for law in (p, q)]
+    densities = [distribution[:1].log_density(grid[:, None]).exp() for distribution in (p, q)]
     apart = 0.5 * float(torch.trapezoid((densities[0] - densities[1]).abs(), grid))
     kept = out.kept.double()
     assert float(kept.mean()) == pytest.approx(1 - apart, abs=4 * float(kept.std()) / COUNT**0.5)

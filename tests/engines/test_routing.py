@@ -18,11 +18,11 @@ def settings(**values: object) -> RouterSettings:
 
 
 def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0, entropy: float = 0.0) -> View:
-    """Drafts of these confidences; `entropy` 0 or 1 for laws that are certain or uniform."""
+    """Drafts of these confidences; `entropy` 0 or 1 for distributions that are certain or uniform."""
     count = len(confidence)
-    law = torch.full((count, 4), 0.25) if entropy else torch.eye(4)[:1].expand(count, -1)
+    probs = torch.full((count, 4), 0.25) if entropy else torch.eye(4)[:1].expand(count, -1)
     chosen = torch.tensor(confidence, dtype=torch.float64)
-    return View(law.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
+    return View(probs.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
 
 
 # ---------------------------------------------------------------- estimates
@@ -37,9 +37,9 @@ def test_expected_drafts_have_their_limits() -> None:
 
 
 def test_estimates_are_the_papers() -> None:
-    law = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    probs = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
-    found = estimators.acceptance(law, confidence, coin, exponent=0.5, cut=0.25)
+    found = estimators.acceptance(probs, confidence, coin, exponent=0.5, cut=0.25)
     share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
     wanted = {
         "random": [0.1, 0.2, 0.3],
@@ -57,10 +57,10 @@ def test_estimates_are_the_papers() -> None:
 
 
 def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None:
-    law = torch.tensor([[0.75, 0.25]], dtype=torch.float64)
-    assert estimators.acceptance(law, law[:, 0], law[:, 0], 1.0, 0.5)["margin"] == 1
+    probs = torch.tensor([[0.75, 0.25]], dtype=torch.float64)
+    assert estimators.acceptance(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
     uniform = torch.full((1, 2), 0.5, dtype=torch.float64)
-    assert estimators.acceptance(uniform, law[:, 0], law[:, 0], 1.0, 1.0)["hard_entropy"] == 0
+    assert estimators.acceptance(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
 
 
 # ---------------------------------------------------------------- routers

@@ -1,4 +1,4 @@
-"""S2D2: its verifier against block size 1, its law by enumeration, what sets its variants apart, and its traces."""
+"""S2D2: its verifier against block size 1, its output distribution by enumeration, its variants, its traces."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.conditionals import law_of
+from support.conditionals import probs_of
 from support.depth import Depth
 from support.enumeration import Enumerator
 from support.language import END, MASK, TinyLM, tiny
@@ -83,7 +83,7 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("layers", [1, 2, 4])
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
-def test_one_pass_gives_the_laws_of_block_size_one(kind: str, layers: int, causal: bool) -> None:
+def test_one_pass_gives_the_distributions_of_block_size_one(kind: str, layers: int, causal: bool) -> None:
     model = tiny(kind, layers=layers)
     minimal, row, filled = judged(model, causal=causal, layout="minimal")
     assert len(minimal) == 2
@@ -115,18 +115,18 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
     model = Depth(3, shift=kind == "shift")
     config = make_config(Config, {"block": "4", "layout": layout})
 
-    def laws(last: int) -> Tensor:
+    def all_probs(last: int) -> Tensor:
         row = Row(model.task(4), 4)
         row.fill([0, 3], [1, last], stay=True)
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
-        return model.laws(row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
+        return model.all_probs(row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
 
-    assert laws(0).equal(laws(2))
+    assert all_probs(0).equal(all_probs(2))
 
 
-# ---------------------------------------------------------------- exact laws
+# ---------------------------------------------------------------- exact distributions
 
 
 def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object) -> Callable[[Chance], Decoder]:
@@ -135,16 +135,18 @@ def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object
 
 
 def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values: object) -> float:
-    """Total variation from the law of block size 1."""
-    law = law_of(decoder(model, length, prompt, **values), cast(Any, {"self": model}))
-    assert sum(law.values()) == pytest.approx(1)
+    """Total variation from the distribution of block size 1."""
+    probs = probs_of(decoder(model, length, prompt, **values), cast(Any, {"self": model}))
+    assert sum(probs.values()) == pytest.approx(1)
     wanted = model.joint(length, prompt)
-    return sum(abs(law.get(key, 0.0) - wanted.get(key, 0.0)) for key in law.keys() | wanted.keys()) / 2
+    return sum(abs(probs.get(key, 0.0) - wanted.get(key, 0.0)) for key in probs.keys() | wanted.keys()) / 2
 
 
 @pytest.mark.parametrize("causal_draft", [False, True])
 @pytest.mark.parametrize("shift", [False, True])
-def test_always_verifying_on_a_causal_cache_draws_the_law_of_block_size_one(shift: bool, causal_draft: bool) -> None:
+def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size_one(
+    shift: bool, causal_draft: bool
+) -> None:
     prompt = (1, 0) if shift else ()
     assert deviation(Depth(2, shift=shift), 4, prompt, causal_draft=causal_draft) < EXACT
     assert deviation(Depth(3, shift=shift), 2, (1,), causal_draft=causal_draft, layout="full") < EXACT
@@ -169,20 +171,20 @@ def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> N
 
 
 def committed(p: Tensor, q: Tensor, *, sampled: bool) -> Tensor:
-    """Law of the first token that a verification commits, by enumeration."""
-    law, todo = torch.zeros_like(p[0]), [cast(tuple[int, ...], ())]
+    """Distribution of the first token that a verification commits, by enumeration."""
+    probs, todo = torch.zeros_like(p[0]), [cast(tuple[int, ...], ())]
     place = torch.arange(len(p))
     while todo:
         path = todo.pop()
         chance = Enumerator(path)
         x = chance.categorical(q, Draw("draft", 0, place)) if sampled else q.argmax(-1)
         verdict = judge(x, (q, p), "ratio", chance, Draw("verify", 0, place))
-        law[verdict.token[0]] += chance.weight
+        probs[verdict.token[0]] += chance.weight
         todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
-    return law
+    return probs
 
 
-def test_a_verdict_commits_the_verifiers_law_for_drawn_drafts_only() -> None:
+def test_a_verdict_commits_the_verifiers_distribution_for_drawn_drafts_only() -> None:
     p, q = (torch.rand(2, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64).softmax(-1) for _ in "pq")
     p, q = p**4 / (p**4).sum(-1, keepdim=True), q.flip(1)
     assert float((committed(p, q, sampled=True) - p[0]).abs().max()) < EXACT
@@ -289,7 +291,7 @@ def play(run: Decoder, model: Depth) -> list[int]:
             item = run.send(answer)
         except StopIteration as stop:
             return cast(list[int], stop.value.tolist())
-        answer = item.cut(model.laws(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
+        answer = item.cut(model.all_probs(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
 
 
 def test_nothing_is_decoded_behind_the_end() -> None:

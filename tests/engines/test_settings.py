@@ -1,4 +1,4 @@
-"""Laws after post-processing, settings and prompts: right when right, clear when wrong."""
+"""Distributions after post-processing, settings and prompts: right when right, clear when wrong."""
 
 import pytest
 import torch
@@ -6,29 +6,29 @@ import torch
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
-from engines.sampling.distributions import GuidedSampling, Sampling, to_laws, truncate_mass
+from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
 
 LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=torch.float64)  # [rows, T, V]
 
 
 def test_guidance_mixes_the_rows() -> None:
-    guided = to_laws(LOGITS, GuidedSampling(guidance=3.0))
+    guided = to_probs(LOGITS, GuidedSampling(guidance=3.0))
     expected = (3 * (LOGITS[0] - LOGITS[1]) + LOGITS[1]).softmax(-1)
     torch.testing.assert_close(guided, expected)
-    torch.testing.assert_close(to_laws(LOGITS[:1], Sampling()), LOGITS[0].softmax(-1))
+    torch.testing.assert_close(to_probs(LOGITS[:1], Sampling()), LOGITS[0].softmax(-1))
 
 
 def test_top_k_keeps_ties_and_temperature_divides() -> None:
-    law = to_laws(LOGITS[:1], Sampling(top_k=2, temperature=0.5))
-    assert (law > 0).tolist() == [[True, True, True, False]]
-    torch.testing.assert_close(law[0, 0] / law[0, 1], torch.tensor(2.0, dtype=torch.float64).exp())
+    probs = to_probs(LOGITS[:1], Sampling(top_k=2, temperature=0.5))
+    assert (probs > 0).tolist() == [[True, True, True, False]]
+    torch.testing.assert_close(probs[0, 0] / probs[0, 1], torch.tensor(2.0, dtype=torch.float64).exp())
 
 
 def test_top_p_keeps_the_fewest_and_breaks_ties_downwards() -> None:
-    law = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
-    kept = truncate_mass(law, 0.4)
+    probs = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
+    kept = truncate_mass(probs, 0.4)
     torch.testing.assert_close(kept, torch.tensor([[0, 1.0, 0, 0], [1.0, 0, 0, 0]], dtype=torch.float64))
-    torch.testing.assert_close(truncate_mass(law, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
+    torch.testing.assert_close(truncate_mass(probs, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
 
 
 def test_settings_are_read_from_text() -> None:

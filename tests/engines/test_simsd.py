@@ -1,11 +1,11 @@
-"""SimSD: its verifiers against decoding one token after the other, its law by enumeration, its pinned deviations."""
+"""SimSD: its verifiers against one token after the other, its distribution enumerated, its pinned deviations."""
 
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 import torch
-from support.conditionals import Conditionals, law_of, sequential
+from support.conditionals import Conditionals, probs_of, sequential
 from support.enumeration import largest_error
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
@@ -136,7 +136,7 @@ def test_copies_at_positions_of_their_own_are_further_off() -> None:
     assert (slots(model, row, drafts, "eq1", rope_copy=False) - replay(model, row, drafts)).abs().max() > 0.1
 
 
-# ---------------------------------------------------------------- the law
+# ---------------------------------------------------------------- the distribution
 
 
 def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
@@ -148,34 +148,34 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
     return {role: Conditionals(length, 2, seed, joint) for seed, role in enumerate(("draft", "target"))}
 
 
-def test_judged_in_draft_order_the_law_is_the_targets() -> None:
+def test_judged_in_draft_order_the_distribution_is_the_targets() -> None:
     models = pair(joint=False)
-    law = law_of(decoder(models["target"].task), models)
-    assert largest_error(law, sequential(models["target"], models["draft"])) < EXACT
+    probs = probs_of(decoder(models["target"].task), models)
+    assert largest_error(probs, sequential(models["target"], models["draft"])) < EXACT
 
 
 @pytest.mark.parametrize("rest", ["fallback", "truncate"])
 @pytest.mark.parametrize("gamma", [1, 2, 3])
-def test_any_window_and_any_rest_keep_a_joint_law(gamma: int, rest: str) -> None:
+def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str) -> None:
     models = pair(joint=True)
-    law = law_of(decoder(models["target"].task, gamma=gamma, rest=rest), models)
+    probs = probs_of(decoder(models["target"].task, gamma=gamma, rest=rest), models)
     table = models["target"].table
-    assert largest_error(law, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
+    assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
 
-def test_judged_in_order_of_position_the_law_is_another() -> None:
+def test_judged_in_order_of_position_the_distribution_is_another() -> None:
     models = pair(joint=False)
-    law = law_of(decoder(models["target"].task, order="position"), models)
-    assert largest_error(law, sequential(models["target"], models["draft"])) > 1e-2
+    probs = probs_of(decoder(models["target"].task, order="position"), models)
+    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
 
 
 @pytest.mark.parametrize("values", [{"verdict": "plain"}, {"mode": "greedy"}, {"verdict": "match"}])
-def test_other_verdicts_change_the_law(values: dict[str, object]) -> None:
+def test_other_verdicts_change_the_distribution(values: dict[str, object]) -> None:
     models = pair(joint=False)
     config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     assert METHODS["simsd"].deviation(config)
-    law = law_of(lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), models)
-    assert largest_error(law, sequential(models["target"], models["draft"])) > 1e-2
+    probs = probs_of(lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), models)
+    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
 
 
 def test_where_nothing_deviates_nothing_is_said() -> None:

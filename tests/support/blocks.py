@@ -1,7 +1,8 @@
 """Made-up runs of block-diffusion language models: self-speculation (S2D2) and a small drafter (SimSD) on a sum.
 
-Nothing is decoded by a model. Laws are drawn at random around a known answer, so that the records are consistent and
-cost milliseconds: drafts gain confidence as their neighbours fill up, the verifier tends to agree with what is right.
+Nothing is decoded by a model. Distributions are drawn at random around a known answer, so that the records are
+consistent and cost milliseconds: drafts gain confidence as their neighbours fill up, the verifier tends to agree with
+what is right.
 """
 
 import math
@@ -106,8 +107,8 @@ class _Decoding:
     def open(self, block: Iterable[int]) -> list[int]:
         return [i for i in block if i not in self.held]
 
-    def law(self, position: int, skill: float) -> Law:
-        """A law around the goal, surer with every neighbour that is known."""
+    def probs(self, position: int, skill: float) -> Law:
+        """A distribution around the goal, surer with every neighbour that is known."""
         known = sum(i in self.held for i in range(position - 3, position + 2)) + 3 * (position == 0)
         weight = min(0.995, max(0.05, skill * self.chance.betavariate(4 + 3 * known, 2.2)))
         others = self.chance.sample([t for t in range(FIRST, len(VOCABULARY)) if t != self.goal[position]], 4)
@@ -116,8 +117,8 @@ class _Decoding:
             t: (1 - weight) * share / sum(shares) for t, share in zip(others, shares, strict=True)
         }
 
-    def draw(self, law: Law) -> int:
-        return self.chance.choices(list(law), list(law.values()))[0]
+    def draw(self, probs: Law) -> int:
+        return self.chance.choices(list(probs), list(probs.values()))[0]
 
     def record(self, mode: str, entries: Iterable[dict[str, Any]] = (), *, tokens: int, **fields: Any) -> None:
         """Add a step from one mapping an entry; columns that nobody fills are left out."""
@@ -128,8 +129,8 @@ class _Decoding:
             for name in ("draft", "p", "q", "accept_prob", "coin")
             if any(row.get(name) is not None for row in rows)
         }
-        if any("law" in row for row in rows):
-            columns["top"] = tuple(tuple(_best(row.get("law", {}))) for row in rows)
+        if any("probs" in row for row in rows):
+            columns["top"] = tuple(tuple(_best(row.get("probs", {}))) for row in rows)
         call = Call(
             role=fields.pop("role", "self"),
             mode=mode,
@@ -150,22 +151,22 @@ class _Decoding:
         self.held |= {row["position"]: row["token"] for row in rows if row["fate"].final}
 
     def judge(self, drafts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Judge drafts one after the other; what follows a refusal is dropped."""
-        refused = False
+        """Judge drafts one after the other; what follows a rejection is dropped."""
+        rejected = False
         judged = []
         for order, entry in enumerate(drafts):
-            position, draft, drafted = entry["position"], entry["token"], entry["law"]
-            exact = self.law(position, 0.5 + 0.5 * self.run.skill)
+            position, draft, drafted = entry["position"], entry["token"], entry["probs"]
+            exact = self.probs(position, 0.5 + 0.5 * self.run.skill)
             mixed = {t: 0.3 * exact.get(t, 0) + 0.7 * drafted.get(t, 0) for t in {*exact, *drafted}}
-            row = {"position": position, "draft": draft, "token": draft, "law": mixed, "order": order}
+            row = {"position": position, "draft": draft, "token": draft, "probs": mixed, "order": order}
             row |= {"p": mixed.get(draft, 0.0), "q": drafted[draft], "numbers": _compared(mixed, drafted, draft)}
-            if refused:
+            if rejected:
                 row["fate"] = Fate.DISCARDED
             else:
                 row["accept_prob"], row["coin"] = min(1.0, row["p"] / row["q"]), self.chance.random()
-                refused = row["coin"] >= row["accept_prob"]
-                row["fate"] = Fate.RESAMPLED if refused else Fate.ACCEPTED
-                if refused:
+                rejected = row["coin"] >= row["accept_prob"]
+                row["fate"] = Fate.RESAMPLED if rejected else Fate.ACCEPTED
+                if rejected:
                     residual = {t: max(0.0, mixed[t] - drafted.get(t, 0)) for t in mixed}
                     row["token"] = self.draw(residual)
                     row["numbers"]["residual_mass"] = sum(residual.values())
@@ -201,12 +202,12 @@ class _SelfSpeculation(_Decoding):
     def drafts(self, opened: list[int]) -> list[dict[str, Any]]:
         drafts = []
         for position in opened:
-            law = self.law(position, self.run.skill)
-            token = self.draw(law)
-            first, second = sorted(law.values(), reverse=True)[:2]
-            share = _entropy(law) / math.log(len(VOCABULARY))
-            numbers = {"confidence": law[token], "margin": first - second, "entropy_share": share}
-            drafts.append({"position": position, "token": token, "law": law, "q": law[token], "numbers": numbers})
+            probs = self.probs(position, self.run.skill)
+            token = self.draw(probs)
+            first, second = sorted(probs.values(), reverse=True)[:2]
+            share = _entropy(probs) / math.log(len(VOCABULARY))
+            numbers = {"confidence": probs[token], "margin": first - second, "entropy_share": share}
+            drafts.append({"position": position, "token": token, "probs": probs, "q": probs[token], "numbers": numbers})
         return drafts
 
     def signals(self, block: range, drafts: list[dict[str, Any]], span: int) -> dict[str, float]:
@@ -224,7 +225,7 @@ class _SelfSpeculation(_Decoding):
             "random": [self.chance.random() for _ in first],
             "entropy": [math.exp(-each["entropy_share"]) for each in first],
             "power": [each["confidence"] for each in first],
-            "renyi": [sum(p * p for p in draft["law"].values()) for draft in drafts[:span]],
+            "renyi": [sum(p * p for p in draft["probs"].values()) for draft in drafts[:span]],
             "hard_entropy": [float(each["entropy_share"] < 0.1) for each in first],
             "margin": [float(each["margin"] > 0.1) for each in first],
         }
@@ -238,7 +239,7 @@ class _SelfSpeculation(_Decoding):
     def verify(self, block: range, drafts: list[dict[str, Any]], span: int) -> None:
         rows = self.judge(drafts[:span])
         # Order is a number of SimSD's; drafts beyond the span are open again.
-        rows += [draft | {"fate": Fate.DISCARDED, "law": {}, "q": None, "numbers": {}} for draft in drafts[span:]]
+        rows += [draft | {"fate": Fate.DISCARDED, "probs": {}, "q": None, "numbers": {}} for draft in drafts[span:]]
         accepted = sum(row["fate"] is Fate.ACCEPTED for row in rows)
         committed = sum(row["fate"].final for row in rows)
         signals = {"accepted": float(accepted), "window": float(span), "committed": float(committed)}
@@ -252,11 +253,11 @@ class _SmallDrafter(_Decoding):
         drafts: list[dict[str, Any]] = []
         known = dict(self.held)
         for order in range(len(block)):
-            laws = {i: self.law(i, self.run.skill) for i in block if i not in self.held}
-            position = max(laws, key=lambda i: max(laws[i].values()))
-            law, token = laws[position], self.draw(laws[position])
-            numbers = {"order": float(order), "confidence": law[token]}
-            entry = {"position": position, "token": token, "law": law, "q": law[token], "numbers": numbers}
+            all_probs = {i: self.probs(i, self.run.skill) for i in block if i not in self.held}
+            position = max(all_probs, key=lambda i: max(all_probs[i].values()))
+            probs, token = all_probs[position], self.draw(all_probs[position])
+            numbers = {"order": float(order), "confidence": probs[token]}
+            entry = {"position": position, "token": token, "probs": probs, "q": probs[token], "numbers": numbers}
             drafts.append(entry)
             self.record("small_draft", [entry | {"fate": Fate.DRAFTED}], tokens=len(block), role="draft")
             self.held[position] = token
@@ -269,8 +270,8 @@ class _SmallDrafter(_Decoding):
         signals = {"accepted": float(accepted), "window": float(len(rows)), "block": block.start / self.run.block}
         self.record("verify", rows, tokens=2 * len(block), role="target", signals=signals, mask=mask)
         for position in self.open(block):
-            law = self.law(position, 1.0)
-            row = {"position": position, "token": self.draw(law), "law": law, "fate": Fate.FALLBACK}
+            probs = self.probs(position, 1.0)
+            row = {"position": position, "token": self.draw(probs), "probs": probs, "fate": Fate.FALLBACK}
             self.record("draft", [row], tokens=len(block), role="target")
 
 
@@ -301,12 +302,12 @@ def _runs(sees: list[bool]) -> tuple[int, ...]:
     return tuple(runs)
 
 
-def _best(law: Law) -> list[tuple[int, float]]:
-    return sorted(law.items(), key=lambda pair: -pair[1])[:4]
+def _best(probs: Law) -> list[tuple[int, float]]:
+    return sorted(probs.items(), key=lambda pair: -pair[1])[:4]
 
 
-def _entropy(law: Law) -> float:
-    return -sum(p * math.log(p) for p in law.values() if p > 0)
+def _entropy(probs: Law) -> float:
+    return -sum(p * math.log(p) for p in probs.values() if p > 0)
 
 
 def _expected(guesses: list[float]) -> float:

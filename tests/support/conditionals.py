@@ -1,4 +1,4 @@
-"""Language models over tiny vocabularies, given by tables, and the exact law of a decoder on them."""
+"""Language models over tiny vocabularies, given by tables, and the exact distribution of a decoder on them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,9 +20,10 @@ END = 99
 
 @dataclass
 class Conditionals:
-    """A model that answers a row with open positions by any law at all, the same whenever it is asked again.
+    """A model that answers a row with open positions by any distribution at all, the same whenever it is asked again.
 
-    With `joint`, the laws are the conditionals of one joint law, so that the order of decoding does not matter.
+    With `joint`, the distributions are the conditionals of one joint distribution, so that the order of decoding does
+    not matter.
     """
 
     length: int
@@ -42,8 +43,8 @@ class Conditionals:
         canvas = Canvas(kind="text", shape=(self.length,), block=self.length)
         return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, (END,))
 
-    def law(self, state: State, position: int) -> Tensor:
-        if state[position] != self.vocabulary:  # nobody wants the law of a token that is there
+    def probs(self, state: State, position: int) -> Tensor:
+        if state[position] != self.vocabulary:  # nobody wants the distribution of a token that is there
             return torch.full((self.vocabulary,), torch.nan, dtype=torch.float64)
         if self.joint:
             seen = self.table[tuple(slice(None) if t == self.vocabulary else slice(t, t + 1) for t in state)]
@@ -55,10 +56,10 @@ class Conditionals:
             self.known[state, position] = weights / weights.sum()
         return self.known[state, position]
 
-    def laws(self, request: BlockForward) -> Tensor:
+    def all_probs(self, request: BlockForward) -> Tensor:
         """For requests that hold the whole text in every row."""
         rows = [
-            torch.stack([self.law(tuple(row.tolist()), int(place)) for place in request.position[request.read]])
+            torch.stack([self.probs(tuple(row.tolist()), int(place)) for place in request.position[request.read]])
             for row in request.tokens
         ]
         return torch.stack(rows)
@@ -78,29 +79,29 @@ def outputs(make: Callable[[Chance], Decoder], models: dict[str, Conditionals]) 
                 yield tuple(stop.value.tolist()), chance.weight
                 break
             if isinstance(item, BlockForward):
-                answer = item.cut(models[item.role].laws(item))  # type: ignore[assignment]
+                answer = item.cut(models[item.role].all_probs(item))  # type: ignore[assignment]
             else:
                 assert isinstance(item, Decision)
                 answer = tuple(item.readback.long().tolist())  # type: ignore[assignment]
         todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
 
 
-def law_of(make: Callable[[Chance], Decoder], models: dict[str, Conditionals]) -> dict[State, float]:
-    law: defaultdict[State, float] = defaultdict(float)
+def probs_of(make: Callable[[Chance], Decoder], models: dict[str, Conditionals]) -> dict[State, float]:
+    distribution: defaultdict[State, float] = defaultdict(float)
     for tokens, weight in outputs(make, models):
-        law[tokens] += weight
-    return dict(law)
+        distribution[tokens] += weight
+    return dict(distribution)
 
 
 def sequential(target: Conditionals, drafter: Conditionals) -> dict[State, float]:
-    """The law of the target when it decodes one token a pass in the order the drafter would choose."""
-    law: dict[State, float] = {}
+    """The distribution of the target when it decodes one token a pass in the order the drafter would choose."""
+    distribution: dict[State, float] = {}
     for tokens in product(range(target.vocabulary), repeat=target.length):
         state, weight = [target.vocabulary] * target.length, 1.0
         while target.vocabulary in state:
             open_ = [i for i, token in enumerate(state) if token == target.vocabulary]
-            surest = max(open_, key=lambda i: float(drafter.law(tuple(state), i).max()))
-            weight *= float(target.law(tuple(state), surest)[tokens[surest]])
+            surest = max(open_, key=lambda i: float(drafter.probs(tuple(state), i).max()))
+            weight *= float(target.probs(tuple(state), surest)[tokens[surest]])
             state[surest] = tokens[surest]
-        law[tokens] = weight
-    return law
+        distribution[tokens] = weight
+    return distribution

@@ -1,7 +1,7 @@
 """A language model whose every output is a digest of exactly what it sees, layer by layer, as in a transformer.
 
-Equal inputs give equal laws to the last bit, and anything that leaks in changes them beyond recognition: what a mask
-hides, what a cache stores and how deep a dependency reaches can be told apart without any tolerance.
+Equal inputs give equal distributions to the last bit, and anything that leaks in changes them beyond recognition: what
+a mask hides, what a cache stores and how deep a dependency reaches can be told apart without any tolerance.
 """
 
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ class Depth:
         canvas, device = Canvas(kind="text", shape=(length,)), torch.device("cpu")
         return TextTask(canvas, self.vocabulary, device, None, prompt, self.vocabulary, (end,), self.shift)
 
-    def laws(self, request: BlockForward) -> Tensor:
-        """Laws [1, m, V] of a request; a request that finds nothing finished begins a new text."""
+    def all_probs(self, request: BlockForward) -> Tensor:
+        """Distributions [1, m, V] of a request; a request that finds nothing finished begins a new text."""
         past = self.finished = self.finished[: request.finished]
         (tokens,) = request.tokens.tolist()
         position, seen = request.position.tolist(), request.seen.tolist()
@@ -46,22 +46,22 @@ class Depth:
                 seen_here = sorted(known + [token for token, visible in zip(fed, row, strict=True) if visible])
                 states[i].append(hash((position[i], tuple(seen_here))))
         self.finished = past + list(zip(position, states, strict=True))[: request.keep]
-        return torch.stack([_law(self.vocabulary, states[i][-1]) for i in request.read.tolist()])[None]
+        return torch.stack([_probs(self.vocabulary, states[i][-1]) for i in request.read.tolist()])[None]
 
     def joint(self, length: int, prompt: tuple[int, ...] = ()) -> dict[tuple[int, ...], float]:
-        """The law of the text under block size 1."""
-        law = {}
+        """The distribution of the text under block size 1."""
+        probs = {}
         for tokens in product(range(self.vocabulary), repeat=length):
             row, weight = Row(self.task(length, prompt), 1), 1.0
             for i, token in enumerate(tokens):
-                weight *= float(self.laws(row.look())[0, 0, token])
+                weight *= float(self.all_probs(row.look())[0, 0, token])
                 row.fill([len(prompt) + i], [token])
-            law[tokens] = weight
-        return law
+            probs[tokens] = weight
+        return probs
 
 
 @cache
-def _law(vocabulary: int, state: int) -> Tensor:
+def _probs(vocabulary: int, state: int) -> Tensor:
     weights = torch.rand(vocabulary, generator=torch.Generator().manual_seed(state % 2**63), dtype=torch.float64)
     weights = weights.pow(2) + 0.05
     return weights / weights.sum()

@@ -1,4 +1,4 @@
-"""The exact output law of a decoder: walk every branch of its randomness and add up the probabilities."""
+"""The exact output distribution of a decoder: walk every branch of its randomness and add up the probabilities."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -55,10 +55,10 @@ class Enumerator:
         shared = {key: value for key, value in self.intervals.items() if not _is_own(key)}
         return (tuple(sorted(shared.items(), key=str)), tuple(sorted(self.races.items())))
 
-    def keep(self, prob: Tensor, draw: Draw, *, until_refusal: bool = False) -> tuple[Tensor, Tensor]:
+    def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
         verdicts: list[bool] = []
         for bar, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
-            if until_refusal and not all(verdicts):
+            if until_rejection and not all(verdicts):
                 verdicts.append(False)
                 continue
             key = self.coin_key(draw, position)
@@ -89,16 +89,16 @@ class Enumerator:
     def normal(self, draw: Draw, count: int) -> Tensor:
         raise NotImplementedError("numbers from an interval have too many branches to walk")
 
-    def _win(self, position: int, law: list[float]) -> int:
+    def _win(self, position: int, probs: list[float]) -> int:
         """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
-        law = [*law, 0.0][:3]
+        probs = [*probs, 0.0][:3]
         field_ = self.races.get(position, _SIMPLEX)
         wins = []
         for i in range(3):
-            polygon = list(field_) if law[i] > 0 else []
+            polygon = list(field_) if probs[i] > 0 else []
             for v in range(3):
                 if v != i:
-                    polygon = _clip(polygon, i, v, law)
+                    polygon = _clip(polygon, i, v, probs)
             wins.append(polygon)
         areas = [_area(polygon) for polygon in wins]
         winner = self.choose([area / sum(areas) for area in areas])
@@ -111,11 +111,11 @@ def _is_own(key: object) -> bool:
     return isinstance(key, tuple)
 
 
-def _clip(polygon: list[Point], i: int, v: int, law: list[float]) -> list[Point]:
+def _clip(polygon: list[Point], i: int, v: int, probs: list[float]) -> list[Point]:
     """The part of a polygon where E_i / p_i <= E_v / p_v."""
 
     def side(point: Point) -> float:
-        return point[v] * law[i] - point[i] * law[v]
+        return point[v] * probs[i] - point[i] * probs[v]
 
     kept: list[Point] = []
     for a, b in zip(polygon, polygon[1:] + polygon[:1], strict=True):
@@ -147,13 +147,13 @@ def advance(decoder: Decoder, model: Table, rounds: int) -> tuple[int, ...] | No
             if rounds == 0:
                 return None
             rounds -= 1
-            answer = model.law(item)
+            answer = model.probs(item)
         else:
             assert isinstance(item, Decision)
             answer = tuple(item.readback.tolist())
 
 
-def exact_law(
+def exact_distribution(
     make: Callable[[Chance], Decoder],
     model: Table,
     live: tuple[str, ...],
@@ -165,7 +165,7 @@ def exact_law(
     variables that make up its state between two rounds; what chance remembers (coins in use, races) belongs to it
     too.
     """
-    law: defaultdict[tuple[int, ...], float] = defaultdict(float)
+    probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     level: dict[object, tuple[tuple[int, ...], float]] = {None: ((), 1.0)}
     rounds = 0
     while level:
@@ -181,7 +181,7 @@ def exact_law(
                 scale = scale or weight / chance.weight_of(len(path))
                 todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
                 if tokens is not None:
-                    law[tokens] += scale * chance.weight
+                    probs[tokens] += scale * chance.weight
                     continue
                 assert decoder.gi_frame is not None
                 variables = decoder.gi_frame.f_locals
@@ -189,7 +189,7 @@ def exact_law(
                 first, total = following.get(key, (tuple(chance.taken), 0.0))
                 following[key] = (first, total + scale * chance.weight)
         level = following
-    return dict(law)
+    return dict(probs)
 
 
 def _fingerprint(value: object) -> object:
@@ -200,5 +200,5 @@ def _fingerprint(value: object) -> object:
     return value
 
 
-def largest_error(law: dict[tuple[int, ...], float], reference: dict[tuple[int, ...], float]) -> float:
-    return max(abs(law.get(key, 0.0) - reference.get(key, 0.0)) for key in law.keys() | reference.keys())
+def largest_error(probs: dict[tuple[int, ...], float], reference: dict[tuple[int, ...], float]) -> float:
+    return max(abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys())

@@ -1,7 +1,8 @@
 """A toy with real dynamics: speculative Jacobi decoding of a smooth raster of ordered codes, in numpy.
 
-The law of a cell is a discretised bell around a blend of its left, upper and upper-left neighbours, so contexts that
-differ little give laws that differ little, as in pictures. The runs are exact; only the milliseconds are made up.
+The distribution of a cell is a discretised bell around a blend of its left, upper and upper-left neighbours, so
+contexts that differ little give distributions that differ little, as in pictures. The runs are exact; only the
+milliseconds are made up.
 """
 
 import base64
@@ -33,7 +34,7 @@ TILE = 4
 
 @dataclass(frozen=True)
 class Raster:
-    """The model: how large the picture is, how many codes there are and how sharp their laws."""
+    """The model: how large the picture is, how many codes there are and how sharp their distributions."""
 
     rows: int = 8
     columns: int = 8
@@ -45,8 +46,8 @@ class Raster:
         """Number of positions."""
         return self.rows * self.columns
 
-    def laws(self, tokens: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """[W, V] law of every position given the tokens before it."""
+    def all_probs(self, tokens: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """[W, V] distribution of every position given the tokens before it."""
         values = np.linspace(-1, 1, self.codes)
 
         def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -64,22 +65,22 @@ class Pending:
     """The window: one entry per pending draft."""
 
     tokens: list[int] = field(default_factory=list)
-    laws: list[np.ndarray] = field(default_factory=list)
+    all_probs: list[np.ndarray] = field(default_factory=list)
     initial: list[bool] = field(default_factory=list)
     age: list[int] = field(default_factory=list)
 
     def fill(self, count: int, codes: int, chance: np.random.Generator) -> None:
-        """Append initial guesses, with the one-hot law that makes judging them exact."""
+        """Append initial guesses, with the one-hot distribution that makes judging them exact."""
         while len(self.tokens) < count:
             token = int(chance.integers(codes))
             self.tokens.append(token)
-            self.laws.append(np.eye(codes)[token])
+            self.all_probs.append(np.eye(codes)[token])
             self.initial.append(True)
             self.age.append(0)
 
-    def keep_from(self, index: int, tokens: list[int], laws: np.ndarray) -> None:
-        """Drop what is final and take over the new tokens and laws of the rest."""
-        self.tokens, self.laws = tokens[index:], list(laws[index : len(tokens)])
+    def keep_from(self, index: int, tokens: list[int], all_probs: np.ndarray) -> None:
+        """Drop what is final and take over the new tokens and distributions of the rest."""
+        self.tokens, self.all_probs = tokens[index:], list(all_probs[index : len(tokens)])
         self.initial = [False] * len(self.tokens)
         self.age = [age + 1 for age in self.age[index:]]
 
@@ -98,12 +99,12 @@ def decode(
         drafts = len(pending.tokens)
         tokens[done : done + drafts] = pending.tokens
         positions = np.arange(done, min(done + drafts + 1, raster.cells))
-        laws = raster.laws(tokens, positions)
-        step, judged = _step(pending, positions, laws, (coupling, alpha), (chance, gumbel))
+        all_probs = raster.all_probs(tokens, positions)
+        step, judged = _step(pending, positions, all_probs, (coupling, alpha), (chance, gumbel))
         steps.append(step)
         final = sum(fate.final for fate in step.fate)
         tokens[done : done + final] = step.token[:final]
-        pending.keep_from(final, judged, laws)
+        pending.keep_from(final, judged, all_probs)
         done += final
     config = {"coupling": coupling, "window": window, "alpha": alpha}
     return _trace("jacobi", raster, seed, config, tuple(steps))
@@ -115,8 +116,8 @@ def ordinary(*, seed: int = 0, raster: Raster | None = None) -> Trace:
     chance = np.random.default_rng(seed)
     tokens, steps = np.zeros(raster.cells, dtype=int), []
     for position in range(raster.cells):
-        law = raster.laws(tokens, np.array([position]))[0]
-        tokens[position] = _draw(law, chance)
+        probs = raster.all_probs(tokens, np.array([position]))[0]
+        tokens[position] = _draw(probs, chance)
         call = Call(role="target", mode="causal", query_tokens=1, milliseconds=_milliseconds(chance, 0))
         steps.append(Step(call=call, position=(position,), token=(int(tokens[position]),), fate=(Fate.SAMPLED,)))
     return _trace("ordinary", raster, seed, {}, tuple(steps))
@@ -125,23 +126,23 @@ def ordinary(*, seed: int = 0, raster: Raster | None = None) -> Trace:
 def _step(
     pending: Pending,
     positions: np.ndarray,
-    laws: np.ndarray,
+    all_probs: np.ndarray,
     how: tuple[str, float],
     randomness: tuple[np.random.Generator, np.ndarray],
 ) -> tuple[Step, list[int]]:
     coupling, alpha = how
     chance, gumbel = randomness
-    drafts, columns = len(pending.tokens), _columns(pending, laws)
+    drafts, columns = len(pending.tokens), _columns(pending, all_probs)
     coins = chance.random(drafts)
-    token, fate, refused = [], [], False
+    token, fate, rejected = [], [], False
     for i in range(drafts):
-        draft, p, q = pending.tokens[i], laws[i], pending.laws[i]
+        draft, p, q = pending.tokens[i], all_probs[i], pending.all_probs[i]
         kept = bool(coins[i] < columns["accept_prob"][i])
         corrected = draft if kept else _draw(np.maximum(p - q, 0), chance)
-        if not refused:
+        if not rejected:
             token.append(corrected)
             fate.append(Fate.ACCEPTED if kept else Fate.RESAMPLED)
-            refused = not kept
+            rejected = not kept
             continue
         coupled = coupling != "none" and chance.random() < alpha
         if coupled and coupling == "maximal":
@@ -153,9 +154,9 @@ def _step(
         pending_fate = Fate.KEPT if token[-1] == draft else Fate.CHANGED
         fate.append(Fate.DRAFTED if pending.initial[i] else pending_fate)
     judged = list(token)
-    bonus = not refused and len(positions) > drafts
+    bonus = not rejected and len(positions) > drafts
     if bonus:
-        token.append(_draw(laws[drafts], chance))
+        token.append(_draw(all_probs[drafts], chance))
         fate.append(Fate.BONUS)
     tail: tuple[None, ...] = (None,) if bonus else ()
     step = Step(
@@ -172,8 +173,8 @@ def _step(
     return step, judged
 
 
-def _columns(pending: Pending, laws: np.ndarray) -> dict[str, tuple[float, ...]]:
-    new, old = laws[: len(pending.tokens)], np.array(pending.laws)
+def _columns(pending: Pending, all_probs: np.ndarray) -> dict[str, tuple[float, ...]]:
+    new, old = all_probs[: len(pending.tokens)], np.array(pending.all_probs)
     rows = np.arange(len(new))
     p, q = new[rows, pending.tokens], old[rows, pending.tokens]
     common = np.minimum(new, old).sum(1)
@@ -200,8 +201,8 @@ def _columns(pending: Pending, laws: np.ndarray) -> dict[str, tuple[float, ...]]
     }
 
 
-def _entropy(laws: np.ndarray) -> np.ndarray:
-    return -(laws * np.log2(np.maximum(laws, 1e-300))).sum(1)
+def _entropy(all_probs: np.ndarray) -> np.ndarray:
+    return -(all_probs * np.log2(np.maximum(all_probs, 1e-300))).sum(1)
 
 
 def _draw(weights: np.ndarray, chance: np.random.Generator) -> int:

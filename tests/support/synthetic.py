@@ -136,25 +136,25 @@ class _Run:
         self.goal = picture_tokens(self.size)
 
     def step(self) -> None:
-        """Judge the window from the left, redraw behind the first refusal, and fill it up."""
+        """Judge the window from the left, redraw behind the first rejection, and fill it up."""
         window = range(self.front, min(self.front + self.size.window, self.size.positions))
         rows: list[dict[str, object]] = []
-        refused = False
+        rejected = False
         passing = self.size.accepted / (1 + self.size.accepted)
         for position in window:
             age = self.ages.get(position, 0)
             fresh = position not in self.drafts
-            row = self._law(age, fresh, passing, judged=not refused and not fresh)
+            row = self._probs(age, fresh, passing, judged=not rejected and not fresh)
             row |= {"position": position, "draft": self.drafts.get(position), "age": float(age)}
-            row["fate"], row["token"] = self._decide(position, row, fresh=fresh, refused=refused, first=not rows)
-            refused = refused or row["fate"] in (Fate.RESAMPLED, Fate.DRAFTED, Fate.SAMPLED)
+            row["fate"], row["token"] = self._decide(position, row, fresh=fresh, rejected=rejected, first=not rows)
+            rejected = rejected or row["fate"] in (Fate.RESAMPLED, Fate.DRAFTED, Fate.SAMPLED)
             rows.append(row)
             self.ages[position] = age + 1
             self.drafts[position] = row["token"]  # type: ignore[assignment]
         self.front += sum(row["fate"].final for row in rows)  # type: ignore[attr-defined]
         self._record(rows)
 
-    def _law(self, age: int, fresh: bool, passing: float, *, judged: bool) -> dict[str, object]:
+    def _probs(self, age: int, fresh: bool, passing: float, *, judged: bool) -> dict[str, object]:
         tv = 1.0 if fresh else min(1.0, self.chance.betavariate(2, 3 + age) * 1.2)
         bar = min(1.0, self.chance.betavariate(4 * passing + 0.4, 4 * (1 - passing) + 0.2))
         q = 0.05 + 0.9 * self.chance.random()
@@ -169,13 +169,13 @@ class _Run:
         }
 
     def _decide(
-        self, position: int, row: dict[str, object], *, fresh: bool, refused: bool, first: bool
+        self, position: int, row: dict[str, object], *, fresh: bool, rejected: bool, first: bool
     ) -> tuple[Fate, int]:
         goal = self.goal[position]
         near = (goal + self.chance.choice((-3, -2, -1, 1, 2, 3))) % CODES
         if fresh:
             return (Fate.SAMPLED, goal) if first else (Fate.DRAFTED, self.chance.randrange(CODES))
-        if not refused:
+        if not rejected:
             passed = row["coin"] < row["accept_prob"]  # type: ignore[operator]
             return (Fate.ACCEPTED, self.drafts[position]) if passed else (Fate.RESAMPLED, goal)
         if self.chance.random() < 0.55:

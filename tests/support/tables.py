@@ -1,4 +1,4 @@
-"""Models small enough to know by heart: one random law for every prefix."""
+"""Models small enough to know by heart: one random distribution for every prefix."""
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
@@ -24,34 +24,34 @@ class TableTask(Task):
 
 
 class Table:
-    """A DiscreteAR model whose laws are drawn once per prefix; `free` makes them independent of the prefix."""
+    """A DiscreteAR model whose distributions are drawn once per prefix; `free` makes them independent of the prefix."""
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
         self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
         self.card = Model(id="table")
-        self._laws: dict[tuple[int, ...], Tensor] = {}
+        self._probs_of: dict[tuple[int, ...], Tensor] = {}
         for n in range(length + 1):
             shared = self._random(generator)
             for prefix in itertools.product(range(vocabulary), repeat=n):
-                self._laws[prefix] = shared if free else self._random(generator)
+                self._probs_of[prefix] = shared if free else self._random(generator)
 
     def _random(self, generator: torch.Generator) -> Tensor:
-        law = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(2) + 0.02
-        return law / law.sum()
+        probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(2) + 0.02
+        return probs / probs.sum()
 
-    def law(self, request: Forward) -> Tensor:
+    def probs(self, request: Forward) -> Tensor:
         tokens = tuple(request.tokens.tolist())
-        return torch.stack([self._laws[tokens[:i]] for i in range(request.done, len(tokens) + 1)])
+        return torch.stack([self._probs_of[tokens[:i]] for i in range(request.done, len(tokens) + 1)])
 
     def joint(self) -> dict[tuple[int, ...], float]:
-        """The law of ordinary decoding, multiplied out."""
-        law = {}
+        """The distribution of ordinary decoding, multiplied out."""
+        probs = {}
         for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length):
-            factors = [float(self._laws[tokens[:i]][tokens[i]]) for i in range(len(tokens))]
-            law[tokens] = torch.tensor(factors, dtype=torch.float64).prod().item()
-        return law
+            factors = [float(self._probs_of[tokens[:i]][tokens[i]]) for i in range(len(tokens))]
+            probs[tokens] = torch.tensor(factors, dtype=torch.float64).prod().item()
+        return probs
 
     def pose(self, prompt: str, config: Sampling) -> Task:
         return self.task
@@ -74,5 +74,5 @@ class TableSession:
         self._table = table
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        logs = [self._table.law(request).log() for request in requests.values()]
+        logs = [self._table.probs(request).log() for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)[:, None]

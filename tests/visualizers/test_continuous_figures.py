@@ -23,10 +23,10 @@ def test_ratios_are_drawn_by_fate_and_extreme_ones_at_the_edge() -> None:
     verify = RUN.steps[1]
     numbers = {**verify.numbers, "log_ratio": (0.25, -5000.0)}
     far = replace(RUN, steps=(RUN.steps[0], replace(verify, numbers=numbers)))
-    kept, refused = FIGURES["ratios"].draw([far]).data
+    kept, rejected = FIGURES["ratios"].draw([far]).data
     assert (list(kept.x), list(kept.y)) == ([0], [0.25])
-    assert (list(refused.x), list(refused.y)) == ([1], [LOWEST])
-    assert refused.customdata[0][0] == -5000
+    assert (list(rejected.x), list(rejected.y)) == ([1], [LOWEST])
+    assert rejected.customdata[0][0] == -5000
 
 
 def test_distances_are_cumulative_shares() -> None:
@@ -37,7 +37,7 @@ def test_distances_are_cumulative_shares() -> None:
 
 
 def verified_later() -> Trace:
-    """A run whose first verification keeps its only draft, and whose second one refuses."""
+    """A run whose first verification keeps its only draft, and whose second one rejects."""
     draft, verify = RUN.steps
     first = replace(
         verify,
@@ -57,16 +57,16 @@ def test_trajectories_begin_with_the_first_refusal_or_the_step_that_is_asked_for
 
 
 def test_trajectories_are_the_points_of_the_trace() -> None:
-    kept, refused = RUN.steps[1].paths or ()
+    kept, rejected = RUN.steps[1].paths or ()
     assert kept is not None
-    assert refused is not None
+    assert rejected is not None
     figure = FIGURES["trajectories"].draw([RUN])
     ways = {mark.name: mark for mark in figure.data if mark.name.endswith((", target", ", draft"))}
     for name, points in {
         "position 0, target": kept.target,
         "position 0, draft": kept.draft,
-        "position 1, target": refused.target,
-        "position 1, draft": refused.draft,
+        "position 1, target": rejected.target,
+        "position 1, draft": rejected.draft,
     }.items():
         assert list(zip(ways[name].x, ways[name].y, strict=True)) == list(points)
     assert ways["position 0, draft"].marker.symbol[-1] == "triangle-up"

@@ -128,7 +128,7 @@ def test_several_marks_of_a_panel_differ_in_more_than_colour(name: str) -> None:
             look = ("bar", str(mark.marker.pattern.shape))
         else:
             look = (mark.mode, mark.line.dash, str(mark.marker.symbol))
-        if name != "churn":  # Cells of the timeline differ in lightness; refusals carry a cross.
+        if name != "churn":  # Cells of the timeline differ in lightness; rejections carry a cross.
             looks.setdefault(look, set()).add(mark.name)
     assert all(len(names) == 1 for names in looks.values()), looks
 
@@ -271,8 +271,8 @@ class TestAcceptance:
                     assert heat[position // 6][position % 6] == bar
                     seen += 1
         assert seen == sum(value is not None for row in heat for value in row)
-        refused = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
-        assert len(named(drawn, "the draft was refused")[0].x) == refused
+        rejected = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
+        assert len(named(drawn, "the draft was refused")[0].x) == rejected
 
     def test_one_step_shows_the_tests_of_that_step(self) -> None:
         trace = run()
@@ -299,13 +299,13 @@ class TestChurn:
         occurring = {fate for step in trace.steps for fate in step.fate}
         assert {mark.name.partition(":")[0] for mark in drawn.data if mark.name} == {f.value for f in occurring}
         crosses = drawn.data[1]
-        refusals = [
+        rejections = [
             (position, row)
             for row, step in enumerate(trace.steps, start=1)
             for position, fate in zip(step.position, step.fate, strict=True)
             if fate is Fate.RESAMPLED
         ]
-        assert list(zip(crosses.x, crosses.y, strict=True)) == refusals
+        assert list(zip(crosses.x, crosses.y, strict=True)) == rejections
 
 
 class TestDrafts:

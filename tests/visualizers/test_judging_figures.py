@@ -14,13 +14,13 @@ from visualizers.figures.judging import BINS, FEWEST, acceptances, swept, tries
 RUN = ALL["cspd"]()
 
 
-def refusing(trace: Trace) -> Trace:
+def rejecting(trace: Trace) -> Trace:
     """The first draft is refused, and the second one falls with it."""
     draft, verify = trace.steps
     fates = (Fate.RESAMPLED, Fate.DISCARDED)
-    refused = replace(verify, fate=fates, numbers={**verify.numbers, "tries": (5, None)})
+    rejected = replace(verify, fate=fates, numbers={**verify.numbers, "tries": (5, None)})
     last = replace(verify, position=(1,), token=verify.token[1:], fate=(Fate.SAMPLED,), draft=None, numbers={})
-    steps = (draft, refused, replace(last, accept_prob=None, coin=None))
+    steps = (draft, rejected, replace(last, accept_prob=None, coin=None))
     return replace(trace, steps=steps, summary=summarise(steps, 2, complete=True))
 
 
@@ -30,12 +30,12 @@ def given(trace: Trace, seed: int = 0, **config: object) -> Trace:
 
 def test_both_shares_and_the_tries_are_counted() -> None:
     assert acceptances(RUN) == (0.5, 0.5) and tries(RUN) == 3
-    assert acceptances(refusing(RUN)) == (0, 0) and tries(refusing(RUN)) == 5
+    assert acceptances(rejecting(RUN)) == (0, 0) and tries(rejecting(RUN)) == 5
     assert acceptances(ALL["ar"]()) is None
 
 
 def test_shares_differ_by_the_drafts_behind_a_refusal() -> None:
-    verify = refusing(RUN).steps[1]
+    verify = rejecting(RUN).steps[1]
     run = replace(RUN, steps=(*RUN.steps, verify), summary=summarise((*RUN.steps, verify), 2, complete=True))
     assert acceptances(run) == (pytest.approx(1 / 3), 1 / 4)
 
@@ -49,7 +49,7 @@ def test_the_setting_with_most_values_is_the_axis() -> None:
 
 
 def test_means_over_seeds_are_drawn_by_setting() -> None:
-    runs = [given(RUN, gamma=2), given(refusing(RUN), seed=1, gamma=2), given(RUN, gamma=4)]
+    runs = [given(RUN, gamma=2), given(rejecting(RUN), seed=1, gamma=2), given(RUN, gamma=4)]
     judged, drafted, proposals = FIGURES["by-setting"].draw(runs).data
     assert list(judged.x) == [2, 4] and list(judged.y) == list(drafted.y) == [25, 50]
     assert judged.error_y.array[0] == pytest.approx(50 / sqrt(2))

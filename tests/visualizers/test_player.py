@@ -170,7 +170,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert float(coin[1]) == pytest.approx(entry.coin[0], abs=0.006)
     assert float(coin[2]) == pytest.approx(entry.accept_prob[0], abs=0.006)
     numbers = page.locator(".ds-numbers").inner_text().split("\n")
-    assert float(numbers[numbers.index("p, judging law") + 1]) == pytest.approx(entry.p[0], rel=0.005)
+    assert float(numbers[numbers.index("p, judging distribution") + 1]) == pytest.approx(entry.p[0], rel=0.005)
     assert float(numbers[numbers.index("Total variation") + 1]) == pytest.approx(entry.numbers["tv"][0], rel=0.005)
     assert f"{int(entry.numbers['age'][0])} iterations" in numbers
     assert page.locator(".ds-top li").count() == 3

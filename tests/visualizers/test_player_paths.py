@@ -15,14 +15,14 @@ from visualizers.page import standalone
 
 pytestmark = pytest.mark.browser
 
-REFUSED = (
+REJECTED = (
     "The same noise: both paths start at one point and end 1.58 apart, 1.58 of it in this plane. "
     "The draft was refused; a new draw (□) took its place."
 )
 KEPT = (
     "The same noise: both paths start at one point and end 0.354 apart, 0.354 of it in this plane. The draft was kept."
 )
-CELLS = {"kept": 1, "refused": 0}
+CELLS = {"kept": 1, "rejected": 0}
 """Position 0 lies in the right cell."""
 
 
@@ -50,9 +50,9 @@ def test_hovering_a_judged_token_tells_its_paths(page: Page) -> None:
     show(page, handmade.cspd())
     assert words(page) == "Choose a token whose draft was judged to see how draft and target came by it."
     picture = page.locator(".ds-picture canvas")
-    picture.hover(position=cell(page, CELLS["refused"]))
+    picture.hover(position=cell(page, CELLS["rejected"]))
     settle(page)
-    assert words(page) == REFUSED
+    assert words(page) == REJECTED
     picture.hover(position=cell(page, CELLS["kept"]))
     settle(page)
     assert words(page) == KEPT
@@ -66,7 +66,7 @@ def test_the_keyboard_reaches_them(page: Page) -> None:
     page.locator(".ds-picture canvas").focus()
     page.keyboard.press("ArrowRight")
     settle(page)
-    assert (snapshot(page)["position"], words(page)) == (1, REFUSED)
+    assert (snapshot(page)["position"], words(page)) == (1, REJECTED)
     page.locator(".ds-paths canvas").focus()
     page.keyboard.press("ArrowLeft")
     settle(page)
@@ -78,9 +78,9 @@ def test_a_tap_reaches_them(browser: Browser) -> None:
     page = context.new_page()
     page.set_content(standalone([handmade.cspd()], "A test"))
     settle(page)
-    page.locator(".ds-picture canvas").tap(position=cell(page, CELLS["refused"]))
+    page.locator(".ds-picture canvas").tap(position=cell(page, CELLS["rejected"]))
     settle(page)
-    assert words(page) == REFUSED
+    assert words(page) == REJECTED
     context.close()
 
 

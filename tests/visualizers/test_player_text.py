@@ -149,7 +149,7 @@ def test_a_chip_tells_its_numbers_by_their_labels_and_what_went_before(page: Pag
     settle(page)
     numbers = page.locator(".ds-numbers").inner_text().split("\n")
     assert float(numbers[numbers.index("Ratio") + 1]) == pytest.approx(step.numbers["ratio"][0], rel=0.005)
-    assert float(numbers[numbers.index("q, drafting law") + 1]) == pytest.approx(step.q[0], rel=0.005)
+    assert float(numbers[numbers.index("q, drafting distribution") + 1]) == pytest.approx(step.q[0], rel=0.005)
     assert page.locator(".ds-top li").count() == 4
     assert f"in pass {number - 1}" in page.locator(".ds-before").inner_text()
 

@@ -173,8 +173,8 @@ class TestSpeculation:
         assert graphed_pass(trace, 1) == 2  # nothing is drafted before
         drawn = FIGURES["graph"].draw([trace])
         graph = trace.steps[1].graph or ()
-        kept, accepted, refused = (named(drawn, name)[0] for name in ("kept", "accepted", "refused"))
-        assert [len(mark.x) for mark in (kept, accepted, refused)] == [1, 2, 1]
+        kept, accepted, rejected = (named(drawn, name)[0] for name in ("kept", "accepted", "rejected"))
+        assert [len(mark.x) for mark in (kept, accepted, rejected)] == [1, 2, 1]
         assert kept.x[0] == trace.steps[1].signals["winner"] == 2
         assert kept.customdata == ("w2, w3",)
         (vouched,) = named(drawn, "vouched")

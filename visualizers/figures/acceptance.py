@@ -12,7 +12,7 @@ from visualizers.figures.canvas import panel_height, square_cells
 from visualizers.picture import cells
 from visualizers.style import cividis, fate_marker
 
-REFUSED: Final = (Fate.RESAMPLED, Fate.REJECTED)
+REJECTED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 
 
 def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fate]]:
@@ -50,8 +50,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             heat[row][column] = bar
         hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
         figure.add_heatmap(z=heat, coloraxis="coloraxis", hovertemplate=hover, row=1, col=panel)
-        refused = [position for position, (_, fate) in tests.items() if fate in REFUSED]
-        marked = {Fate.RESAMPLED: refused}
+        rejected = [position for position, (_, fate) in tests.items() if fate in REJECTED]
+        marked = {Fate.RESAMPLED: rejected}
         for position, fate in untested(trace).items() if step is None else ():
             marked.setdefault(fate, []).append(position)
         size = max(4.0, min(13.0, 260 / (columns * len(drawn))))

@@ -1,4 +1,4 @@
-"""What ways of judging drafts make of a law in the plane: densities over a grid, and what they differ by."""
+"""What ways of judging drafts make of a distribution in the plane: densities over a grid, and what they differ by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
-    """Laws over one grid: the target's and the draft's, and what was drawn."""
+    """Distributions over one grid: the target's and the draft's, and what was drawn."""
 
     edges: Sequence[float]
     """Of the cells along either side."""
@@ -117,6 +117,6 @@ BIAS: Final[DataFigure[Bias]] = DataFigure(
         "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the "
         "target alone, vanilla, show how much of it is chance."
     ),
-    paper="CSpD, Eq. 8, 9 and 13, on a law that is known",
+    paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
     drawing=_draw,
 )

@@ -24,7 +24,7 @@ FEWEST_IN_A_BIN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Drafts whose law moved by about the same total variation, and the share of them that stayed as they were."""
+    """Drafts whose distribution moved by about the same total variation, and the share that stayed as it was."""
 
     tv: float
     share: float
@@ -77,7 +77,7 @@ def _scatter(traces: Traces, step: int | None) -> go.Figure:
         marks = [_cloud(trace, name) for name in _recorded(trace)]
         for mark in (*marks, *_bounds(), _stayed(trace)):
             figure.add_trace(mark.update(legendgroup=mark.name, showlegend=panel == 1), row=1, col=panel)
-    figure.update_xaxes(title_text="Total variation between successive laws", range=[-0.02, 1.02])
+    figure.update_xaxes(title_text="Total variation between successive distributions", range=[-0.02, 1.02])
     figure.update_yaxes(range=[-0.02, 1.02])
     figure.update_yaxes(title_text="Probability that two draws agree", col=1)
     return figure.update_layout(height=560)
@@ -164,11 +164,14 @@ def _bars(trace: Trace, name: str) -> go.Bar:
 
 COLLISION = Figure(
     name="collision",
-    title="Agreement of successive draws against the distance of their laws",
+    title="Agreement of successive draws against the distance of their distributions",
     caption=(
-        "Every draft of the window is drawn anew in each iteration, from a law that moved by the total variation "
-        "(TV) on the x axis. Two independent draws rarely agree on a flat law, however little it moved; coupled "
-        "draws come close to 1 – TV, which nothing can exceed. Points are computed from the two laws; stars count "
+        "Every draft of the window is drawn anew in each iteration, from a distribution that moved by the total "
+        "variation "
+        "(TV) on the x axis. Two independent draws rarely agree on a flat distribution, however little it moved; "
+        "coupled "
+        "draws come close to 1 – TV, which nothing can exceed. Points are computed from the two distributions; stars "
+        "count "
         "what happened in the run: the share of pending drafts that stayed as they were, in bins of TV. Initial "
         "guesses are left out."
     ),
@@ -182,7 +185,8 @@ COLLISION_HISTOGRAM = Figure(
     title="How likely successive draws are to agree",
     caption=(
         "The probabilities of agreement over all drafts of the run, as a histogram: independent draws pile up near "
-        "zero, both couplings move the mass to the right. Computed from the two laws of every judged or pending "
+        "zero, both couplings move the mass to the right. Computed from the two distributions of every judged or "
+        "pending "
         "draft, initial guesses left out."
     ),
     paper="SCD, Fig. 4 (a), (b)",

@@ -158,7 +158,7 @@ COMPARISON = Figure(
         "Totals of each run. In brackets the gain over the first run (hatched): tokens per forward pass, per "
         "second and per query token, so more than 1× is better everywhere. Query tokens are the tokens fed to the "
         "network: speculation pays for fewer passes with more of them. Accepted drafts are counted up to the first "
-        "refusal of each pass."
+        "rejection of each pass."
     ),
     paper="SCD, Tables 1 and 3",
     supports=lambda traces: (

@@ -107,7 +107,8 @@ RATIOS = Figure(
     title="The ratio every draft was judged by",
     caption=(
         "Logarithm of the ratio of target's over draft's density of each judged draft. Above 0 it passes in any "
-        "case, below with the probability that the ratio says. A wide spread means two narrow laws that hardly "
+        "case, below with the probability that the ratio says. A wide spread means two narrow distributions that "
+        "hardly "
         f"overlap. Ratios beyond {HIGHEST:g} and {LOWEST:g} are drawn at the edge."
     ),
     paper="CSpD, Table 6 (likelihood ratios), draft by draft",

@@ -1,4 +1,4 @@
-"""How drafts settle while they wait: agreement of successive laws, and tokens that change over several iterations."""
+"""How drafts settle while they wait: agreement of successive distributions, and tokens that change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -132,9 +132,10 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
 
 BETA = Figure(
     name="beta",
-    title="Agreement of successive laws while a draft waits",
+    title="Agreement of successive distributions while a draft waits",
     caption=(
-        "β is the probability that a draft passes its test: 1 minus the total variation (TV) between the law it "
+        "β is the probability that a draft passes its test: 1 minus the total variation (TV) between the distribution "
+        "it "
         "was drawn from and the new one. Left: single positions, among those that waited longest. Right: mean over "
         f"all positions of an age, with a band of one standard deviation, where at least {FEWEST_AT_AN_AGE} "
         "positions got that old. Rising curves mean that waiting pays. Initial guesses are left out."

@@ -81,11 +81,11 @@ def _panel(figure: go.Figure, trace: Trace, step: Step, panel: int) -> None:
             **where,
         )
     won = step.signals.get("winner")
-    kinds = {"kept": [], "accepted": [], "refused": []}  # type: dict[str, list[int]]
+    kinds = {"kept": [], "accepted": [], "rejected": []}  # type: dict[str, list[int]]
     for k, node in enumerate(graph):
-        kinds["kept" if k == won else "accepted" if node.accepted else "refused"].append(k)
+        kinds["kept" if k == won else "accepted" if node.accepted else "rejected"].append(k)
     for name, members in kinds.items():
-        symbol = {"kept": "star", "accepted": "circle", "refused": "x-open"}[name]
+        symbol = {"kept": "star", "accepted": "circle", "rejected": "x-open"}[name]
         figure.add_scatter(
             x=[at[k][0] for k in members],
             y=[at[k][1] for k in members],
@@ -100,7 +100,7 @@ def _panel(figure: go.Figure, trace: Trace, step: Step, panel: int) -> None:
             name=name,
             legendgroup=name,
             showlegend=panel == 1,
-            marker={"symbol": symbol, "size": 15, "color": NEUTRAL if name == "refused" else BLUE},
+            marker={"symbol": symbol, "size": 15, "color": NEUTRAL if name == "rejected" else BLUE},
             hovertemplate="%{customdata}<extra>" + name + "</extra>",
             **where,
         )
@@ -123,7 +123,8 @@ GRAPH = Figure(
     title="Drafts of later steps",
     caption=(
         "The sets of open positions that were filled in ahead of time in one pass, by how many they fill; a mark is "
-        "labelled with the least confident token it adds. A draft is accepted when the laws of an accepted one below "
+        "labelled with the least confident token it adds. A draft is accepted when the distributions of an accepted "
+        "one below "
         "it let everything pass that it adds (thick line); of those accepted, the largest is kept (star). The pass is "
         "the last one with drafts up to the given step, or the one that reached deepest when no step is given."
     ),

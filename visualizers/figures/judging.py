@@ -23,7 +23,7 @@ FEWEST: Final = 5
 
 
 def acceptances(trace: Trace) -> tuple[float, float] | None:
-    """Drafts kept over drafts judged, which end with the first refusal, and over all drafts of these passes."""
+    """Drafts kept over drafts judged, which end with the first rejection, and over all drafts of these passes."""
     found = verifications(trace.steps)
     drafts, accepted = sum(one.drafts for one in found), sum(one.accepted for one in found)
     return (accepted / trace.summary.judged, accepted / drafts) if found else None
@@ -160,7 +160,7 @@ BY_SETTING = Figure(
     title="Drafts kept by one setting",
     caption=(
         "The share of drafts that were kept, by the setting that takes most values among the runs: of those judged, "
-        "which end with the first refusal of a pass (filled), and of all that were drafted (open). Tries are the "
+        "which end with the first rejection of a pass (filled), and of all that were drafted (open). Tries are the "
         "proposals it took to replace a refused draft. Means over runs that differ in seed or prompt alone, error bars "
         "one standard deviation. Only complete runs count."
     ),
@@ -190,8 +190,10 @@ RATIO_MEANS = Figure(
     title="Mean ratio of the judged drafts",
     caption=(
         "Mean of the ratio that drafts were judged by, with its standard error, over the share that was kept. Drafts "
-        "are drawn from the law in the denominator, so that a ratio of two densities is 1 on average (dotted): what "
-        "lies off biases the tokens. Where two laws hardly overlap, as with a last denoising step as narrow as "
+        "are drawn from the distribution in the denominator, so that a ratio of two densities is 1 on average "
+        "(dotted): what "
+        "lies off biases the tokens. Where two distributions hardly overlap, as with a last denoising step as narrow "
+        "as "
         "MAR's, the mean rests on drafts too rare to be seen, and comes out low. Where whole paths are judged, the "
         "ratio of all steps is cut at 1 on the way, and its mean is below 1 by design."
     ),

@@ -184,7 +184,8 @@ CONFIDENCE = Figure(
     title="Confidence and tokens per pass along decoding",
     caption=(
         f"Means over {BINS} equal stages of the passes that made a token final. Left: the probability with which "
-        "those tokens were chosen, drafts by their own law; corrected draws have none and are left out. Right: how "
+        "those tokens were chosen, drafts by their own distribution; corrected draws have none and are left out. "
+        "Right: how "
         "many became final at once. Runs that differ in seed or prompt alone are taken together."
     ),
     paper="S2D2, Fig. 2, 5 and 6 (bottom)",

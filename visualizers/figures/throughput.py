@@ -29,7 +29,7 @@ class Rates:
     """Tokens a second of all passes together."""
 
     def tokens(self, drafts: float) -> float:
-        """Expected tokens a round of `drafts` makes final: the accepted ones and the first refusal's replacement."""
+        """Expected tokens a round of `drafts` makes final: the accepted ones and the first rejection's replacement."""
         a = self.acceptance
         return drafts if a == 1 else (1 - a**drafts) / (1 - a)
 

@@ -16,7 +16,7 @@ UNTOUCHED: Final = 0
 """Code of a cell that the step did not speak of; the fates follow from 1."""
 CROSS_ROOM: Final = 860
 """Pixels that the crosses of a row share, so that they fit into their cells."""
-REFUSED: Final = (Fate.RESAMPLED, Fate.REJECTED)
+REJECTED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 
 
 def churn(trace: Trace) -> np.ndarray:
@@ -53,7 +53,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             row=1,
             col=panel,
         )
-        row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REFUSED]))
+        row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
         figure.add_scatter(
             x=position,
             y=row + 1,
@@ -77,7 +77,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 
 def _key(fate: Fate) -> go.Scatter:
     """Return a legend entry for a fate's cells; its own data is nothing."""
-    refused = fate in REFUSED
+    rejected = fate in REJECTED
     return go.Scatter(
         x=[None],
         y=[None],
@@ -85,9 +85,9 @@ def _key(fate: Fate) -> go.Scatter:
         name=f"{fate.value}: {fate.meaning}",
         marker={
             "color": fate_color(fate),
-            "symbol": "square-x" if refused else "square",
+            "symbol": "square-x" if rejected else "square",
             "size": 11,
-            "line": {"color": BLACK if refused else WHITE, "width": 1 if refused else 0},
+            "line": {"color": BLACK if rejected else WHITE, "width": 1 if rejected else 0},
         },
     )
 
@@ -97,7 +97,7 @@ CHURN = Figure(
     title="What became of every draft, pass by pass",
     caption=(
         "A row is a forward pass, a column a position. Blue cells were accepted, a crossed vermillion cell is the "
-        "first refusal of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "
+        "first rejection of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "
         "they were, orange ones were replaced. Much orange means that later drafts keep losing the context they "
         "were drawn in. Read from the fates in the trace."
     ),

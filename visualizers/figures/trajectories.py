@@ -33,7 +33,7 @@ def told(trace: Trace) -> Iterator[Told]:
 
 
 def shown(trace: Trace, step: int | None) -> list[Told]:
-    """Return the few drafts to draw: from the verification at `step` or before on, else from the first refusal's on."""
+    """Return the few drafts to draw: from the verification at `step` or before, else from the first rejection."""
     found = list(told(trace))
     if step is None:
         first = next((one.step for one in found if one.fate is not Fate.ACCEPTED), found[0].step)
@@ -130,7 +130,7 @@ def _pair(figure: go.Figure, draft: Told, look: tuple[str, str], panel: int) -> 
                 "line": {"width": [2, *[0] * (last - 1), 1]},
             },
             hovertemplate=f"position {draft.position}, {name}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
-            f"squared distance %{{customdata[1]:.3g}}<extra>{'kept' if kept else 'refused'}</extra>",
+            f"squared distance %{{customdata[1]:.3g}}<extra>{'kept' if kept else 'rejected'}</extra>",
             row=1,
             col=panel,
         )
@@ -171,7 +171,7 @@ TRAJECTORIES = Figure(
         "to token (square, triangle or cross), the target's path solid, the draft's dotted. With the same noise both "
         "start at one point and stay together; with noise of their own they end apart. Two directions are shown, the "
         "same for every token and run; what lies across them is not seen. The verification is the last one up to the "
-        "given step, or the first with a refusal when no step is given."
+        "given step, or the first with a rejection when no step is given."
     ),
     paper="CSpD, Fig. 4",
     supports=lambda traces: missing(traces, _has, _NEEDED) or too_many(traces, _has),

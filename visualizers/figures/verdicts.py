@@ -1,4 +1,4 @@
-"""What verification makes of drafts: how many pass, and how far the two laws are apart along the draft."""
+"""What verification makes of drafts: how many pass, and how far the two distributions are apart along the draft."""
 
 from collections import Counter
 from statistics import fmean
@@ -97,7 +97,7 @@ ACCEPTED = Figure(
     name="accepted-drafts",
     title="Drafts accepted in a verification",
     caption=(
-        "How often a verification passed how many drafts, before the first refusal, as a share of the passes that "
+        "How often a verification passed how many drafts, before the first rejection, as a share of the passes that "
         "judged drafts. The legend says how many passed on average, out of the drafts put to the test. A peak at 0 is "
         "verification for nothing; a peak at the right end says that longer drafts would pay. Runs that differ in "
         "seed or prompt alone are taken together."
@@ -109,10 +109,12 @@ ACCEPTED = Figure(
 
 DRAFT_STEPS = Figure(
     name="draft-steps",
-    title="Drafting law against judging law, draft by draft",
+    title="Drafting distribution against judging distribution, draft by draft",
     caption=(
-        "How far the law that judges a draft is from the law it was drawn from, by the draft's number in its "
-        "verification: Kullback-Leibler divergence of the two laws, cross entropy of the draft, and how often it is "
+        "How far the distribution that judges a draft is from the distribution it was drawn from, by the draft's "
+        "number in its "
+        "verification: Kullback-Leibler divergence of the two distributions, cross entropy of the draft, and how "
+        "often it is "
         "the judge's likeliest token. Curves that rise say that later drafts rest on more guesses. Means with "
         "standard errors, over runs that differ in seed or prompt alone."
     ),

@@ -1,4 +1,4 @@
-// The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive laws.
+// The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive distributions.
 
 const LEFT = 38;
 const BOTTOM = 18;
@@ -263,7 +263,7 @@ class TimelineView extends View {
   }
 }
 
-/** How much successive laws agree, on average over the window and at the token under the cursor. */
+/** How much successive distributions agree, on average over the window and at the token under the cursor. */
 class AgreementView extends View {
   constructor() {
     super("agreement", "Agreement β = 1 − TV", "");
@@ -285,7 +285,7 @@ class AgreementView extends View {
     this.scene = scene;
     const { x, y, width, height } = this.plot();
     const { replay, theme, clock, extent } = scene;
-    say(this.note, `of successive laws over ${AXIS[clock]} · line: mean, dots: chosen token`);
+    say(this.note, `of successive distributions over ${AXIS[clock]} · line: mean, dots: chosen token`);
     this.paintAxes(scene, context);
     const across = (time) => x + (time / extent) * width;
     const down = (value) => y + (1 - value) * height;

@@ -119,8 +119,8 @@ class Readout {
   /** p, q, the bar and every number of the method, each with its label and unit. */
   showNumbers({ replay, entry, theme }, step) {
     const rows = [
-      ["p, judging law", step?.p?.[entry.entry], "Probability of the draft under the law that judges it"],
-      ["q, drafting law", step?.q?.[entry.entry], "Probability of the draft under the law it was drawn from"],
+      ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that judges it"],
+      ["q, drafting distribution", step?.q?.[entry.entry], "Probability of the draft under the distribution it was drawn from"],
       ["Accept probability", step?.acceptProb?.[entry.entry], "The draft stays when the coin falls below it"],
       ["Coin", step?.coin?.[entry.entry], "The uniform draw compared with the accept probability"],
     ];

@@ -314,7 +314,7 @@ class Replay {
     return history[low - 1] ?? null;
   }
 
-  /** Agreement of successive laws at one position, as points on the clock. */
+  /** Agreement of successive distributions at one position, as points on the clock. */
   agreementPath(position, clock) {
     const points = [];
     for (const { step, entry } of this.history[position] ?? []) {
@@ -367,7 +367,7 @@ function readGraph(graph) {
   return graph.map((node, index) => ({ ...node, vouchedBy: before(node.vouched_by, index) ? node.vouched_by : [] }));
 }
 
-/** 1 - TV per entry, where the draft came from the model: an initial guess has no law to agree with. */
+/** 1 - TV per entry, where the draft came from the model: an initial guess has no distribution to agree with. */
 function agreementOf(step) {
   const distance = step.numbers.tv;
   if (!distance) return null;

@@ -5,7 +5,7 @@ theirs fits. Whoever is not visible is masked out of the encoder's attention, wh
 
 Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
 gamma + 1 rows, one per prefix. Nothing can be cached either. That is what exact verification costs here; the released
-code of CSpD lets all drafts be judged by the verified prefix instead, in one row, which is another law.
+code of CSpD lets all drafts be judged by the verified prefix instead, in one row, which is another distribution.
 """
 
 import base64

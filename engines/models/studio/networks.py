@@ -87,8 +87,8 @@ class Transformer(nn.Module):
     """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
 
     The input is three condition ids (garment, tint, background; the last id of each table means "not said") and then
-    the codes in raster order. Output slot i is the law of the code that follows input slot i, so slots 0 and 1 are
-    unused.
+    the codes in raster order. Output slot i is the distribution of the code that follows input slot i, so slots 0 and
+    1 are unused.
     """
 
     prefix: Final = len(CONDITIONS)

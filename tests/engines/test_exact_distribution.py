@@ -1,10 +1,10 @@
-"""Every lossless claim, proved: the output law by enumeration of all branches equals ordinary decoding's."""
+"""Every lossless claim, proved: the output distribution by enumeration of all branches equals ordinary decoding's."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
-from support.enumeration import Enumerator, exact_law, largest_error
+from support.enumeration import Enumerator, exact_distribution, largest_error
 from support.tables import Table
 from torch import Tensor
 
@@ -14,8 +14,8 @@ from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.sampling.chance import Chance, Draw
 
-# Defects that let a draft keep too old a law show only from three drafts in flight on: a position must survive
-# two rounds to the right of a refusal, and the first round, out of a point mass, cancels exactly. Keep window >= 4.
+# Defects that let a draft keep too old a distribution show only from three drafts in flight on: a position must survive
+# two rounds to the right of a rejection, and the first round, out of a point mass, cancels exactly. Keep window >= 4.
 THREE_DRAFTS = 4
 FOUR_DRAFTS = 5
 EXACT = 1e-12
@@ -30,7 +30,9 @@ def decoder(method: str, table: Table, **values: object) -> Callable[[Chance], D
 
 
 def error(method: str, table: Table, coin_key: Callable[[Draw, int], object] | None = None, **values: object) -> float:
-    return largest_error(exact_law(decoder(method, table, **values), table, LIVE[method], coin_key), table.joint())
+    return largest_error(
+        exact_distribution(decoder(method, table, **values), table, LIVE[method], coin_key), table.joint()
+    )
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (4, 3), (3, 4)])
@@ -61,8 +63,8 @@ def test_mixtures_are_lossless(coupling: str) -> None:
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     table = Table(4, 2, seed=4)
     shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
-    plain = exact_law(decoder("scd", table, coupling="none", **shared), table, LIVE["scd"])
-    mixed = exact_law(decoder("scd", table, coupling="maximal", alpha=0, **shared), table, LIVE["scd"])
+    plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table, LIVE["scd"])
+    mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table, LIVE["scd"])
     assert largest_error(plain, mixed) < EXACT
 
 
@@ -70,7 +72,7 @@ def test_a_group_of_one_is_lossless() -> None:
     assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial="left-argmax") < EXACT
 
 
-def test_groups_change_the_law() -> None:
+def test_groups_change_the_distribution() -> None:
     lossy = error("gsd", Table(4, 3, seed=5), group=1, likeness=0.5, window=3, initial="left-argmax")
     assert lossy > 1e-3
 
@@ -82,7 +84,7 @@ def defect(**values: object) -> float:
     return error("scd", Table(4, 2, seed=6), **{"window": THREE_DRAFTS, "initial": "uniform", **values})
 
 
-def test_the_stale_law_of_the_release_is_biased() -> None:
+def test_the_stale_distribution_of_the_release_is_biased() -> None:
     assert defect(coupling="maximal", stale=True) > WRONG
     assert "Biased" in METHODS["scd"].deviation(make_config(scd.Config, {"stale": True}))
 
@@ -91,14 +93,14 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
     # A residual draw y has p(y) > q(y), so a second verdict always keeps it; a kept draft must pass twice.
     proper = Enumerator.keep
 
-    def twice(self: Enumerator, prob: Tensor, draw: Draw, *, until_refusal: bool = False) -> tuple[Tensor, Tensor]:
-        return proper(self, prob**2 if draw.purpose == "verify" else prob, draw, until_refusal=until_refusal)
+    def twice(self: Enumerator, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+        return proper(self, prob**2 if draw.purpose == "verify" else prob, draw, until_rejection=until_rejection)
 
     monkeypatch.setattr(Enumerator, "keep", twice)
     assert defect(coupling="maximal") > WRONG
 
 
-def test_replacing_refusals_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacing_rejections_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scd, "residual", lambda q, p: p)
     assert defect(coupling="none") > WRONG
 
@@ -129,8 +131,10 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
     def drop(self: Guesser, window: Window, done: Tensor, iteration: int) -> Window:
         unwanted = (window.x == 0) & (window.age > 0)
         ones = torch.ones_like(window.x)
-        law = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
-        kept = Window(torch.where(unwanted, ones, window.x), torch.where(unwanted[:, None], law, window.q), window.age)
+        probs = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
+        kept = Window(
+            torch.where(unwanted, ones, window.x), torch.where(unwanted[:, None], probs, window.q), window.age
+        )
         return proper(self, kept, done, iteration)
 
     monkeypatch.setattr(Guesser, "fill", drop)
