@@ -5,16 +5,15 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-import torch
+from torch import Tensor
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.base import DiscreteAR, Session
 from engines.models.catalog import MODELS
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
-from engines.protocol import Forward
+from engines.protocol import Lap, Model, Session
 from engines.runtime.driver import Job, Lane, drive, open_session
 from traces.schema import Step
 
@@ -31,7 +30,7 @@ def prompts(model_id: str, count: int) -> list[str]:
     return [str(Prompt(*indices)) for indices in itertools.islice(itertools.cycle(every), count)]
 
 
-def job(decoder: str, model: DiscreteAR, prompt: str, sample: int, **settings: object) -> Job:
+def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object) -> Job:
     """A job for a decoder of `NAMES`; settings that the method does not have are an error."""
     method = METHODS[decoder if decoder in METHODS else "scd"]
     own = settings if decoder in METHODS else {"coupling": decoder, **settings}
@@ -44,17 +43,22 @@ class Stopwatch:
     def __init__(self, session: Session) -> None:
         self.session, self.seconds = session, 0.0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.session, name)
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+        """See `engines.protocol.Session.answer`."""
+        since = time.perf_counter()
 
-    def logits(self, requests: Mapping[int, Forward]) -> torch.Tensor:
-        """See `engines.models.base.Session.logits`."""
-        start = time.perf_counter()
-        logits = self.session.logits(requests)
-        if logits.is_cuda:
-            torch.cuda.synchronize(logits.device)
-        self.seconds += time.perf_counter() - start
-        return logits
+        def timed(stage: Literal["forward", "logits"], made: Tensor) -> None:
+            nonlocal since
+            lap(stage, made)
+            now = time.perf_counter()
+            self.seconds += now - since if stage == "forward" else 0.0
+            since = now
+
+        return self.session.answer(requests, sampling, timed)
+
+    def cost(self, request: Any) -> tuple[int, int]:
+        """See `engines.protocol.Session.cost`."""
+        return self.session.cost(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,6 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     start = time.perf_counter()
     lanes = [Lane(one.decoder()) for one in jobs]
     session = open_session(jobs)
-    assert isinstance(session, Session)
     watch = Stopwatch(session)
     forwards = sum(1 for _ in drive(lanes, watch, config, record=record))
     tokens = tuple(tuple(int(token) for token in lane.result[0]) for lane in lanes)

@@ -18,8 +18,8 @@ from benchmarks._runs import decode
 from engines.config import make_config
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
-from engines.models.base import DiscreteAR
 from engines.models.catalog import load_model
+from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
 from traces.schema import Step
@@ -55,7 +55,7 @@ def solve(chunk: Chunk) -> list[dict[str, Any]]:
 
 
 @cache
-def ready(model_id: str, device: str) -> DiscreteAR:
+def ready(model_id: str, device: str) -> Model:
     """A model that has decoded once, so that no row is charged with loading kernels and growing memory pools."""
     logging.disable_progress_bar()
     model = load_model(model_id, device)

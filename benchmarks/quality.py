@@ -21,11 +21,9 @@ from torch import Tensor
 from benchmarks._pictures import SLOTS, right, sheet
 from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
-from engines.models.base import Session
+from engines.ar.request import Forward
 from engines.models.studio.image import ID, StudioImage, load
-from engines.protocol import Forward
 from engines.runtime.driver import Job, open_session
-from engines.sampling.distributions import Sampling, to_probs
 
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
@@ -89,11 +87,10 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     """- log2 of the probability of each sequence [B, N] under the distribution it was decoded from, over its length."""
     first = jobs[0]
     session = open_session(jobs)
-    assert isinstance(session, Session)
-    assert isinstance(first.config, Sampling)
     tokens = codes.to(first.model.device)
-    logits = session.logits({lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)})
-    probs = to_probs(logits, first.config)[:, : tokens.shape[1]]
+    requests = {lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)}
+    answers = session.answer(requests, first.config, lambda *_: None)
+    probs = torch.stack([answers[lane][: tokens.shape[1]] for lane in requests])
     bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
 

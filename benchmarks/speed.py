@@ -16,8 +16,8 @@ from typing import Final
 from benchmarks import _parts
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import NAMES, Decoded, decode, job, prompts
-from engines.models.base import DiscreteAR
 from engines.models.catalog import MODELS, load_model
+from engines.protocol import Model
 from engines.runtime.driver import Job
 
 COUPLINGS: Final = ("none", "maximal", "gumbel")
@@ -31,7 +31,7 @@ MOST_OF_VANILLA: Final = 0.35
 class Plan:
     """What every part of the benchmark shares."""
 
-    model: DiscreteAR
+    model: Model
     prompts: list[str]
     repeats: int
     windows: tuple[int, ...]

@@ -29,7 +29,7 @@ from benchmarks._problems import held_out
 from benchmarks._results import positive
 from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
-from engines.models.base import ModelError
+from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from visualizers.rows import read_rows
 from visualizers.sweeps import canonical, gathered

@@ -17,8 +17,8 @@ from benchmarks._results import Claim, Row, command, finish, parser, positive, r
 from benchmarks._runs import Decoded, decode
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.base import DiscreteAR
 from engines.models.catalog import MODELS, load_model
+from engines.protocol import Model
 from engines.runtime.driver import Job
 
 MODEL: Final = "text-target"
@@ -55,14 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finish(result(f"{MODELS[MODEL].title}: speed", command("text", given), claims, rows, model.device), chosen.json)
 
 
-def job(label: str, model: DiscreteAR, problem: Problem, **more: object) -> Job:
+def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
     """A decoder of `DECODERS` on a problem."""
     name, settings = DECODERS[label]
     config: Any = make_config(METHODS[name].config, {**settings, "mode": "greedy", "length": LENGTH, **more})
     return Job(METHODS[name], model, problem.question, config)
 
 
-def table(model: DiscreteAR, problems: Sequence[Problem]) -> list[Row]:
+def table(model: Model, problems: Sequence[Problem]) -> list[Row]:
     """Every decoder, each run paired with one at block size 1. Pairs of all decoders are interleaved."""
     others = [label for label in DECODERS if label != ORDINARY]
     pairs: dict[str, list[tuple[Decoded, Decoded]]] = {label: [] for label in others}
@@ -77,7 +77,7 @@ def table(model: DiscreteAR, problems: Sequence[Problem]) -> list[Row]:
     return rows + [_row(label, model, problems, pairs[label]) for label in others]
 
 
-def _row(label: str, model: DiscreteAR, problems: Sequence[Problem], pairs: Sequence[tuple[Decoded, Decoded]]) -> Row:
+def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[tuple[Decoded, Decoded]]) -> Row:
     right = [float(_right(model, run, problem)) for (_, run), problem in zip(pairs, problems, strict=True)]
     faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
     forwards = statistics.fmean(run.forwards for _, run in pairs)
@@ -96,7 +96,7 @@ def _row(label: str, model: DiscreteAR, problems: Sequence[Problem], pairs: Sequ
     }
 
 
-def _right(model: DiscreteAR, run: Decoded, problem: Problem) -> bool:
+def _right(model: Model, run: Decoded, problem: Problem) -> bool:
     return solved(model.output(run.tokens[0]).text or "", problem.answer)
 
 
@@ -120,7 +120,7 @@ def _percent(row: Row) -> str:
     return f"{100 * row['accuracy']:.1f} ± {100 * row['accuracy_standard_error']:.1f} %"
 
 
-def engine(model: DiscreteAR, problems: Sequence[Problem]) -> list[Claim]:
+def engine(model: Model, problems: Sequence[Problem]) -> list[Claim]:
     """What the engine and recording add, and what lockstep gains."""
     claims = []
     for label in (ORDINARY, "confidence", "S2D2 B"):

@@ -10,7 +10,8 @@ from gradio.components import Component
 from demo.site import AT_ONCE, Update
 from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
-from engines.methods.method import Family, Method
+from engines.methods.method import Method
+from engines.protocol import Family
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"

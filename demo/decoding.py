@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engines.runtime.driver import Job, Run, mentioned
+from traces.replay import Replay
 from traces.schema import Step, Trace
 
 
@@ -28,7 +29,7 @@ class Lane:
         self.run = Run(job)
         self.passes = 0
         self._steps = iter(self.run)
-        self._canvas: list[Any] = [None] * job.task.length
+        self._replay = Replay(job.task.length)
         self._legend = job.model.legend({})
         self._told = set(self._legend.vocabulary or ())
 
@@ -51,8 +52,7 @@ class Lane:
         step = next(self._steps, None)
         if step is None:
             return None
-        for position, token in zip(step.position, step.token, strict=True):
-            self._canvas[position] = token
+        self._replay.apply(step)
         self.passes += 1
         return Advance(
             lane=lane, sequence=self.passes - 1, step=step, frame=self._picture(), words=self._new_words(step)
@@ -68,7 +68,7 @@ class Lane:
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
-        frames = self.run.job.model.legend({self.passes: self._canvas}).frames
+        frames = self.run.job.model.legend({self.passes: self._replay.state().tokens}).frames
         return frames[0].image if frames else None
 
 

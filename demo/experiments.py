@@ -6,8 +6,7 @@ from typing import Final
 
 from engines.config import Value, make_config
 from engines.methods import METHODS
-from engines.methods.method import Family
-from engines.models.base import DiscreteAR
+from engines.protocol import Family, Model
 from engines.runtime.driver import Job, Lane, drive, make_trace, open_session
 from traces.schema import Trace
 
@@ -140,7 +139,7 @@ class Progress:
 
 def conduct(
     experiment: Experiment,
-    model: DiscreteAR,
+    model: Model,
     prompt: str,
     seeds: int,
     shared: Settings,

@@ -14,8 +14,8 @@ from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
 from engines.methods import METHODS
-from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 
 _WARM_UP_PASSES: Final = 4

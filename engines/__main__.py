@@ -12,8 +12,8 @@ from typing import Any
 from engines.config import ConfigError, make_config, settings
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
-from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, open_model
+from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, run_batch
 from traces import write
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
-    methods = {
+    methods: dict[str, dict[str, Any]] = {
         name: {
             "title": method.title,
             "summary": method.summary,
@@ -53,10 +53,10 @@ def list_everything(options: argparse.Namespace) -> int:
         return DONE
     for name, about in methods.items():
         print(f"{name}: {about['title']}, {about['summary']}")
-        for setting, detail in about["settings"].items():  # type: ignore[attr-defined]
+        for setting, detail in about["settings"].items():
             scope = f" Where {detail['when']}." if detail["when"] else ""
             print(f"    {setting}={detail['default']}  {detail['allowed']}. {detail['help']}{scope}")
-        for preset, values in about["presets"].items():  # type: ignore[attr-defined]
+        for preset, values in about["presets"].items():
             print(f"    --preset {quote(preset)}  {' '.join(f'{name}={value}' for name, value in values.items())}")
     print()
     for model in MODELS.values():

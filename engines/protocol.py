@@ -1,24 +1,27 @@
-"""The form of a method: a generator that asks for forward passes.
+"""What a method, a model and the driver promise each other.
 
-A decoder holds no model. It yields a `Forward`, is sent the distributions that the forward pass gave, yields a
-`Decision` on them, is sent the few integers of it that it needs on the host, and so on until its canvas is full; it
-returns the tokens. Every Forward is answered by exactly one Decision: that pair becomes one step of the trace.
-Batching, devices, timing, recording, pausing and stopping are the driver's business.
+A method is a generator that asks for forward passes and holds no model. It yields a `Request` for a forward pass, is
+sent the answer, yields a `Decision` on it, is sent the few integers of it that it needs on the host, and so on until
+its canvas is full; it returns the tokens. Every Request is answered by exactly one Decision: that pair becomes one step
+of the trace. A `Model` opens a `Session` for sequences that are decoded together, and the session answers their
+requests. Batching, timing, recording, pausing and stopping are the driver's business.
 """
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.paths import Follow, Paths, Steer, Walks
-from engines.diffusion_lm.masks import runs
-from traces.schema import Canvas, Fate, Mask
+from traces.schema import Canvas, Fate, Legend, Mask, ModelCard, Output
 
+Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
+"""What a method needs of a model: discrete-ar gives the distributions of all positions behind a prefix in one causal
+pass, diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
+that are vectors, behind a prefix in one causal pass."""
 Role: TypeAlias = Literal["draft", "target", "self"]
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 NO_ENTRY: Final = -1
@@ -46,114 +49,27 @@ class Task:
         return self.canvas.shape[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """Ask for the distributions of positions `done` .. len(tokens), each given the tokens before it."""
+@runtime_checkable
+class Request(Protocol):
+    """A forward pass that a decoder asks for. Every family has its own kind, in its `request` module."""
 
-    tokens: Int[Tensor, " n"]
-    """Final tokens, then drafts."""
-    done: int
-    """How many tokens are final."""
-    cached: int
-    """How many tokens, from the left, went through the model unchanged in earlier passes."""
-    role: Role = "target"
-    mode: str = "causal"
+    @property
+    def role(self) -> Role:
+        """Which of two models is asked."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """What the pass is for, as the trace calls it."""
+        ...
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
         """Rows evaluated, and tokens fed over all of them, where a lane has `rows` rows and `prefix` prompt tokens."""
-        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
-
-    @property
-    def wanted(self) -> int:
-        """Positions whose distributions are asked for."""
-        return len(self.tokens) - self.done + 1
-
-    def cut(self, all_probs: Tensor) -> Tensor:
-        """The distributions that were asked for, out of padded ones [T, V]."""
-        return all_probs[: self.wanted]
+        ...
 
     def drawn(self) -> Mask | None:
         """The attention mask, where there is something to see."""
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class BlockForward:
-    """Ask a diffusion language model for the distributions of some of the tokens fed, given the finished ones."""
-
-    tokens: Int[Tensor, "K n"]
-    """Rows are drafts to be looked at side by side; on the CPU, as everything here."""
-    position: Int[Tensor, " n"]
-    """Counted from the prompt's beginning; two tokens may share one."""
-    read: Int[Tensor, " m"]
-    """Which of the n outputs are wanted."""
-    finished: int
-    """Positions before them whose keys and values the cache holds."""
-    seen: Bool[Tensor, "n n"]
-    """Who sees whom among the tokens fed; see engines.diffusion_lm.masks."""
-    keep: int = 0
-    """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
-    labels: tuple[str, ...] = ()
-    """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
-    role: Role = "self"
-    mode: str = "draft"
-
-    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """See `Forward.cost`."""
-        count, width = self.tokens.shape
-        return count, count * width
-
-    def cut(self, all_probs: Tensor) -> Tensor:
-        """The distributions that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
-        all_probs = all_probs[: len(self.tokens), : len(self.read)]
-        return all_probs[0] if len(self.tokens) == 1 else all_probs
-
-    def drawn(self) -> Mask | None:
-        """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
-        if not self.labels:
-            return None
-        past = ("finished",) if self.finished or self.keep else ()
-        seen = self.seen[self.keep :, self.keep :]
-        seen = torch.cat([torch.ones(len(seen), len(past), dtype=torch.bool), seen], 1)
-        return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
-
-
-@dataclass(frozen=True, slots=True)
-class PathForward:
-    """Ask for the denoising paths of positions `done` .. done + W - 1, each given the tokens before it."""
-
-    tokens: Float[Tensor, "n D"]
-    """Final tokens, then drafts."""
-    done: int
-    """How many tokens are final."""
-    cached: int
-    """How many tokens, from the left, went through the model unchanged in earlier passes."""
-    noise: Float[Tensor, "W T D"]
-    """x_T, then the noise of every step but the last; W is at most one more than there are drafts."""
-    guidance: Float[Tensor, " W"]
-    """Scale of classifier-free guidance, where the session is guided."""
-    role: Role = "target"
-    mode: str = "causal"
-    unseen: int = 0
-    """Trailing tokens that the model is not to see, where it can do without."""
-    steer: Steer | None = None
-    """Has a say in where the steps of index `steered` .. 1 lead."""
-    steered: int = 0
-    follow: Follow | None = None
-    """Paths of drafts to follow in place of the noise; the position behind them is asked for, too."""
-
-    @property
-    def wanted(self) -> int:
-        """Positions whose paths are asked for."""
-        return len(self.noise)
-
-    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """See `Forward.cost`."""
-        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
-
-    def drawn(self) -> Mask | None:
-        """See `Forward.drawn`."""
-        return None
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +85,18 @@ class DraftGraph:
     """Whether row p let row k pass."""
 
 
+@runtime_checkable
+class Shown(Protocol):
+    """Something that is recorded as points of a picture."""
+
+    def seen(self) -> Float[Tensor, "W S 5"]:
+        """Draft and target in the plane, two numbers each, and their squared distance, at x_T .. x_0."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a method made of the distributions. Columns have E entries and stay on the model's device."""
+    """What a method made of an answer. Columns have E entries and stay on the model's device."""
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
@@ -182,7 +107,7 @@ class Decision:
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
     p: Float[Tensor, "W V"] | None = None
-    """Distributions the drafts were judged by."""
+    """Distributions the drafts were verified against."""
     q: Float[Tensor, "W V"] | None = None
     """Distributions the drafts were drawn from."""
     probs: Float[Tensor, "E V"] | None = None
@@ -198,28 +123,94 @@ class Decision:
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
-    walks: Walks | None = None
+    walks: Shown | None = None
     """How the drafts were denoised, for the record alone."""
 
 
-Request: TypeAlias = Forward | BlockForward | PathForward
-Answer: TypeAlias = Float[Tensor, "*K W V"] | Paths | tuple[int, ...] | None
-Decoder: TypeAlias = Generator[Request | Decision, Answer, Tensor]
+Decoder: TypeAlias = Generator[Request | Decision, Any, Tensor]
+"""Is sent the answer to a Request, of a type that its family fixes, and to a Decision its `readback` as integers."""
 
 
-def ask_probs(answer: Answer) -> Tensor:
-    """The answer to a Forward: distributions [W + 1, V], float64."""
+def ask_probs(answer: Any) -> Tensor:
+    """The answer to a request for distributions: [W, V], or [K, W, V] where several rows were asked for; float64."""
     assert isinstance(answer, Tensor)
     return answer
 
 
-def ask_paths(answer: Answer) -> Paths:
-    """The answer to a PathForward."""
-    assert isinstance(answer, Paths)
-    return answer
-
-
-def ask_numbers(answer: Answer) -> tuple[int, ...]:
+def ask_numbers(answer: Any) -> tuple[int, ...]:
     """The answer to a Decision: its `readback` on the host."""
     assert isinstance(answer, tuple)
     return answer
+
+
+Lap: TypeAlias = Callable[[Literal["forward", "logits"], Tensor], None]
+"""Called by a session when a stage of an answer is done, with a tensor that the stage made: the network, then what
+makes distributions of its output. The driver waits for the tensor and stops the time."""
+
+
+@runtime_checkable
+class Session(Protocol):
+    """Sequences, called lanes, that are decoded together; caches live here."""
+
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+        """One forward pass for the lanes that ask.
+
+        Args:
+            requests: By lane, requests of the kind that the model answers.
+            sampling: The settings by which network outputs become distributions, a method's Config.
+            lap: Stops the time of a stage.
+
+        Returns:
+            By lane, in the order of `requests`, the answer on the model's device.
+        """
+        ...
+
+    def cost(self, request: Any) -> tuple[int, int]:
+        """Rows evaluated for a request, and tokens fed over all of them."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A network, or a formula in place of one, with the canvas that it fills."""
+
+    card: ModelCard
+    device: torch.device
+    families: tuple[Family, ...]
+    """Methods of which families it can run, the most natural first."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        ...
+
+    @property
+    def tokens(self) -> object:
+        """What its tokens mean. Models for which this is equal can draft for each other."""
+        ...
+
+    def pose(self, prompt: str, config: Any) -> Task:
+        """What a prompt asks for.
+
+        Raises:
+            ValueError: for a prompt that the model cannot read or a setting it does not have; the message says what
+                it can.
+        """
+        ...
+
+    def start(self, tasks: Sequence[Any], guided: bool) -> Session:
+        """Open a session, one lane per task."""
+        ...
+
+    def legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
+        """What is needed to draw a trace.
+
+        Args:
+            canvases: The tokens after each step.
+            mentioned: Further tokens that the trace speaks of.
+        """
+        ...
+
+    def output(self, tokens: Sequence[Any]) -> Output:
+        """The tokens as a person sees them."""
+        ...

@@ -23,8 +23,8 @@ from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.base import DiscreteAR
 from engines.models.language_model import DiffusionLM
+from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from visualizers.rows import read_rows
 from visualizers.sweeps import gathered
@@ -38,7 +38,7 @@ def grid(**changed: Any) -> dict[str, Any]:
 
 
 @cache
-def roomy() -> DiscreteAR:
+def roomy() -> Model:
     """The tiny model, with room for whole problems."""
     model = tiny()
     return DiffusionLM(model._network, model._tokenizer, replace(model.kind, longest=512), model.card, model.device)
@@ -48,7 +48,7 @@ def roomy() -> DiscreteAR:
 def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In this process, a tiny model with random weights takes the place of the studio language model."""
 
-    def load(model_id: str, device: str = "cpu") -> DiscreteAR:
+    def load(model_id: str, device: str = "cpu") -> Model:
         return roomy()
 
     monkeypatch.setattr(_grid, "load_model", load)

@@ -4,7 +4,7 @@ from traces.check import check
 from traces.errors import TraceError
 from traces.io import dumps, loads, read, write
 from traces.measures import MEASURES, Measure
-from traces.replay import State, outcomes, state_after, states
+from traces.replay import Replay, State, outcomes, state_after, states
 from traces.schema import (
     FATES,
     SCHEMA,
@@ -17,7 +17,7 @@ from traces.schema import (
     Legend,
     Mask,
     Milliseconds,
-    Model,
+    ModelCard,
     Node,
     Output,
     PathPair,
@@ -43,10 +43,11 @@ __all__ = [
     "Mask",
     "Measure",
     "Milliseconds",
-    "Model",
+    "ModelCard",
     "Node",
     "Output",
     "PathPair",
+    "Replay",
     "State",
     "Step",
     "Summary",

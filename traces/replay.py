@@ -64,7 +64,7 @@ def outcomes(step: Step) -> dict[int, Outcome]:
 
 def states(trace: Trace) -> Iterator[State]:
     """The canvas before any step, then after each step: `len(trace.steps) + 1` states."""
-    replay = _Replay(canvas_size(trace.canvas))
+    replay = Replay(canvas_size(trace.canvas))
     yield replay.state()
     for step in trace.steps:
         replay.apply(step)
@@ -84,7 +84,7 @@ def state_after(trace: Trace, step: int) -> State:
 
 def replayed(steps: Sequence[Step] | Iterator[Step], positions: int) -> State:
     """The canvas of `positions` positions after all the given steps."""
-    replay = _Replay(positions)
+    replay = Replay(positions)
     for step in steps:
         replay.apply(step)
     return replay.state()
@@ -94,8 +94,8 @@ def _weight(fate: Fate) -> int:
     return 2 if fate.final else 1 if fate in PENDING else 0
 
 
-class _Replay:
-    """A canvas that steps are applied to in place."""
+class Replay:
+    """A canvas that steps are applied to in place: the one reading of what steps leave behind, live or recorded."""
 
     def __init__(self, positions: int) -> None:
         self._step = 0
@@ -104,6 +104,7 @@ class _Replay:
         self._final = [False] * positions
 
     def apply(self, step: Step) -> None:
+        """Take one more step."""
         self._step += 1
         for position, (token, fate, _) in outcomes(step).items():
             self._tokens[position] = token
@@ -111,6 +112,7 @@ class _Replay:
             self._final[position] = fate.final
 
     def state(self) -> State:
+        """The canvas as it is now."""
         decoded = sum(self._final)
         return State(
             step=self._step,

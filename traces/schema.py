@@ -241,7 +241,7 @@ class Legend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelCard:
     """Which weights ran."""
 
     id: str
@@ -307,8 +307,8 @@ class Trace:
     method: str
     variant: str = ""
     """The published variant of the method whose settings the run has, by the name it is known by; empty for none."""
-    model: Model
-    draft_model: Model | None = None
+    model: ModelCard
+    draft_model: ModelCard | None = None
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""
     prompt: str
     config: Mapping[str, Scalar]

@@ -31,7 +31,7 @@ from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM
 from engines.models.language_model import Kind as Traits
 from engines.runtime.driver import Job, sample_tokens
-from traces.schema import Model as Card
+from traces.schema import ModelCard
 from training import text_data
 from training.loop import MODELS, Preset, Run, batches, device, parse, record, sha256
 from training.text_data import BLOCK, END, LENGTH, MASK, PAD, WINDOW, token_id
@@ -287,7 +287,7 @@ def measure(model: Qwen3ForCausalLM, kind: Kind) -> dict[str, Any]:
     tokenizer = Tokenizer.from_file(str(text_data.TOKENIZER))
     ids = tokenizer.get_vocab()
     traits = Traits(ids[MASK], (ids[END],), kind.shift, kind.full)
-    judged = DiffusionLM(model, tokenizer, traits, Card(id="in training"), device())
+    judged = DiffusionLM(model, tokenizer, traits, ModelCard(id="in training"), device())
     found = json.loads(text_data.PROBLEMS.read_text(encoding="utf-8"))[: MEASURED_FULL if kind.full else MEASURED]
     method = METHODS["blockwise"]
     solved = {}

@@ -14,8 +14,8 @@ from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.pages.run import read_seed
 from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.models.base import ModelError
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 from traces import TraceError, dumps, loads
 

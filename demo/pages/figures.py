@@ -14,8 +14,8 @@ from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
-from engines.models.base import ModelError, ModelInfo
-from engines.models.catalog import MODELS, load_model
+from engines.models.catalog import MODELS, ModelInfo, load_model
+from engines.models.errors import ModelError
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
 

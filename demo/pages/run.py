@@ -17,10 +17,11 @@ from demo.viewer import advanced, begun, finished, recorded, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.methods import METHODS, SHARED, ordinary
-from engines.methods.method import Family, Method
-from engines.models.base import ModelError, ModelInfo
-from engines.models.catalog import MODELS, at_hand, default_model, load_model
+from engines.methods.method import Method
+from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model, load_model
+from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.protocol import Family
 from engines.runtime.driver import Job
 
 DEFAULT: Final = METHODS["scd"]

@@ -98,6 +98,11 @@ class ContinuousSampling:
     ] = 960
 
     @property
+    def guided(self) -> bool:
+        """Whether every pass runs an unconditional row beside the conditional one."""
+        return self.guidance != 1.0
+
+    @property
     def schedule(self) -> "Schedule":
         """The timesteps that are visited."""
         return respaced(self.steps, self.last, self.first)

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +12,8 @@ from engines.continuous.denoising import Noise
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Paths, Steer, join
 from engines.continuous.rejection import Judge, settle
-from engines.protocol import FATE_CODES, Answer, Decision, PathForward, ask_paths
+from engines.continuous.request import PathForward, ask_paths
+from engines.protocol import FATE_CODES, Decision
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate
 
@@ -46,7 +48,7 @@ class Block:
 
 def draft(
     block: Block, cached: int, *, mean: bool = False
-) -> Generator[PathForward | Decision, Answer, tuple[Tensor, Paths | None]]:
+) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths | None]]:
     """Draft the block's tokens one by one, one forward pass each.
 
     Args:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
 from traces.foresight import rank_sequences
-from traces.schema import Model, Step
+from traces.schema import ModelCard, Step
 
 FOLDER: Final = Path(__file__).parents[2] / "assets" / "graphs"
 PROMPTS: Final = Path(__file__).parents[2] / "assets" / "problems.json"
@@ -107,7 +107,7 @@ def path_of(model: str, policy: tuple[str, float, int]) -> Path:
     return FOLDER / model.replace("/", "--") / f"{said}-block{block}.json"
 
 
-def key(card: Model, policy: tuple[str, float, int]) -> dict[str, Any]:
+def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
     """What a calibration holds for."""
     name, tau, block = policy
     digest = hashlib.sha256(json.dumps(dict(card.weights), sort_keys=True).encode()).hexdigest()[:32]

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, ask_numbers, ask_probs
 from traces.schema import Fate
 
 MOST_PASSES: Final = 16

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from engines.config import Knob
 from engines.diffusion_lm import masks
-from engines.protocol import BlockForward, Role, Task
+from engines.diffusion_lm.request import BlockForward
+from engines.protocol import Role, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import Sampling
-from traces.schema import Model
+from traces.schema import ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
 MOST_TOKENS: Final = 256
@@ -38,7 +39,7 @@ class TextTask(Task):
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
     """Whether every token sees every other, so that nothing can be cached."""
-    card: Model | None = None
+    card: ModelCard | None = None
     """Whose text it is; what was measured for a model beforehand is found by it."""
 
 

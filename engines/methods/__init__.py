@@ -8,7 +8,8 @@ from engines.config import settings as settings_of
 from engines.continuous.denoising import ContinuousSampling
 from engines.diffusion_lm.sequence import TextSampling
 from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
-from engines.methods.method import Family, Method, lossless
+from engines.methods.method import Method, lossless
+from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
 
 METHODS: Final[dict[str, Method]] = {
@@ -24,7 +25,7 @@ METHODS: Final[dict[str, Method]] = {
                continuous.decode, "denoises one token per forward pass; the baseline", "", lossless),
         Method("cspd", "Continuous Speculative Decoding", "continuous-ar", cspd.Config, cspd.decode,
                "a small model drafts vectors, a large one judges their denoising", "arXiv 2411.11925",
-               cspd.deviation),
+               cspd.deviation, drafter=lambda config: config.drafter),
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
                blockwise.deviation),
@@ -35,7 +36,7 @@ METHODS: Final[dict[str, Method]] = {
                "reveals tokens early and repairs them later", "", editing.deviation, editing.PRESETS),
         Method("simsd", "SimSD", "diffusion-lm", simsd.Config, simsd.decode,
                "a small diffusion model drafts in any order, a large one judges in one pass", "arXiv 2606.02544",
-               simsd.deviation),
+               simsd.deviation, drafter=lambda config: config.drafter),
         Method("psd", "PSD", "diffusion-lm", psd.Config, psd.decode,
                "reveals in parallel, drafts the steps to come, keeps the deepest draft that holds", "arXiv 2605.15609",
                psd.deviation, psd.PRESETS, variants=True),

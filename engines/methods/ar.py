@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.protocol import FATE_CODES, Decision, Decoder, Forward, Task, ask_numbers, ask_probs
+from engines.ar.request import Forward
+from engines.protocol import FATE_CODES, Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noise_at
-from engines.protocol import FATE_CODES, Decision, Decoder, PathForward, ask_numbers, ask_paths
+from engines.continuous.request import PathForward, ask_paths
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 

@@ -27,7 +27,8 @@ from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noi
 from engines.continuous.drafting import Block, compared, draft, tying
 from engines.continuous.paths import Branch, Paths, Walks
 from engines.continuous.rejection import Judge, Ratio, Replaced, replace
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, PathForward, ask_numbers, ask_paths
+from engines.continuous.request import PathForward, ask_paths
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers
 from engines.sampling.chance import Chance
 from engines.sampling.coupling import first_rejection
 from traces.schema import Fate

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
+from engines.ar.request import Forward
 from engines.config import Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Forward, Task, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual
 from engines.sampling.distributions import GuidedSampling

@@ -16,8 +16,9 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
 from engines.diffusion_lm.draft_graphs import star
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 

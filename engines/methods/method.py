@@ -2,18 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from engines.config import ConfigError
 from engines.continuous.denoising import ContinuousSampling
-from engines.protocol import Decoder
+from engines.protocol import Decoder, Family
 from engines.sampling.chance import Chance
 from engines.sampling.distributions import Sampling
-
-Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
-"""What a method needs of a model: discrete-ar gives the distributions of all positions behind a prefix in one causal
-pass, diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
-that are vectors, behind a prefix in one causal pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +26,8 @@ class Method:
     """Empty where the output distribution under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
+    drafter: Callable[[Any], str] | None = None
+    """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
     variants: bool = False
     """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
 

@@ -18,8 +18,9 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import Graph, chain, dag, judge
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 

@@ -17,7 +17,7 @@ from engines.config import Knob
 from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import polish, repair, replace
 from engines.diffusion_lm.sequence import Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, BlockForward, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, judge
 from traces.schema import Fate
@@ -98,7 +98,7 @@ class Drafts:
     estimate: Float[Tensor, " L"]
 
 
-Part = Generator[BlockForward | Decision, Any, Any]
+Part = Generator[Request | Decision, Any, Any]
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -19,7 +19,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
-from engines.protocol import FATE_CODES, BlockForward, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, judge
 from traces.schema import Fate
@@ -89,7 +89,7 @@ def deviation(config: Config) -> str:
     return f"Not the target's distribution: {'; '.join(found)}." if found else ""
 
 
-Part = Generator[BlockForward | Decision, Any, Any]
+Part = Generator[Request | Decision, Any, Any]
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -142,14 +142,14 @@ def _draft(row: Row, held: Tensor, open_: Tensor, how: tuple[str, Chance], names
     return place, token, q
 
 
-def _reveal(row: Row, request: BlockForward, mode: str, chance: Chance, number: int) -> Part:
+def _reveal(row: Row, request: Request, mode: str, chance: Chance, number: int) -> Part:
     """One pass of the target; the surest position takes a final token."""
     place, token, _ = yield from _choose(row, request, row.open, mode, chance, (number, None))
     row.fill([place], [token])
 
 
 def _choose(
-    row: Row, request: BlockForward, position: Tensor, mode: str, chance: Chance, names: tuple[int, int | None]
+    row: Row, request: Request, position: Tensor, mode: str, chance: Chance, names: tuple[int, int | None]
 ) -> Part:
     """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
     number, order = names

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers.cache_utils import Cache, DynamicLayer
 
-from engines.protocol import BlockForward
+from engines.diffusion_lm.request import BlockForward
+from engines.models.discrete import DiscreteSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,8 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
 
 
-class BlockSession:
+class BlockSession(DiscreteSession):
     """The session of a diffusion language model for `lanes` sequences of at most `slots` positions, prompt included."""
-
-    rows = 1
-    prefix = 0
 
     def __init__(self, network: Network, lanes: int, slots: int) -> None:
         self._network = network

@@ -1,6 +1,7 @@
 """Every model there is, by id. Nothing is loaded before it is asked for."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -8,8 +9,23 @@ from typing import Final
 import torch
 from huggingface_hub import try_to_load_from_cache
 
-from engines.methods.method import Family
-from engines.models.base import DiscreteAR, ModelError, ModelInfo
+from engines.models.errors import ModelError
+from engines.protocol import Family, Model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One line of the catalogue."""
+
+    id: str
+    title: str
+    family: Family
+    needs: str
+    """What must be there to load it."""
+    default_prompt: str
+    prompt_help: str
+    small: str = ""
+    """Id of the small model of the same vocabulary that drafts for it."""
 
 
 def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
@@ -137,6 +153,11 @@ def default_model(family: Family) -> str:
     return next(info.id for info in MODELS.values() if info.family == family)
 
 
+def models_for(family: Family) -> list[str]:
+    """Ids of the models that methods of a family run on."""
+    return [info.id for info in MODELS.values() if info.family == family]
+
+
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project or was fetched, so that it can be offered."""
     return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, "config.json"), str)
@@ -154,7 +175,7 @@ def small_of(model_id: str) -> str:
     return small
 
 
-def load_model(model_id: str, device: str = "cpu") -> DiscreteAR:
+def load_model(model_id: str, device: str = "cpu") -> Model:
     """A model by id, loaded once and shared.
 
     Raises:
@@ -163,11 +184,11 @@ def load_model(model_id: str, device: str = "cpu") -> DiscreteAR:
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
     _need_device(device)
-    load: Callable[[str, str], DiscreteAR] = import_module(_LOADERS.get(model_id, _HUB)).load
+    load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, device)
 
 
-def open_model(name: str, device: str = "cpu") -> DiscreteAR:
+def open_model(name: str, device: str = "cpu") -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
@@ -179,7 +200,7 @@ def open_model(name: str, device: str = "cpu") -> DiscreteAR:
         return load_model(name, device)
     _need_device(device)
     hub = import_module(_HUB)
-    model: DiscreteAR = hub.load_folder(Path(name), device) if Path(name).is_dir() else hub.load(name, device)
+    model: Model = hub.load_folder(Path(name), device) if Path(name).is_dir() else hub.load(name, device)
     return model
 
 

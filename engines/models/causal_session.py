@@ -13,7 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-from engines.protocol import Forward, PathForward
+from engines.ar.request import Forward
+from engines.continuous.request import PathForward
+from engines.models.discrete import DiscreteSession
 
 
 class SlotLayer(DynamicLayer):  # type: ignore[misc]
@@ -54,7 +56,7 @@ class Slots:
         self.row = self.index = torch.empty(0, dtype=torch.long)
 
 
-class CausalSession:
+class CausalSession(DiscreteSession):
     """The session of a causal transformer. See the module for how rollback works.
 
     Args:
@@ -81,7 +83,7 @@ class CausalSession:
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
-        """See `engines.models.base.Session.logits`."""
+        """See `engines.models.discrete.DiscreteSession.logits`."""
         lanes, asked = list(requests), list(requests.values())
         starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in requests.items()]
         inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
@@ -94,10 +96,6 @@ class CausalSession:
         for lane, request in requests.items():
             self._fed[lane] = self.prefix + len(request.tokens)
         return self._slice(out, starts, asked)
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `engines.models.denoising_session.Denoising.cost`."""
-        return request.cost(self.rows, self.prefix)
 
     def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""

@@ -11,50 +11,20 @@ from torch import Tensor
 from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule, along, go_on, walk
 from engines.continuous.gaussians import Gaussians, together
 from engines.continuous.paths import Branch, Led, Paths, Steer
-from engines.protocol import PathForward, Role
-
-
-@runtime_checkable
-class Denoising(Protocol):
-    """A session of continuous tokens."""
-
-    rows: int
-    """Rows per sequence: 2 with classifier-free guidance."""
-    prefix: int
-    """Prompt tokens a row is fed before its first canvas token."""
-
-    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
-        """One forward pass of the backbone for the lanes that ask.
-
-        Returns:
-            By lane, what the head is told at the positions asked for [R, W, H].
-        """
-        ...
-
-    def paths(
-        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
-    ) -> Mapping[int, Paths]:
-        """Run the head for all lanes at once; the answers by lane."""
-        ...
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """Rows evaluated for a request, and tokens fed over all of them."""
-        ...
+from engines.continuous.request import PathForward
+from engines.protocol import Lap
 
 
 @runtime_checkable
 class Backbone(Protocol):
     """A session that gives conditions as others give logits, [B, R, W, H]."""
 
-    rows: int
-    prefix: int
-
     def logits(self, requests: Any) -> Tensor:
-        """See `engines.models.base.Session.logits`."""
+        """See `engines.models.discrete.DiscreteSession.logits`."""
         ...
 
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `Denoising.cost`."""
+    def cost(self, request: Any) -> tuple[int, int]:
+        """See `engines.protocol.Session.cost`."""
         ...
 
 
@@ -77,11 +47,19 @@ class ContinuousSession:
 
     def __init__(self, backbone: Backbone, head: Head) -> None:
         self._backbone, self._head = backbone, head
-        self.rows, self.prefix = backbone.rows, backbone.prefix
 
     @torch.inference_mode()
-    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
-        """See `Denoising.conditions`."""
+    def answer(self, requests: Mapping[int, PathForward], sampling: ContinuousSampling, lap: Lap) -> dict[int, Paths]:
+        """See `engines.protocol.Session.answer`."""
+        conditions = self.conditions(requests)
+        lap("forward", next(iter(conditions.values())))
+        paths = self.paths(requests, conditions, sampling)
+        lap("logits", next(iter(paths.values())).last.mean)
+        return {lane: paths[lane] for lane in requests}
+
+    @torch.inference_mode()
+    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
+        """One forward pass of the backbone: by lane, what the head is conditioned on at the positions asked for."""
         told = self._backbone.logits(requests)
         return {lane: told[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
 
@@ -89,7 +67,7 @@ class ContinuousSession:
     def paths(
         self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
-        """See `Denoising.paths`. The tokens of all lanes lie end to end in one batch."""
+        """Run the head for all lanes at once, whose tokens lie end to end in one batch; the answers by lane."""
         found: dict[int, Paths] = {}
         for way, do in ((False, self._walk), (True, self._follow)):
             lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
@@ -144,7 +122,7 @@ class ContinuousSession:
         ]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `Denoising.cost`."""
+        """See `engines.protocol.Session.cost`."""
         return self._backbone.cost(request)
 
     def _denoiser(
@@ -205,40 +183,3 @@ def _steering(asked: Sequence[PathForward]) -> Steer | None:
         return torch.cat(parts)
 
     return steer
-
-
-class DenoisingPair:
-    """Two models under one decoder; every request goes to the session of its role."""
-
-    def __init__(self, sessions: Mapping[Role, Denoising]) -> None:
-        """Sessions of the same lanes and tokens."""
-        self._sessions = sessions
-        first = next(iter(sessions.values()))
-        self.rows, self.prefix = first.rows, first.prefix
-
-    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Tensor]:
-        """See `Denoising.conditions`."""
-        told: dict[int, Tensor] = {}
-        for role, asked in _by_role(requests).items():
-            told |= self._sessions[role].conditions(asked)
-        return told
-
-    def paths(
-        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
-    ) -> Mapping[int, Paths]:
-        """See `Denoising.paths`."""
-        found: dict[int, Paths] = {}
-        for role, asked in _by_role(requests).items():
-            found |= self._sessions[role].paths(asked, conditions, sampling)
-        return found
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `Denoising.cost`."""
-        return self._sessions[request.role].cost(request)
-
-
-def _by_role(requests: Mapping[int, PathForward]) -> dict[Role, dict[int, PathForward]]:
-    roles: dict[Role, dict[int, PathForward]] = {}
-    for lane, request in requests.items():
-        roles.setdefault(request.role, {})[lane] = request
-    return roles

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from engines.diffusion_lm.sequence import BlockSettings, TextTask
 from engines.models.block_session import BlockSession, Network
+from engines.protocol import Family
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, Model, Output
+from traces.schema import Canvas, Legend, ModelCard, Output
 
 _WHOLE_VOCABULARY: Final = 4096
 """Vocabularies up to this size go into a trace as a whole; of larger ones, what occurs."""
@@ -37,9 +38,12 @@ class Kind:
 class DiffusionLM:
     """A model of the family diffusion-lm."""
 
-    def __init__(self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: Model, device: torch.device) -> None:
+    def __init__(
+        self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: ModelCard, device: torch.device
+    ) -> None:
         """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
         self.card, self.device, self.kind = card, device, kind
+        self.families: tuple[Family, ...] = ("diffusion-lm",)
         self._network: Any = network.to(device).eval()
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
@@ -64,7 +68,7 @@ class DiffusionLM:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def pose(self, prompt: str, config: Sampling) -> TextTask:
-        """See `engines.models.base.DiscreteAR.pose`."""
+        """See `engines.protocol.Model.pose`."""
         if not isinstance(config, BlockSettings):
             raise TypeError(f"{self.card.id} decodes text block by block; {type(config)} says nothing of blocks")
         if not prompt.strip():
@@ -89,7 +93,7 @@ class DiffusionLM:
         return TextTask(canvas, self._width, self.device, None, ids, *traits)
 
     def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
         banned = (self.kind.mask,)
         layers = 0 if self.kind.full else len(self._network.model.layers)

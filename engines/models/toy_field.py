@@ -21,10 +21,10 @@ from PIL import Image
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
+from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
-from engines.protocol import PathForward
-from engines.sampling.distributions import guidance_of
-from traces.schema import Canvas, Frame, Legend, Model, Output, Token
+from engines.protocol import Family
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
 ID: Final = "toy-field"
 SIDE: Final = 12
@@ -54,24 +54,25 @@ class ToyField:
     """The closed-form field as a model of the family continuous-ar."""
 
     tokens = "field"
+    families: tuple[Family, ...] = ("continuous-ar",)
 
     def __init__(
         self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
     ) -> None:
-        self.card = Model(id=name, title=weights.title)
+        self.card = ModelCard(id=name, title=weights.title)
         self.device, self.dtype = device, torch.float64
         self.shape, self._weights = shape, weights
 
     def pose(self, prompt: str, config: Any) -> ContinuousTask:
-        """See `engines.models.base.DiscreteAR.pose`. The field takes no prompt."""
+        """See `engines.protocol.Model.pose`. The field takes no prompt."""
         if prompt:
             raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
-        if guidance_of(config) != 1.0:
+        if config.guided:
             raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
         return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=_told))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
@@ -110,12 +111,12 @@ class FieldBackbone:
         self._std = weights.std
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
-        """See `engines.models.base.Session.logits`."""
+        """See `engines.models.discrete.DiscreteSession.logits`."""
         told = [self._lane(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(told, batch_first=True)[:, None]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `engines.models.denoising_session.Denoising.cost`."""
+        """See `engines.protocol.Session.cost`."""
         return request.cost(self.rows, self.prefix)
 
     def _lane(self, request: PathForward) -> Tensor:

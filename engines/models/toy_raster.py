@@ -16,9 +16,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from engines.protocol import Forward, Task
-from engines.sampling.distributions import Sampling, guidance_of
-from traces.schema import Canvas, Legend, Model, Output, Tiles
+from engines.ar.request import Forward
+from engines.models.discrete import DiscreteSession
+from engines.protocol import Family, Task
+from engines.sampling.distributions import Sampling
+from traces.schema import Canvas, Legend, ModelCard, Output, Tiles
 
 ID: Final = "toy-raster"
 TITLE: Final = "Toy raster, 16x16 grey levels"
@@ -28,23 +30,25 @@ SPREAD: Final = 0.25
 
 
 class ToyRaster:
-    """The closed-form raster as a DiscreteAR model."""
+    """The closed-form raster as a model of the family discrete-ar."""
 
     def __init__(self, device: torch.device) -> None:
-        self.card = Model(id=ID, title=TITLE)
+        self.card = ModelCard(id=ID, title=TITLE)
+        self.families: tuple[Family, ...] = ("discrete-ar",)
+        self.tokens = "grey levels"
         self.device, self.dtype = device, torch.float64
         self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
 
     def pose(self, prompt: str, config: Sampling) -> Task:
-        """See `engines.models.base.DiscreteAR.pose`. The raster takes no prompt."""
+        """See `engines.protocol.Model.pose`. The raster takes no prompt."""
         if prompt:
             raise ValueError(f"prompt: {ID} draws without a prompt; leave it empty.")
-        if guidance_of(config) != 1.0:
+        if config.guided:
             raise ValueError(f"guidance: {ID} has no conditions to guide; use 1.")
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         return ToySession(self.levels)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
@@ -60,17 +64,14 @@ class ToyRaster:
         return Output(tokens=tuple(tokens), image=_png(Image.fromarray(grey)))
 
 
-class ToySession:
+class ToySession(DiscreteSession):
     """Computes distributions from the tokens each time; there is nothing to cache."""
-
-    rows = 1
-    prefix = 0
 
     def __init__(self, levels: Tensor) -> None:
         self._levels = levels
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        """See `engines.models.base.Session.logits`."""
+        """See `engines.models.discrete.DiscreteSession.logits`."""
         return torch.nn.utils.rnn.pad_sequence([self._lane(r) for r in requests.values()], batch_first=True)[:, None]
 
     def _lane(self, request: Forward) -> Tensor:

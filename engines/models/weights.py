@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from engines.models.base import ModelError
+from engines.models.errors import ModelError
 
 _INDEX: Final = "model.safetensors.index.json"
 _SINGLE: Final = "model.safetensors"

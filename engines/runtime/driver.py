@@ -1,34 +1,31 @@
 """Runs decoders on a model: one sequence, or many in lockstep, live.
 
-The driver merges what the decoders ask for into one forward pass per round, post-processes the logits, reads one
-tensor back to the host, times the stages and records the steps. Sequences advance by their own gains; no lane waits
-for another's rejections.
+The driver merges what the decoders ask for into one forward pass per round, reads one tensor back to the host, times
+the stages and records the steps. Sequences advance by their own gains; no lane waits for another's rejections.
 """
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from engines.config import as_values
-from engines.continuous.denoising import ContinuousSampling
+from engines.config import ConfigError, as_values
 from engines.methods.method import Method
-from engines.models.base import DiscreteAR, Session
-from engines.models.catalog import load_model, small_of
-from engines.models.denoising_session import Denoising, DenoisingPair
+from engines.models.catalog import load_model, models_for, small_of
 from engines.models.pair import PairSession, check_pair
-from engines.protocol import Answer, Decision, Decoder, PathForward, Request, Task
+from engines.protocol import Decision, Decoder, Model, Request, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import derive, pack, unpack
 from engines.sampling.chance import SeededChance
-from engines.sampling.distributions import Sampling, guidance_of, to_probs
+from traces.replay import Replay
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
+
+_STAGES: Final = ("prepare", "forward", "logits", "decide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +33,36 @@ class Job:
     """What to run: a method on a model for one prompt and seed."""
 
     method: Method
-    model: DiscreteAR
+    model: Model
     prompt: str
-    config: Sampling | ContinuousSampling
+    config: Any
+    """Settings of the method: an instance of its Config."""
     seed: int = 0
     sample: int = 0
     """Distinguishes sequences that share a seed."""
-    small: DiscreteAR | None = None
+    small: Model | None = None
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
 
+    def __post_init__(self) -> None:
+        if self.method.family not in self.model.families:
+            raise ConfigError(
+                f"model: {self.method.name} runs on models of the family {self.method.family}, and "
+                f"{self.model.card.id} is of {' and '.join(self.model.families)}; "
+                f"use {', '.join(models_for(self.method.family))}."
+            )
+
     @property
-    def draft(self) -> DiscreteAR | None:
-        """The model that drafts, for methods that let the user choose.
+    def draft(self) -> Model | None:
+        """The model that drafts, for methods that have one draft.
 
         Raises:
             ModelError: when it cannot be had.
         """
-        drafter = getattr(self.config, "drafter", None)
-        if drafter is None or drafter == "itself":
-            return self.model if drafter else None
+        drafter = self.method.drafter(self.config) if self.method.drafter else ""
+        if drafter == "itself":
+            return self.model
+        if drafter != "small":
+            return None
         return self.small or load_model(small_of(self.model.card.id), str(self.model.device))
 
     @property
@@ -81,7 +89,7 @@ class Lane:
     """Holds the tokens once the decoder is done."""
 
 
-def open_session(jobs: Sequence[Job]) -> Session | Denoising:
+def open_session(jobs: Sequence[Job]) -> Session:
     """A session of the model for jobs that share it and a config.
 
     Raises:
@@ -89,24 +97,35 @@ def open_session(jobs: Sequence[Job]) -> Session | Denoising:
         ValueError: for a prompt or setting that the model refuses, or two models that speak of different tokens.
     """
     first = jobs[0]
-    tasks, guided, draft = [job.task for job in jobs], guidance_of(first.config) != 1.0, first.draft
+    tasks, guided, draft = [job.task for job in jobs], first.config.guided, first.draft
     session = first.model.start(tasks, guided)
     if draft is None:
         return session
     check_pair(first.model, draft)
-    drafting = draft.start(tasks, guided)
-    if isinstance(session, Denoising) and isinstance(drafting, Denoising):
-        return DenoisingPair({"target": session, "draft": drafting})
-    return PairSession({"target": session, "draft": drafting})
+    return PairSession({"target": session, "draft": draft.start(tasks, guided)})
 
 
-def drive(
-    lanes: Sequence[Lane],
-    session: Session | Denoising,
-    sampling: Sampling | ContinuousSampling,
-    *,
-    record: bool = True,
-) -> Iterator[list[int]]:
+class Clock:
+    """Adds up what the stages of one round take."""
+
+    def __init__(self) -> None:
+        self.milliseconds = dict.fromkeys(_STAGES, 0.0)
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str, made: Tensor | None = None) -> None:
+        """A stage is over; `made` is waited for, which reads nothing back."""
+        if made is not None and made.is_cuda:
+            torch.cuda.synchronize(made.device)
+        now = time.perf_counter()
+        self.milliseconds[stage] += 1000 * (now - self._since)
+        self._since = now
+
+    def skip(self) -> None:
+        """What happened since the last stage is nobody's cost but the trace's."""
+        self._since = time.perf_counter()
+
+
+def drive(lanes: Sequence[Lane], session: Session, sampling: Any, *, record: bool = True) -> Iterator[list[int]]:
     """Advance all lanes together, one forward pass per iteration, until each is done.
 
     Yields:
@@ -114,75 +133,42 @@ def drive(
     """
     answers: dict[int, Any] = dict.fromkeys(range(len(lanes)))
     while answers:
-        clock = [time.perf_counter()]
+        clock = Clock()
         requests = _ask(lanes, answers)
         if not requests:
             return
-        clock.append(time.perf_counter())
-        all_probs = _evaluate(session, requests, sampling, clock)
+        clock.lap("prepare")
         decisions: dict[int, Decision] = {}
-        for lane, probs in all_probs.items():
-            decision = lanes[lane].decoder.send(probs)
+        for lane, answer in session.answer(requests, sampling, clock.lap).items():
+            decision = lanes[lane].decoder.send(answer)
             assert isinstance(decision, Decision)
             decisions[lane] = decision
-        decided = time.perf_counter()
+        clock.lap("decide")
         packed = {lane: pack(d, derive(d)) for lane, d in decisions.items()} if record else {}
-        measured = time.perf_counter()
+        clock.skip()
         host = _read_back([d.readback for d in decisions.values()], [part for p in packed.values() for part in p.parts])
-        # What deriving the trace's own numbers took is nobody's cost but the trace's.
-        clock.append(time.perf_counter() - (measured - decided))
-        answers = {}
-        for i, lane in enumerate(decisions):
-            answers[lane] = tuple(int(value) for value in host[i])
-        if record:
-            stages = [1000 * (b - a) for a, b in pairwise(clock)]
-            for i, lane in enumerate(decisions):
-                call = _call(requests[lane], session, len(requests), stages)
-                count = len(packed[lane].parts)
-                parts = host[len(decisions) + count * i : len(decisions) + count * (i + 1)]
-                lanes[lane].steps.append(unpack(packed[lane], parts, call, requests[lane].drawn()))
+        clock.lap("decide")
+        answers = {lane: tuple(int(value) for value in host[i]) for i, lane in enumerate(decisions)}
+        for i, (lane, kept) in enumerate(packed.items()):
+            call = _call(requests[lane], session, len(requests), clock)
+            first = len(decisions) + len(kept.parts) * i
+            parts = host[first : first + len(kept.parts)]
+            lanes[lane].steps.append(unpack(kept, parts, call, requests[lane].drawn()))
         yield list(decisions)
 
 
 def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request]:
     """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
-    requests = {}
+    requests: dict[int, Request] = {}
     for lane, answer in answers.items():
         try:
             request = lanes[lane].decoder.send(answer)
         except StopIteration as stop:
             lanes[lane].result.append(stop.value)
             continue
-        assert isinstance(request, Request)
+        assert not isinstance(request, Decision)
         requests[lane] = request
     return requests
-
-
-def _evaluate(
-    session: Session | Denoising, requests: Mapping[int, Any], sampling: Any, clock: list[float]
-) -> dict[int, Answer]:
-    """The network, then what makes distributions of its output: post-processing, or a diffusion head."""
-    if isinstance(session, Denoising):
-        conditions = session.conditions(requests)
-        _settle(next(iter(conditions.values())))
-        clock.append(time.perf_counter())
-        paths = session.paths(requests, conditions, sampling)
-        _settle(next(iter(paths.values())).last.mean)
-        clock.append(time.perf_counter())
-        return {lane: paths[lane] for lane in requests}
-    logits = session.logits(requests)
-    _settle(logits)
-    clock.append(time.perf_counter())
-    all_probs = to_probs(logits, sampling)
-    _settle(all_probs)
-    clock.append(time.perf_counter())
-    return {lane: request.cut(all_probs[row]) for row, (lane, request) in enumerate(requests.items())}
-
-
-def _settle(tensor: Tensor) -> None:
-    """Wait for the device, so that stages are timed apart. A wait reads nothing back."""
-    if tensor.is_cuda:
-        torch.cuda.synchronize(tensor.device)
 
 
 def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]:
@@ -196,19 +182,16 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
     return host
 
 
-def _call(request: Request, session: Session | Denoising, batch: int, stages: Sequence[float]) -> Call:
-    if isinstance(session, Denoising) and isinstance(request, PathForward):
-        rows, fed = session.cost(request)
-    else:
-        rows, fed = request.cost(session.rows, session.prefix)
-    prepare, forward, logits, decide = (round(stage, 4) for stage in stages)
+def _call(request: Request, session: Session, batch: int, clock: Clock) -> Call:
+    rows, fed = session.cost(request)
+    stages = {stage: round(spent, 4) for stage, spent in clock.milliseconds.items()}
     return Call(
         role=request.role,
         mode=request.mode,
         rows=rows,
         query_tokens=fed,
         batch=batch,
-        milliseconds=Milliseconds(prepare=prepare, forward=forward, logits=logits, decide=decide),
+        milliseconds=Milliseconds(**stages),
     )
 
 
@@ -266,15 +249,12 @@ def mentioned(steps: Iterable[Step]) -> set[int]:
 def make_trace(job: Job, lane: Lane) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
     model, task, steps = job.model, job.task, lane.steps
-    length = task.length
-    canvases: dict[int, tuple[Any, ...]] = {}
-    held: list[Any] = [None] * length
-    final = [False] * length
-    for k, step in enumerate(steps):
-        for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
-            held[position], final[position] = token, fate.final
-        canvases[k + 1] = tuple(held)
-    tokens = [token if done else None for token, done in zip(held, final, strict=True)]
+    replay, canvases = Replay(task.length), {}
+    for k, step in enumerate(steps, 1):
+        replay.apply(step)
+        canvases[k] = replay.state().tokens
+    end = replay.state()
+    tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
     legend = model.legend(canvases, mentioned(steps))
     return Trace(
         method=job.method.name,
@@ -290,6 +270,6 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         legend=legend,
         steps=tuple(steps),
         output=model.output(tokens),
-        summary=summarise(steps, length, bool(lane.result), legend.ends),
+        summary=summarise(steps, task.length, bool(lane.result), legend.ends),
         note=job.method.deviation(job.config),
     )

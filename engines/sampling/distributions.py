@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.config import Knob
-from engines.continuous.denoising import ContinuousSampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +25,11 @@ class Sampling:
     top_p: Annotated[
         float, Knob("Top-p", "Keep the fewest likeliest tokens that hold this much probability.", 0.05, 1.0, 0.05)
     ] = 1.0
+
+    @property
+    def guided(self) -> bool:
+        """Whether every pass runs an unconditional row beside the conditional one."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +47,10 @@ class GuidedSampling(Sampling):
         ),
     ] = 1.0
 
-
-def guidance_of(sampling: Sampling | ContinuousSampling) -> float:
-    """The guidance scale; 1 where there is none."""
-    return sampling.guidance if isinstance(sampling, GuidedSampling | ContinuousSampling) else 1.0
+    @property
+    def guided(self) -> bool:
+        """See `Sampling.guided`."""
+        return self.guidance != 1.0
 
 
 def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
@@ -57,8 +61,9 @@ def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Ten
     logits = logits.to(torch.float64)
     conditional = logits[..., 0, :, :]
     if logits.shape[-3] == 2:
+        assert isinstance(sampling, GuidedSampling)
         unconditional = logits[..., 1, :, :]
-        conditional = guidance_of(sampling) * (conditional - unconditional) + unconditional
+        conditional = sampling.guidance * (conditional - unconditional) + unconditional
     if sampling.temperature != 1.0:
         conditional = conditional / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:

@@ -18,7 +18,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.studio.image import StudioImage
 from engines.models.studio.networks import Tokenizer, Transformer
 from engines.runtime.driver import Job, mentioned
-from traces import Model, dumps
+from traces import ModelCard, dumps
 from visualizers import FIGURES
 
 
@@ -136,7 +136,7 @@ def test_an_experiment_stops_within_a_pass() -> None:
 
 def test_a_model_without_tiles_sends_the_picture_after_every_pass() -> None:
     torch.manual_seed(0)
-    model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), Model(id="untrained"))
+    model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
     race = Race([Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())])
     turns = race.turns()
     pictures = [next(turns)[0].frame for _ in range(3)]

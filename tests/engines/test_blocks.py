@@ -9,10 +9,10 @@ from torch import Tensor
 
 from engines.config import ConfigError, make_config
 from engines.diffusion_lm import masks, unmasking
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.methods import blockwise
 from engines.methods.method import Method, lossless
-from engines.protocol import BlockForward
 from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
 from traces import dumps, loads
 from traces.schema import Canvas, Fate, Trace

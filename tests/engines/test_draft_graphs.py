@@ -14,7 +14,7 @@ from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.sampling.chance import SeededChance
-from traces.schema import Canvas, Model
+from traces.schema import Canvas, ModelCard
 
 NOTHING = -torch.inf
 
@@ -156,7 +156,7 @@ def test_what_comes_true_most_is_covered_first() -> None:
 
 
 def task(weights: str = "a") -> TextTask:
-    card = Model(id="some/model", weights={"w": weights})
+    card = ModelCard(id="some/model", weights={"w": weights})
     return TextTask(Canvas(kind="text", shape=(8,)), 9, torch.device("cpu"), None, (), 9, (), card=card)
 
 

@@ -10,18 +10,18 @@ from torch import Tensor
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
-from engines.models.base import DiscreteAR
 from engines.models.causal_session import CausalSession
 from engines.models.studio.image import PromptTask
 from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
+from engines.protocol import Model
 from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
 from traces import dumps, loads
-from traces.schema import Canvas, Fate, Legend, Model, Output, Trace
+from traces.schema import Canvas, Fate, Legend, ModelCard, Output, Trace
 
 TOY = toy_raster.load()
 
 
-def job(method: str, model: DiscreteAR = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
+def job(method: str, model: Model = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
     return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, values), seed)
 
 
@@ -155,7 +155,8 @@ class TinyImage:
         with torch.no_grad():
             for parameter in self.network.parameters():
                 parameter.mul_(3)  # distributions worth disagreeing about
-        self.card, self.device, self.dtype = Model(id="tiny"), torch.device("cpu"), torch.float32
+        self.families, self.tokens = ("discrete-ar",), "table"
+        self.card, self.device, self.dtype = ModelCard(id="tiny"), torch.device("cpu"), torch.float32
 
     def pose(self, prompt: str, config: Any) -> PromptTask:
         canvas = Canvas(kind="image", shape=(GRID, GRID))

@@ -16,15 +16,15 @@ from transformers import AutoModelForCausalLM
 from engines.__main__ import main
 from engines.config import make_config
 from engines.diffusion_lm import masks
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
-from engines.models.base import ModelError
 from engines.models.catalog import MODELS, load_model, open_model, small_of
+from engines.models.errors import ModelError
 from engines.models.hub import published
 from engines.models.language_model import DiffusionLM
 from engines.models.studio.image import FOLDER
 from engines.models.weights import sha256
-from engines.protocol import BlockForward
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from traces import read
 

@@ -8,8 +8,8 @@ import torch
 from support.language import tiny
 
 from engines.config import make_config
+from engines.diffusion_lm.request import BlockForward
 from engines.methods import METHODS
-from engines.protocol import BlockForward
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from traces import dumps, loads
 from traces.schema import Fate, Trace

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from engines.config import make_config
+from engines.continuous.request import PathForward
 from engines.methods import METHODS
-from engines.models.denoising_session import Denoising
 from engines.models.heads import DiffusionHead, MixtureHead
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.studio.patch import StudioPatch
@@ -23,10 +23,9 @@ from engines.models.studio.patch_networks import (
     PatchTransformer,
     condition_vectors,
 )
-from engines.protocol import PathForward
 from engines.runtime.driver import Job, Lane, Run, drive, make_trace, open_session
 from traces import dumps, loads
-from traces.schema import Model, Trace
+from traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")
 QUICK = {"steps": 3, "last": 200, "gamma": 6, "prefill": 0.0}
@@ -46,7 +45,7 @@ def awake(network: torch.nn.Module, seed: int) -> Any:
 def patch(seed: int = 0, kind: str = "draft") -> StudioPatch:
     size = replace(SIZES[kind], width=32, layers=2, heads=2, feed_forward=48, head_width=24, head_depth=1)
     network = awake(PatchTransformer(size), seed)
-    return StudioPatch(PatchTokenizer(16).eval(), network, Model(id=f"{kind}-{seed}"), CPU)
+    return StudioPatch(PatchTokenizer(16).eval(), network, ModelCard(id=f"{kind}-{seed}"), CPU)
 
 
 @cache
@@ -54,7 +53,7 @@ def mar(seed: int = 0) -> MARModel:
     network = awake(
         MAR(MARSize(side=3, token=4, width=16, depth=2, heads=2, buffer=4, head_width=16, head_depth=1)), seed
     )
-    return MARModel(network, lambda tokens: tokens[:, :3], Model(id=f"mar-{seed}"), CPU)
+    return MARModel(network, lambda tokens: tokens[:, :3], ModelCard(id=f"mar-{seed}"), CPU)
 
 
 def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:
@@ -85,12 +84,15 @@ PROMPT = "a red coat on grass"
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) -> None:
     asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2, whole=whole)
-    session, decoder = open_session([asked]), asked.decoder()
-    assert isinstance(session, Denoising)
+    sessions = {
+        role: each.start([asked.task], guidance != 1) for role, each in (("target", patch(0)), ("draft", patch(1)))
+    }
+    decoder = asked.decoder()
     networks = {"target": patch(0)._transformer, "draft": patch(1)._transformer}
     task, answer, worst, passes = asked.task, None, 0.0, 0
     while passes < 25:
         request: Any = decoder.send(answer)
+        session = sessions[request.role]
         told = session.conditions({0: request})
         silent = (-1, -1, -1)
         said = torch.tensor([task.asked, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]

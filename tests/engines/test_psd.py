@@ -12,9 +12,10 @@ from support.language import MASK, tiny
 from engines.__main__ import main
 from engines.config import ConfigError, make_config
 from engines.diffusion_lm import calibration, masks
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
-from engines.protocol import BlockForward, Decision
+from engines.protocol import Decision
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import SeededChance
 from traces import dumps, loads

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from engines.config import ConfigError, make_config
 from engines.diffusion_lm import masks, s2d2_layouts
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import PRESETS, Config, decode
-from engines.protocol import BlockForward, Decoder
+from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.sampling.verification import judge

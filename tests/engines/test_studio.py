@@ -8,8 +8,8 @@ import torch
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.base import ModelError
 from engines.models.catalog import load_model
+from engines.models.errors import ModelError
 from engines.models.studio import image
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.runtime.driver import Job, Run, sample_tokens

@@ -14,7 +14,7 @@ from typing import Any
 
 from support.handmade import make
 
-from traces.schema import Call, Canvas, Fate, Legend, Mask, Milliseconds, Model, Output, Step, Trace
+from traces.schema import Call, Canvas, Fate, Legend, Mask, Milliseconds, ModelCard, Output, Step, Trace
 from traces.stats import summarise
 
 PROMPT = (
@@ -90,7 +90,7 @@ class _Decoding:
         tokens = tuple(self.held.get(i) for i in range(self.run.length))
         text = "".join(VOCABULARY[t] for t in tokens if t is not None).partition("<end>")[0]
         head = {
-            "model": Model(id="synthetic-blocks", title="Synthetic block model"),
+            "model": ModelCard(id="synthetic-blocks", title="Synthetic block model"),
             "prompt": PROMPT,
             "config": {"block": self.run.block, **config},
             "seed": self.run.seed,

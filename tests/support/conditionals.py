@@ -9,8 +9,9 @@ import torch
 from support.enumeration import Enumerator
 from torch import Tensor
 
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
-from engines.protocol import BlockForward, Decision, Decoder
+from engines.protocol import Decision, Decoder
 from engines.sampling.chance import Chance
 from traces.schema import Canvas
 

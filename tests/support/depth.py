@@ -11,8 +11,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row, TextTask
-from engines.protocol import BlockForward
 from traces.schema import Canvas
 
 NO_END = 99

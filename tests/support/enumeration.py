@@ -8,7 +8,8 @@ import torch
 from support.tables import Table
 from torch import Tensor
 
-from engines.protocol import Decision, Decoder, Forward
+from engines.ar.request import Forward
+from engines.protocol import Decision, Decoder
 from engines.sampling.chance import Chance, Draw
 
 Point = tuple[float, float, float]

@@ -15,7 +15,7 @@ from traces.schema import (
     Legend,
     Mask,
     Milliseconds,
-    Model,
+    ModelCard,
     Node,
     Output,
     PathPair,
@@ -32,7 +32,7 @@ def make(method: str, canvas: Canvas, steps: Sequence[Step], **fields: Any) -> T
     end = replayed(steps, size)
     tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
     head: dict[str, Any] = {
-        "model": Model(id="hand/made", title="Made by hand", weights={"model.safetensors": "0" * 64}),
+        "model": ModelCard(id="hand/made", title="Made by hand", weights={"model.safetensors": "0" * 64}),
         "prompt": "a small red boot",
         "config": {"window": 4, "alpha": 0.5, "coupling": "maximal", "exact": True, "limit": None},
         "seed": 7,

@@ -20,7 +20,7 @@ from traces.schema import (
     Fate,
     Legend,
     Milliseconds,
-    Model,
+    ModelCard,
     Output,
     Scalar,
     Step,
@@ -236,7 +236,7 @@ def _trace(method: str, raster: Raster, seed: int, config: Mapping[str, Scalar],
                 tokens[position] = token
     return Trace(
         method=method,
-        model=Model(id="toy/raster", title="Toy raster"),
+        model=ModelCard(id="toy/raster", title="Toy raster"),
         prompt="a smooth picture",
         config=config,
         seed=seed,

@@ -5,7 +5,7 @@ from typing import Any
 
 from support.handmade import make
 
-from traces.schema import Call, Canvas, Fate, Legend, Milliseconds, Model, Node, Output, Step, Trace
+from traces.schema import Call, Canvas, Fate, Legend, Milliseconds, ModelCard, Node, Output, Step, Trace
 from traces.stats import summarise
 
 WORDS = ("<mask>", *(f" w{i}" for i in range(1, 30)))
@@ -36,7 +36,7 @@ def speculated(plan: Plan = Plan(), **fields: Any) -> Trace:
     length = plan.block * plan.blocks
     tokens = tuple(_token(i) for i in range(length))
     head = {
-        "model": Model(id="synthetic-blocks", title="Synthetic block model"),
+        "model": ModelCard(id="synthetic-blocks", title="Synthetic block model"),
         "config": {"block": plan.block, "depth": plan.depth},
         "legend": Legend(vocabulary=dict(enumerate(WORDS))),
         "output": Output(tokens=tokens, text="".join(WORDS[t] for t in tokens)),

@@ -17,7 +17,7 @@ from traces.schema import (
     Fate,
     Legend,
     Milliseconds,
-    Model,
+    ModelCard,
     Output,
     Scalar,
     Step,
@@ -212,7 +212,7 @@ def _trace(method: str, steps: Sequence[Step], tokens: tuple[int, ...], size: Si
                 final[position] = token
     return Trace(
         method=method,
-        model=Model(id="synthetic", title="Synthetic picture model"),
+        model=ModelCard(id="synthetic", title="Synthetic picture model"),
         prompt="a disc",
         config=config,
         seed=size.seed,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engines.protocol import Forward, Task
+from engines.ar.request import Forward
+from engines.models.discrete import DiscreteSession
+from engines.protocol import Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, Model, Output
+from traces.schema import Canvas, Legend, ModelCard, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,14 @@ class TableTask(Task):
 
 
 class Table:
-    """A DiscreteAR model whose distributions are drawn once per prefix; `free` makes them independent of the prefix."""
+    """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix."""
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
         self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
-        self.card = Model(id="table")
+        self.card = ModelCard(id="table")
+        self.families, self.tokens = ("discrete-ar",), "table"
         self._probs_of: dict[tuple[int, ...], Tensor] = {}
         for n in range(length + 1):
             shared = self._random(generator)
@@ -66,10 +69,7 @@ class Table:
         return Output(tokens=tuple(tokens), text="".join("-" if t is None else "abcd"[t] for t in tokens))
 
 
-class TableSession:
-    rows = 1
-    prefix = 0
-
+class TableSession(DiscreteSession):
     def __init__(self, table: Table) -> None:
         self._table = table
 

@@ -22,10 +22,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from engines.continuous.denoising import ContinuousTask
+from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
-from engines.protocol import PathForward
-from traces.schema import Canvas, Frame, Legend, Model, Output, Token
+from engines.protocol import Family
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
 _EPSILON: Final = 1e-6
 _CLASSES: Final = 1000
@@ -158,7 +159,7 @@ class StackedRows:
         return rows, rows * (self._order.shape[1] + self._network.buffer)
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
-        """See `engines.models.base.Session.logits`: conditions [B, R, W, H]."""
+        """See `engines.models.discrete.DiscreteSession.logits`: conditions [B, R, W, H]."""
         parts = [self._stack(lane, request) for lane, request in requests.items()]
         out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
         found, start = [], 0
@@ -186,7 +187,9 @@ class StackedRows:
 class MARModel:
     """A MAR as a model of the family continuous-ar. The order of generation is the same for all runs and models."""
 
-    def __init__(self, network: MAR, picture: Callable[[Tensor], Tensor], card: Model, device: torch.device) -> None:
+    def __init__(
+        self, network: MAR, picture: Callable[[Tensor], Tensor], card: ModelCard, device: torch.device
+    ) -> None:
         """Wrap a network.
 
         Args:
@@ -197,12 +200,13 @@ class MARModel:
         """
         self.card, self.device, self.dtype = card, device, torch.float32
         self.tokens = "KL-16"
+        self.families: tuple[Family, ...] = ("continuous-ar",)
         self._network, self._picture = network.to(device).eval(), picture
         self._count = network.diffusion_pos_embed_learned.shape[1]
         self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
 
     def pose(self, prompt: str, config: Any) -> ClassTask:
-        """See `engines.models.base.DiscreteAR.pose`. The prompt is the number of a class.
+        """See `engines.protocol.Model.pose`. The prompt is the number of a class.
 
         Raises:
             ValueError: for anything else.
@@ -214,7 +218,7 @@ class MARModel:
         return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=int(prompt))
 
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
             return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.told))
 

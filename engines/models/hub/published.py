@@ -15,11 +15,11 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
-from engines.models.base import ModelError
+from engines.models.errors import ModelError
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.weights import Source, read_network, sha256, weight_files
-from traces.schema import Model
+from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
 _TRUTHS: Final = ("tie_word_embeddings",)
@@ -70,7 +70,7 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
     dtype = dtype or (torch.float32 if here.type == "cpu" else torch.bfloat16)
     network = read_network(source, family.network, config, dtype, family.renamed)
     weights = {file.name: sha256(file) for file in weight_files(source)}
-    card = Model(id=source.name, title=f"{family.title}: {source.name.rpartition('/')[2]}", weights=weights)
+    card = ModelCard(id=source.name, title=f"{family.title}: {source.name.rpartition('/')[2]}", weights=weights)
     return DiffusionLM(network, tokenizer, kind, card, here)
 
 

@@ -15,13 +15,13 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from engines.models.base import ModelError
 from engines.models.causal_session import CausalSession
+from engines.models.errors import ModelError
 from engines.models.studio.networks import CODES, GRID, Classifier, Tokenizer, Transformer, condition_ids
 from engines.models.studio.prompts import parse_prompt
-from engines.protocol import Task
+from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Frame, Legend, Model, Output
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output
 
 ID: Final = "studio-image"
 TITLE: Final = "Studio image model, 48x48"
@@ -38,23 +38,26 @@ class PromptTask(Task):
 
 
 class StudioImage:
-    """A DiscreteAR model: VQ tokenizer and transformer over its codes, conditioned on garment, tint and background."""
+    """VQ tokenizer and transformer over its codes, conditioned on garment, tint and background."""
 
-    def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: Model) -> None:
+    def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: ModelCard) -> None:
         self.card = card
         self.device, self.dtype = device, torch.float32
+        self.families: tuple[Family, ...] = ("discrete-ar",)
+        self.tokens = card.weights.get(f"{_FILES['tokenizer']}.safetensors", "")
+        """What its tokens mean: models with the same tokenizer can draft for each other."""
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
         self._embedding = tokenizer.codebook.detach().double()
 
     def pose(self, prompt: str, config: Sampling) -> "PromptTask":
-        """See `engines.models.base.DiscreteAR.pose`."""
+        """See `engines.protocol.Model.pose`."""
         canvas = Canvas(kind="image", shape=(GRID, GRID))
         said = parse_prompt(prompt)
         return PromptTask(canvas, CODES, self.device, self._embedding, (said.garment, said.tint, said.background))
 
     def start(self, tasks: Sequence["PromptTask"], guided: bool) -> CausalSession:
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         rows = [[-1 if value is None else value for value in task.asked] for task in tasks]
         values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.device)
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
@@ -127,7 +130,7 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
         f"{_FILES['tokenizer']}.safetensors": load_weights(tokenizer, _FILES["tokenizer"]),
         f"{_FILES['transformer']}.safetensors": load_weights(transformer, _FILES["transformer"]),
     }
-    return StudioImage(tokenizer, transformer, torch.device(device), Model(id=ID, title=TITLE, weights=weights))
+    return StudioImage(tokenizer, transformer, torch.device(device), ModelCard(id=ID, title=TITLE, weights=weights))
 
 
 @cache

@@ -11,7 +11,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.studio.image import FOLDER
 from engines.models.weights import Source, read_network, sha256
-from traces.schema import Model
+from traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
@@ -36,7 +36,7 @@ def _load(model_id: str, device: str) -> DiffusionLM:
         raise source.lacks("weights are not those listed in MANIFEST.json" if weights else "weights are missing")
     network = read_network(source, Qwen3ForCausalLM, Qwen3Config.from_pretrained(folder), torch.float32)
     tokenizer = Tokenizer.from_file(str(FOLDER / "text-tokenizer.json"))
-    card = Model(id=model_id, title=manifest["title"], weights=weights)
+    card = ModelCard(id=model_id, title=manifest["title"], weights=weights)
     sizes = (8, 16, 32) if manifest["full"] else _SIZES
     ids = tokenizer.get_vocab()
     traits = Kind(ids[MASK], (ids[END],), manifest["shift"], manifest["full"], sizes)

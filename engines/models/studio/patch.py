@@ -17,8 +17,8 @@ from engines.models.studio.image import as_uri, load_weights
 from engines.models.studio.networks import GRID
 from engines.models.studio.patch_networks import SIZES, WIDTH, PatchTokenizer, PatchTransformer, condition_vectors
 from engines.models.studio.prompts import parse_prompt
-from engines.sampling.distributions import guidance_of
-from traces.schema import Canvas, Frame, Legend, Model, Output, Token
+from engines.protocol import Family
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
 _TOKENIZER: Final = "patch-tokenizer"
 
@@ -35,18 +35,19 @@ class StudioPatch:
     """A model of the family continuous-ar, conditioned on garment, tint and background."""
 
     def __init__(
-        self, tokenizer: PatchTokenizer, transformer: PatchTransformer, card: Model, device: torch.device
+        self, tokenizer: PatchTokenizer, transformer: PatchTransformer, card: ModelCard, device: torch.device
     ) -> None:
         self.card, self.device, self.dtype = card, device, torch.float32
         self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
         """What its tokens mean: models with the same can draft for each other."""
+        self.families: tuple[Family, ...] = ("continuous-ar",)
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
 
     def pose(self, prompt: str, config: Any) -> PatchTask:
-        """See `engines.models.base.DiscreteAR.pose`."""
+        """See `engines.protocol.Model.pose`."""
         mixture = not isinstance(self._transformer.head, DiffusionHead)
-        if mixture and guidance_of(config) != 1.0:
+        if mixture and config.guided:
             raise ValueError(
                 f"guidance: {self.card.id} mixes Gaussians, which there is no noise estimate to guide; use 1."
             )
@@ -56,7 +57,7 @@ class StudioPatch:
         return PatchTask(canvas, 0, self.device, width=WIDTH, mixture=mixture, asked=asked)
 
     def start(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
-        """See `engines.models.base.DiscreteAR.start`."""
+        """See `engines.protocol.Model.start`."""
         silent = (-1,) * len(tasks[0].asked)
         values = torch.tensor([[task.asked, silent][: 1 + guided] for task in tasks], device=self.device)
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
@@ -111,5 +112,5 @@ def load(model_id: str, device: str = "cpu") -> StudioPatch:
     transformer = PatchTransformer(size)
     weights = {f"{_TOKENIZER}.safetensors": digest, f"{model_id}.safetensors": load_weights(transformer, model_id)}
     return StudioPatch(
-        tokenizer, transformer, Model(id=model_id, title=size.title, weights=weights), torch.device(device)
+        tokenizer, transformer, ModelCard(id=model_id, title=size.title, weights=weights), torch.device(device)
     )

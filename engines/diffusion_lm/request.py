@@ -1,0 +1,52 @@
+"""What methods of the family diffusion-lm ask for."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from engines.diffusion_lm.masks import runs
+from engines.protocol import Role
+from traces.schema import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class BlockForward:
+    """Ask a diffusion language model for the distributions of some of the tokens fed, given the finished ones."""
+
+    tokens: Int[Tensor, "K n"]
+    """Rows are drafts to be looked at side by side; on the CPU, as everything here."""
+    position: Int[Tensor, " n"]
+    """Counted from the prompt's beginning; two tokens may share one."""
+    read: Int[Tensor, " m"]
+    """Which of the n outputs are wanted."""
+    finished: int
+    """Positions before them whose keys and values the cache holds."""
+    seen: Bool[Tensor, "n n"]
+    """Who sees whom among the tokens fed; see engines.diffusion_lm.masks."""
+    keep: int = 0
+    """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
+    labels: tuple[str, ...] = ()
+    """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
+    role: Role = "self"
+    mode: str = "draft"
+
+    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+        """See `Forward.cost`."""
+        count, width = self.tokens.shape
+        return count, count * width
+
+    def cut(self, all_probs: Tensor) -> Tensor:
+        """The distributions that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
+        all_probs = all_probs[: len(self.tokens), : len(self.read)]
+        return all_probs[0] if len(self.tokens) == 1 else all_probs
+
+    def drawn(self) -> Mask | None:
+        """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
+        if not self.labels:
+            return None
+        past = ("finished",) if self.finished or self.keep else ()
+        seen = self.seen[self.keep :, self.keep :]
+        seen = torch.cat([torch.ones(len(seen), len(past), dtype=torch.bool), seen], 1)
+        return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
