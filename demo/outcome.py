@@ -49,10 +49,10 @@ def _times(ratio: float | None, more: str, less: str) -> str:
 
 def command(trace: Trace) -> str:
     """The command line that repeats a run."""
-    parts = ["python -m engines run", trace.method, "--model", trace.model.id]
+    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
     parts += ["--seed", str(trace.seed)]
     for name, value in trace.config.items():
         parts += ["--set", quote(f"{name}={value}")]
-    return " ".join([*parts, "-o", f"{trace.method}.json.gz"])
+    return " ".join([*parts, "-o", quote(f"{trace.method}.json.gz")])

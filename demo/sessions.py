@@ -7,6 +7,7 @@ thread sees it before its next forward pass.
 
 import hashlib
 import hmac
+import re
 import secrets
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from traces import read, write
 from traces.schema import Trace
 
 _STOP = "stop"
+_PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,12 @@ class Shown:
     def traces(self) -> tuple[Trace, ...]:
         """Read them."""
         return tuple(read(path) for path in self.paths)
+
+
+def file_name(trace: Trace) -> str:
+    """What a file with the trace is called, without ending: a trace from elsewhere may name its method like a path."""
+    method = trace.method if _PLAIN_NAME.fullmatch(trace.method) else "trace"
+    return f"{method}-seed-{trace.seed}"
 
 
 class Visitor:
@@ -61,7 +69,7 @@ class Visitor:
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for trace in traces:
-            path = self.folder / f"{trace.method}-seed-{trace.seed}-{secrets.token_hex(4)}.json.gz"
+            path = self.folder / f"{file_name(trace)}-{secrets.token_hex(4)}.json.gz"
             write(trace, path)
             paths.append(path)
         return Shown(tuple(paths), origin)

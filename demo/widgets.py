@@ -1,12 +1,43 @@
-"""Small pieces of page. Values are text and reach the page escaped, through Handlebars' double braces."""
+"""Small pieces of page. Values are data, perhaps a stranger's, and reach the page as text alone.
+
+Gradio takes the template of an HTML component for Handlebars and the result for a JavaScript template string.
+Handlebars escapes tags but not `${...}`, which would run, so no data go through a template: it is a bare element, and a
+script puts into it what it builds from the value, node by node.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import gradio as gr
 
-_NOTICE_HTML = """{{#if value.text}}<div class="notice {{value.kind}}" role="{{value.role}}">
-<strong>{{value.title}}</strong> <span>{{value.text}}</span></div>{{/if}}"""
+_BUILD_JS = """
+const build = (tag, attributes, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);  // a string becomes a text node, whatever stands in it
+  return made;
+};
+const place = element.firstElementChild;
+"""
+_SHOW_JS = """
+watch('value', show);
+show();
+"""
+
+_NOTICE_JS = """
+const title = build('strong', {});
+const text = build('span', {});
+const box = build('div', {}, title, ' ', text);
+const show = () => {
+  const said = props.value;
+  if (!said?.text) return box.remove();
+  box.className = `notice ${said.kind}`;
+  box.setAttribute('role', said.role);
+  title.textContent = said.title;
+  text.textContent = said.text;
+  if (!box.isConnected) place.append(box);
+};
+"""
 
 _NOTICE_CSS = """
 .notice { padding: 10px 14px; border-radius: 8px; border-left: 4px solid; font-size: 14px; line-height: 1.5;
@@ -17,8 +48,14 @@ _NOTICE_CSS = """
 .notice.info { border-color: #56B4E9; }
 """
 
-_FACTS_HTML = """{{#if value.length}}<dl class="facts">{{#each value}}<div>
-<dt>{{this.label}}</dt><dd>{{this.figure}}</dd><dd class="note">{{this.note}}</dd></div>{{/each}}</dl>{{/if}}"""
+_FACTS_JS = """
+const one = ({ label, figure, note }) =>
+  build('div', {}, build('dt', {}, label), build('dd', {}, figure), build('dd', { class: 'note' }, note));
+const show = () => {
+  const facts = props.value || [];
+  place.replaceChildren(...(facts.length ? [build('dl', { class: 'facts' }, ...facts.map(one))] : []));
+};
+"""
 
 _FACTS_CSS = """
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 0; }
@@ -29,13 +66,6 @@ _FACTS_CSS = """
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .facts dd.note { font-size: 13px; font-weight: 400; line-height: 1.4; color: var(--body-text-color-subdued); }
 """
-
-_CARDS_HTML = """<ul class="cards">{{#each value}}<li><button type="button" data-index="{{@index}}">
-{{#if this.image}}<img src="{{this.image}}" alt="">{{else}}
-{{#if this.text}}<span class="excerpt">{{this.text}}</span>{{else}}<span class="blank" aria-hidden="true"></span>{{/if}}
-{{/if}}
-<span class="title">{{this.title}}</span><span class="note">{{this.note}}</span>
-{{#if this.about}}<span class="about">{{this.about}}</span>{{/if}}</button></li>{{/each}}</ul>"""
 
 _CARDS_CSS = """
 .cards {
@@ -70,6 +100,18 @@ _CARDS_CSS = """
 """
 
 _CARDS_JS = """
+const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const head = ({ image, text }) => {
+  if (PICTURE.test(image)) return build('img', { src: image, alt: '' });
+  return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
+};
+const one = (card, index) => {
+  const button = build('button', { type: 'button', 'data-index': index }, head(card),
+    build('span', { class: 'title' }, card.title), build('span', { class: 'note' }, card.note));
+  if (card.about) button.append(build('span', { class: 'about' }, card.about));
+  return build('li', {}, button);
+};
+const show = () => place.replaceChildren(build('ul', { class: 'cards' }, ...(props.value || []).map(one)));
 element.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-index]');
   if (!button) return;
@@ -80,11 +122,20 @@ element.addEventListener('click', (event) => {
 });
 """
 
-
-_TABLE_HTML = """{{#if value.rows.length}}<div class="scroller" tabindex="0" role="region" aria-label="{{name}}"><table>
-<thead><tr>{{#each value.heads}}<th scope="col">{{this}}</th>{{/each}}</tr></thead>
-<tbody>{{#each value.rows}}<tr>{{#each this}}<td>{{this}}</td>{{/each}}</tr>{{/each}}</tbody></table></div>
-{{#if value.more}}<p>{{value.more}}</p>{{/if}}{{/if}}"""
+_TABLE_JS = """
+const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
+const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
+const show = () => {
+  const { heads, rows, more } = props.value || {};
+  if (!rows?.length) return place.replaceChildren();
+  const body = rows.map((cells) => row('td', {}, cells));
+  scroller.replaceChildren(
+    build('table', {}, build('thead', {}, row('th', { scope: 'col' }, heads)), build('tbody', {}, ...body)));
+  if (!scroller.isConnected) place.prepend(scroller);  // where it was scrolled to stays when it is only filled anew
+  scroller.nextSibling?.remove();
+  if (more) place.append(build('p', {}, more));
+};
+"""
 
 _TABLE_CSS = """
 .scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px; }
@@ -96,6 +147,10 @@ th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
 _MOST_ROWS = 2000
+
+_LINE_JS = """
+const show = () => { place.textContent = props.value; };
+"""
 
 
 class Fact(NamedTuple):
@@ -120,23 +175,28 @@ class Card(NamedTuple):
 
 def notice_box(**options: Any) -> gr.HTML:
     """A place for one message to the visitor; see `notice`."""
-    return _html({}, _NOTICE_HTML, _NOTICE_CSS, None, **options)
+    return _html({}, _NOTICE_JS, _NOTICE_CSS, **options)
 
 
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `facts`."""
-    return _html(facts(value), _FACTS_HTML, _FACTS_CSS, None, **options)
+    return _html(facts(value), _FACTS_JS, _FACTS_CSS, **options)
 
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
     cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
-    return _html(cards, _CARDS_HTML, _CARDS_CSS, _CARDS_JS, **options)
+    return _html(cards, _CARDS_JS, _CARDS_CSS, **options)
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
     """A table that scrolls within itself; see `table`."""
-    return _html(value or {}, _TABLE_HTML, _TABLE_CSS, None, name=name, **options)
+    return _html(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
+
+
+def line(text: str, **options: Any) -> gr.HTML:
+    """A paragraph of plain text."""
+    return gr.HTML(text, html_template="<p></p>", js_on_load=_BUILD_JS + _LINE_JS + _SHOW_JS, **options)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
@@ -172,8 +232,13 @@ def _is_picture(address: str) -> bool:
     return address.startswith(("data:image/png;base64,", "data:image/webp;base64,"))
 
 
-def _html(value: Any, template: str, style: str, script: str | None, **options: Any) -> gr.HTML:
+def _html(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
     """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
     return gr.HTML(
-        value, html_template=template, css_template=style, js_on_load=script, apply_default_css=False, **options
+        value,
+        html_template="<div></div>",
+        css_template=style,
+        js_on_load=_BUILD_JS + script + _SHOW_JS,
+        apply_default_css=False,
+        **options,
     )

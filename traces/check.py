@@ -80,6 +80,11 @@ def _too_long(field: str, text: str, limit: int) -> Iterator[Problem]:
 def _check_head(trace: Trace) -> Iterator[Problem]:
     if not trace.method:
         yield Problem("method", "is empty", "name the method that ran")
+    wholes = {"seed": trace.seed, **{f"config[{quote(name)}]": value for name, value in trace.config.items()}}
+    for field, value in wholes.items():
+        if isinstance(value, int) and not -limits.WHOLE - 1 <= value <= limits.WHOLE:
+            problem = f"{quote(value)} is outside {-limits.WHOLE - 1} ... {limits.WHOLE}"
+            yield Problem(field, problem, "use a whole number that fits 64 bits, sign included")
     try:
         offset = datetime.fromisoformat(trace.created).utcoffset()
     except ValueError:
@@ -222,6 +227,6 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
     computed = summarise(trace.steps, len(trace.output.tokens), said.complete, trace.legend.ends)
     for field in fields(Summary):
         own, due = getattr(said, field.name), getattr(computed, field.name)
-        if own != due and not (own and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):
+        if own != due and not (isinstance(own, float) and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):
             remedy = "recompute the summary with traces.stats.summarise"
             yield Problem(f"summary.{field.name}", f"{quote(own)} is not {quote(due)}, which the steps give", remedy)

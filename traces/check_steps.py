@@ -14,6 +14,7 @@ from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, T
 _COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "paths")
 _PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
 _PROBABILITY_REMEDY: Final = "give a probability between 0 and 1"
+_MOST: Final = limits.MEASURE
 _SLACK: Final = 1e-5
 """Sums and quotients of rounded numbers may miss a bound by this much."""
 
@@ -115,12 +116,18 @@ def _check_token(field: str, token: Token, width: int | None) -> Iterator[Proble
     if isinstance(token, int):
         if width is not None:
             yield Problem(field, f"{quote(token)} is an id among continuous tokens", "use one kind of token in a trace")
-        elif token < 0:
-            yield Problem(field, f"{quote(token)} is negative", "give an id of the vocabulary")
+        else:
+            yield from _check_id(field, token)
     elif width is None:
         yield Problem(field, "is a list among vocabulary ids", "use one kind of token in a trace")
     elif len(token) != width:
         yield Problem(field, f"has {len(token)} numbers, others have {width}", "give all tokens one length")
+
+
+def _check_id(field: str, token: int) -> Iterator[Problem]:
+    if not 0 <= token <= limits.WHOLE:
+        side = "negative" if token < 0 else f"above {limits.WHOLE}"
+        yield Problem(field, f"{quote(token)} is {side}", "give an id of the vocabulary")
 
 
 def _token_width(trace: Trace) -> int | None:
@@ -133,8 +140,7 @@ def _token_width(trace: Trace) -> int | None:
 def _check_top(field: str, top: Sequence[tuple[int, float]]) -> Iterator[Problem]:
     before = 1.0
     for index, (token, probability) in enumerate(top):
-        if token < 0:
-            yield Problem(f"{field}[{index}][0]", f"{quote(token)} is negative", "give an id of the vocabulary")
+        yield from _check_id(f"{field}[{index}][0]", token)
         yield from _check_range(f"{field}[{index}][1]", (probability,), 0, 1, _PROBABILITY_REMEDY, whole=True)
         if probability > before + _SLACK:
             problem = f"{probability:g} is above the one before it"
@@ -151,7 +157,11 @@ def _check_measure(path: str, name: str, column: Numbers, per: str) -> Iterator[
     if len(name) > limits.NAME_CHARACTERS:
         yield Problem(path, f"a name has {len(name)} characters, more than {limits.NAME_CHARACTERS}", "shorten it")
         return
+    whole = per == "step"
     if name.startswith(FREE_PREFIX):
+        yield from _check_range(
+            f"{path}[{quote(name)}]", column, -_MOST, _MOST, "give numbers in this range", whole=whole
+        )
         return
     measure: Measure | None = MEASURES.get(name)
     if measure is None:
@@ -162,20 +172,22 @@ def _check_measure(path: str, name: str, column: Numbers, per: str) -> Iterator[
         yield Problem(path, f"{quote(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
     else:
         remedy = f"give {measure.unit or 'a number'} in its range"
-        yield from _check_range(f"{path}.{name}", column, measure.low, measure.high, remedy, whole=per == "step")
+        low = -_MOST if measure.low is None else measure.low
+        high = _MOST if measure.high is None else measure.high
+        yield from _check_range(f"{path}.{name}", column, low, high, remedy, whole=whole)
 
 
 def _check_range(
-    field: str, column: Numbers, low: float | None, high: float | None, remedy: str, *, whole: bool = False
+    field: str, column: Numbers, low: float, high: float, remedy: str, *, whole: bool = False
 ) -> Iterator[Problem]:
     """`whole`: the column is a single number, and `field` its name."""
     for index, value in enumerate(column):
         if value is None:
             continue
         side = ""
-        if low is not None and value < low - _SLACK:
+        if value < low - _SLACK:
             side = f"below {low:g}"
-        elif high is not None and value > high + _SLACK:
+        elif value > high + _SLACK:
             side = f"above {high:g}"
         if side:
             yield Problem(field if whole else f"{field}[{index}]", f"{value!r} is {side}", remedy)
@@ -184,19 +196,24 @@ def _check_range(
 def _check_call(path: str, call: Call) -> Iterator[Problem]:
     least = {"rows": 1, "query_tokens": 0, "batch": 1}
     for name, low in least.items():
-        value = getattr(call, name)
-        if value < low:
-            yield Problem(f"{path}.{name}", f"{quote(value)} is below {low}", "give what the call really used")
+        remedy = "give what the call really used"
+        yield from _check_whole(f"{path}.{name}", getattr(call, name), low, limits.CALL_COUNT, remedy)
     for stage in fields(Milliseconds):
         value = getattr(call.milliseconds, stage.name)
-        if value < 0:
-            yield Problem(
-                f"{path}.milliseconds.{stage.name}", f"{value!r} is below 0", "measure with a monotonic clock"
-            )
+        if not 0 <= value <= limits.MILLISECONDS:
+            side = "below 0" if value < 0 else f"above {limits.MILLISECONDS}"
+            remedy = "measure milliseconds with a monotonic clock"
+            yield Problem(f"{path}.milliseconds.{stage.name}", f"{value!r} is {side}", remedy)
     if len(call.mode) > limits.NAME_CHARACTERS:
         yield Problem(
             f"{path}.mode", f"has {len(call.mode)} characters, more than {limits.NAME_CHARACTERS}", "shorten it"
         )
+
+
+def _check_whole(field: str, value: int, low: int, high: int, remedy: str) -> Iterator[Problem]:
+    if not low <= value <= high:
+        side = f"below {low}" if value < low else f"above {high}"
+        yield Problem(field, f"{quote(value)} is {side}", remedy)
 
 
 def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:

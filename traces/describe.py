@@ -176,13 +176,20 @@ def _limits_table() -> str:
         "steps": limits.STEPS,
         "entries of all steps": limits.ENTRIES,
         "states of a denoising path": limits.PATH_STATES,
+        "rows, query tokens or sequences of a call": limits.CALL_COUNT,
+        "milliseconds of one stage of a step": limits.MILLISECONDS,
+        "seed, id of a token or whole setting, either sign": limits.WHOLE,
+        "a method's own number, either sign": limits.MEASURE,
         "settings in config": limits.SETTINGS,
         "characters of a name": limits.NAME_CHARACTERS,
         "characters of a text": limits.TEXT_CHARACTERS,
         "characters of a picture": limits.PICTURE_CHARACTERS,
         "pixels of a picture": limits.PICTURE_PIXELS,
     }
-    return _table(("what", "at most"), [(what, f"{most:,}") for what, most in rows.items()])
+    return _table(
+        ("what", "at most"),
+        [(what, f"{most:,}" if isinstance(most, int) else f"{most:g}") for what, most in rows.items()],
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

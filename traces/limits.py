@@ -28,3 +28,11 @@ PICTURE_CHARACTERS: Final = 16 * 2**20
 """A picture as a data: URL."""
 PICTURE_PIXELS: Final = 2**25
 """Width times height of a PNG: a small file can hold a picture that fills the memory."""
+CALL_COUNT: Final = 10**9
+"""Rows, query tokens or sequences of one forward pass, so that sums over all steps stay exact wherever JSON is read."""
+MILLISECONDS: Final = 10**9
+"""Of one stage of a step, over eleven days; sums of finite times beyond measure are not finite."""
+WHOLE: Final = 2**63 - 1
+"""A seed, a token's id, a whole number among the settings: they fit a signed number of 64 bits."""
+MEASURE: Final = 1e100
+"""Either sign, of any of a method's own numbers: squares and sums of such numbers are finite."""

@@ -8,6 +8,8 @@ commits by a policy are `unmasked`, by speculation `accepted`, by rescue `fallba
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.limits import POSITIONS, STEPS
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -22,9 +24,8 @@ class Measure:
 
 
 MEASURES: Final[dict[str, Measure]] = {
-    # Distributions of successive iterations at one position (SCD section 3; q and p are the old and the new
-    # distribution).
-    "age": Measure("position", "Age", "iterations the position has been in the window", "iterations", 0),
+    # Distributions of successive iterations at one position (SCD section 3): q is the old one, p the new one.
+    "age": Measure("position", "Age", "iterations the position has been in the window", "iterations", 0, STEPS),
     "initial": Measure("position", "Initial guess", "1 when the judged draft did not come from the model", "", 0, 1),
     "tv": Measure(
         "position", "Total variation", "distance of the new distribution from the draft's distribution", "", 0, 1
@@ -62,7 +63,7 @@ MEASURES: Final[dict[str, Measure]] = {
     # Draft order and draft graphs (PSD C, SimSD D).
     "rank": Measure("position", "Rank", "place in the policy's ranking of open positions", "", 0),
     "level": Measure("position", "Level", "drafts that the draft builds on, itself included; 0 without", "drafts", 0),
-    "order": Measure("position", "Draft order", "place in the order in which drafts were made", "", 0),
+    "order": Measure("position", "Draft order", "place in the order in which drafts were made", "", 0, POSITIONS),
     "branch_score": Measure("position", "Branch score", "by which the row that fills the position is compared"),
     # Continuous tokens (CSpD B; densities, so p and q stay empty).
     "log_density_target": Measure("position", "Log density, target", "log density of the draft, target head", "nats"),

@@ -54,6 +54,7 @@ def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
         if not isinstance(token, int):
             continue
         top, left = (tiles.size * place for place in divmod(token, tiles.columns))
+        top = min(top, atlas.height)  # an id without a tile is drawn black; its place may be beyond what Pillow counts
         tile = atlas.crop((left, top, left + tiles.size, top + tiles.size))
         tile = tile.resize((size, size), Image.Resampling.NEAREST if size >= tiles.size else Image.Resampling.BOX)
         tile.putalpha(255 if final else PENDING_ALPHA)

@@ -38,7 +38,8 @@ class GalleryPage:
         """Show the chosen recording."""
         index = event.index
         if not isinstance(index, int) or not 0 <= index < len(self.entries):
-            raise gr.Error(f"recording: there is no number {index!r}; choose one of the {len(self.entries)} shown.")
+            said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
+            raise gr.Error(f"recording: there is no number {said}; choose one of the {len(self.entries)} shown.")
         entry = self.entries[index]
         return {
             self.viewer: gr.update(value=recorded(entry.paths), visible=True),

@@ -1,6 +1,5 @@
 """Methods: what each method does, in words, formulas and numbers."""
 
-from html import escape
 from typing import Final
 
 import gradio as gr
@@ -8,7 +7,7 @@ import gradio as gr
 from demo.copy_text import copy
 from demo.measured import measured
 from demo.pages.run import DEFAULT, titles
-from demo.widgets import data_table, table
+from demo.widgets import data_table, line, table
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
     {"left": "$$", "right": "$$", "display": True},
@@ -40,6 +39,6 @@ def _build_measured(name: str) -> None:
     results = measured(name)
     gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
     for result in results:
-        gr.HTML(f"<p>{escape(result.title)}.</p>", elem_classes="measured")
+        line(f"{result.title}.", elem_classes="measured")
         data_table(result.title, value=table(result.heads, result.rows))
-        gr.HTML(f"<p>{_NOTE} {escape(result.place)}.</p>", elem_classes="measured place")
+        line(f"{_NOTE} {result.place}.", elem_classes="measured place")

@@ -6,7 +6,7 @@ from typing import Any
 import gradio as gr
 
 from demo.outcome import command, outcome
-from demo.sessions import Shown
+from demo.sessions import Shown, file_name
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
@@ -112,7 +112,7 @@ class TracePage:
     def _one(self, shown: Shown, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
         """Everything about one trace; the web page shows its companion beside it."""
         trace = traces[index]
-        page = self.site.visitor(request).file(f"{trace.method}-seed-{trace.seed}.html")
+        page = self.site.visitor(request).file(f"{file_name(trace)}.html")
         page.write_text(standalone(traces, title(trace)), encoding="utf-8")
         count = len(trace.steps)
         return {

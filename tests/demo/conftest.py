@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
+from support.browser import chromium
 from support.raster import decoded
 
 from demo.recordings import Recording, recordings
@@ -58,6 +60,12 @@ def server(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.terminate()
         process.wait(10)
     assert not list(temporary.glob("draftscope-*"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
 
 
 def wait_until_ready(address: str, process: subprocess.Popen[bytes]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
-from support.browser import chromium
 from support.raster import decoded
 from support.results import sweep
 
@@ -31,12 +30,6 @@ COUNT_PUSHES = """() => {
   };
 }"""
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

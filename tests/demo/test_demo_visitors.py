@@ -1,11 +1,12 @@
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.raster import decoded
 
-from demo.sessions import Visitors
+from demo.sessions import Visitors, file_name
 
 
 @pytest.mark.parametrize("session", ["../../etc", "/", "", "a" * 5000, "x\0y", None])
@@ -40,6 +41,17 @@ def test_kept_traces_can_be_read_again_until_the_visitor_leaves() -> None:
     visitor.leave()
     assert not shown.paths[0].exists()
     assert visitor.stopped()
+
+
+@pytest.mark.parametrize("method", ["../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"])
+def test_a_trace_cannot_choose_where_it_is_kept(method: str) -> None:
+    visitor = Visitors().of("me")
+    trace = replace(decoded("ar"), method=method)
+    (path,) = visitor.keep([trace], "the file you opened").paths
+    assert path.resolve().parent == visitor.folder
+    assert path.name.startswith("trace-seed-0-")
+    assert file_name(trace) == "trace-seed-0"
+    assert file_name(replace(trace, method="ete-style", seed=3)) == "ete-style-seed-3"
 
 
 def test_old_folders_are_pruned() -> None:

@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,6 @@ def test_a_slower_run_is_called_slower() -> None:
 
 
 def test_the_command_repeats_the_run(tmp_path: Path) -> None:
-    import shlex
-
     from engines.__main__ import main
     from traces import read
 
@@ -52,6 +51,13 @@ def test_the_command_repeats_the_run(tmp_path: Path) -> None:
 def test_a_prompt_cannot_break_out_of_the_command() -> None:
     trace = replace(decoded("ar"), prompt="a; rm -rf '~'")
     assert r"""--prompt 'a; rm -rf '"'"'~'"'"''""" in command(trace)
+
+
+def test_no_name_in_a_trace_can_break_out_of_the_command() -> None:
+    trace = decoded("ar")
+    odd = replace(trace, method="ar; rm -rf ~", model=replace(trace.model, id="$(reboot)"))
+    assert shlex.split(command(odd), posix=True)[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"]
+    assert shlex.split(command(odd))[-1] == "ar; rm -rf ~.json.gz"
 
 
 def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]) -> None:

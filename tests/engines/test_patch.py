@@ -88,7 +88,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) 
         role: each.start([asked.task], guidance != 1) for role, each in (("target", patch(0)), ("draft", patch(1)))
     }
     decoder = asked.decoder()
-    networks = {"target": patch(0)._transformer, "draft": patch(1)._transformer}
+    networks = {role: model._transformer for role, model in models.items()}
     task, answer, worst, passes = asked.task, None, 0.0, 0
     while passes < 25:
         request: Any = decoder.send(answer)

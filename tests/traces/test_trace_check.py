@@ -4,11 +4,29 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import handmade
 from support.jacobi import decode, ordinary
 
-from traces import Canvas, Fate, Frame, Mask, Node, Output, PathPair, Trace, TraceError, check, limits
+from traces import (
+    Canvas,
+    Fate,
+    Frame,
+    Mask,
+    Milliseconds,
+    Node,
+    Output,
+    PathPair,
+    Trace,
+    TraceError,
+    check,
+    dumps,
+    limits,
+    loads,
+)
 from traces.check import problems
+from traces.stats import latency_breakdown, race, summarise
 
 PNG = handmade.png(4, 4)
 
@@ -139,6 +157,48 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
         "steps[0].call.milliseconds.forward",
         "-1.0 is below 0",
     ),
+    "huge rows": (lambda: with_call(handmade.scd(), rows=10**9 + 1), "steps[0].call.rows", "above 1000000000"),
+    "huge query tokens": (
+        lambda: with_call(handmade.scd(), query_tokens=10**400),
+        "steps[0].call.query_tokens",
+        "a huge integer is above 1000000000",
+    ),
+    "huge batch": (lambda: with_call(handmade.scd(), batch=10**9 + 1), "steps[0].call.batch", "above 1000000000"),
+    "huge time": (
+        lambda: with_call(handmade.scd(), milliseconds=Milliseconds(logits=1e308)),
+        "steps[0].call.milliseconds.logits",
+        "1e+308 is above 1000000000",
+    ),
+    "huge seed": (lambda: replace(handmade.ar(), seed=2**63), "seed", "9223372036854775808 is outside"),
+    "low seed": (lambda: replace(handmade.ar(), seed=-(2**63) - 1), "seed", "is outside -9223372036854775808 ..."),
+    "absurd seed": (lambda: replace(handmade.ar(), seed=10**4000), "seed", "a huge integer is outside"),
+    "huge setting": (
+        lambda: replace(handmade.ar(), config={"a": -(10**400)}),
+        "config['a']",
+        "a huge integer is outside",
+    ),
+    "huge token": (lambda: scd(0, token=(1, 4, 5, 2**63)), "steps[0].token[3]", "9223372036854775808 is above"),
+    "huge top": (
+        lambda: with_step(handmade.ar(), 0, top=(((2**63, 0.5),),)),
+        "steps[0].top[0][0][0]",
+        "9223372036854775808 is above",
+    ),
+    "huge measure": (
+        lambda: scd(0, numbers={"entropy": (0, 1e308, 0, 0)}),
+        "steps[0].numbers.entropy[1]",
+        "1e+308 is above 1e+100",
+    ),
+    "huge free measure": (
+        lambda: scd(0, numbers={"x_mine": (0, 0, -1e308, 0)}),
+        "steps[0].numbers['x_mine'][2]",
+        "-1e+308 is below -1e+100",
+    ),
+    "huge signal": (lambda: scd(0, signals={"x_mine": 1e101}), "steps[0].signals['x_mine']", "is above 1e+100"),
+    "age beyond the steps": (
+        lambda: scd(0, numbers={"age": (0, 1e20, 0, 0)}),
+        "steps[0].numbers.age[1]",
+        "1e+20 is above 65536",
+    ),
     "fates": (lambda: scd(0, fate=(Fate.ACCEPTED,)), "steps[0].fate", "has 1 entries where position has 4"),
     "tokens": (lambda: scd(0, token=(1,)), "steps[0].token", "has 1 entries"),
     "column": (lambda: scd(0, p=(0.5,)), "steps[0].p", "has 1 entries"),
@@ -247,6 +307,11 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
         "8 is not 9, which the steps end with",
     ),
     "summary": (lambda: changed("scd", "summary", accepted=5), "summary.accepted", "5 is not 4"),
+    "huge summary": (
+        lambda: changed("scd", "summary", query_tokens=10**400),
+        "summary.query_tokens",
+        "a huge integer is not ",
+    ),
     "no acceptance": (lambda: changed("scd", "summary", acceptance=None), "summary.acceptance", "None is not 0.6"),
     "seconds": (lambda: changed("scd", "summary", seconds=1.0), "summary.seconds", "1.0 is not 0.015"),
     "not complete": (lambda: changed("scd", "summary", complete=False), "summary.complete", "canvas that is full"),
@@ -300,6 +365,34 @@ def test_slack_for_rounded_numbers() -> None:
     check(scd(0, p=(0.5, 1.0000001, -1e-9, 0.5)))
     trace = handmade.scd()
     check(replace(trace, summary=replace(trace.summary, seconds=trace.summary.seconds * (1 + 1e-9))))
+
+
+def test_the_largest_numbers_are_summed_without_overflow() -> None:
+    slow = Milliseconds(**dict.fromkeys(("prepare", "forward", "logits", "decide"), limits.MILLISECONDS))
+    trace = handmade.scd()
+    steps = tuple(
+        replace(
+            step,
+            call=replace(step.call, milliseconds=slow, query_tokens=limits.CALL_COUNT, batch=limits.CALL_COUNT),
+            numbers={**step.numbers, "entropy": (limits.MEASURE,) * len(step.position)},
+        )
+        for step in trace.steps
+    )
+    summary = summarise(steps, len(trace.output.tokens), complete=True)
+    for seed in (limits.WHOLE, -limits.WHOLE - 1):
+        full = replace(trace, steps=steps, summary=summary, seed=seed)
+        assert loads(dumps(full)) == full
+    assert [stage.share for stage in latency_breakdown(steps)] == [0.25] * 4
+    assert race(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
+
+
+@given(st.floats(min_value=0, allow_infinity=False), st.integers(0, 10**400))
+def test_a_call_of_any_cost_is_summed_or_refused(time: float, count: int) -> None:
+    trace = with_call(handmade.scd(), query_tokens=count, milliseconds=Milliseconds(forward=time, decide=time))
+    if time <= limits.MILLISECONDS and count <= limits.CALL_COUNT:
+        check(replace(trace, summary=summarise(trace.steps, len(trace.output.tokens), complete=True)))
+    else:
+        assert first_problem(trace).field.startswith("steps[0].call.")
 
 
 def test_free_measures_are_welcome() -> None:

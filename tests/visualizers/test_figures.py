@@ -16,6 +16,7 @@ from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 from support.speculation import Plan, speculated
 
+from traces import limits
 from traces.measures import MEASURES
 from traces.replay import state_after
 from traces.schema import Canvas, Fate, Trace
@@ -250,6 +251,14 @@ class TestCanvas:
 
     def test_the_first_moment_is_empty(self) -> None:
         assert not FIGURES["canvas"].draw([run()], step=0).data
+
+    def test_an_id_without_a_tile_is_black(self) -> None:
+        trace = run()
+        state = state_after(trace, len(trace.steps))
+        tokens = (limits.WHOLE, *state.tokens[1:])
+        assert trace.legend.tiles is not None
+        picture = np.asarray(compose(trace.legend.tiles, trace.canvas, replace(state, tokens=tokens)))
+        assert picture[0, 0].tolist() == [0, 0, 0, 255]
 
     def test_a_broken_picture_is_named(self) -> None:
         legend = run().legend

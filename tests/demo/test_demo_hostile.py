@@ -1,0 +1,167 @@
+"""Files, prompts and addresses of strangers that try to run script in the page."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+from support import handmade
+from support.hostile import EVERY, RAN, TEXTS, hostile
+from support.results import sweep
+
+from traces import TraceError, dumps, loads
+from visualizers import FIGURES, SweepError, read_results, read_timings
+from visualizers.timings import Timing
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+FILE_NAME = "${eval(name)} `${globalThis.pwned=1}` <img src=x onerror=globalThis.pwned=1>"
+
+
+@pytest.fixture
+def page(browser: Browser, server: str) -> Iterator[Page]:
+    """The opened app; the test fails when script of a stranger ran, or made an element, a dialog or an error."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("dialog", lambda dialog: wrong.append(dialog.message))
+    opened.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    opened.goto(f"{server}/?prompt={quote(EVERY)}#step={quote(EVERY)}&{quote(EVERY)}")
+    opened.wait_for_function("globalThis.draftscopePlayers?.viewer")
+    yield opened
+    harmless(opened)
+    context.close()
+    assert wrong == []
+
+
+def harmless(page: Page) -> None:
+    assert page.evaluate(f"typeof {RAN}") == "undefined"
+    assert page.locator("[src=x], [href*='javascript:'], [*|href*='javascript:']").count() == 0
+
+
+def give(place: Locator, data: bytes, ending: str = ".json") -> None:
+    file: Any = {"name": FILE_NAME + ending, "mimeType": "application/json", "buffer": data}
+    place.locator("input[type=file]").set_input_files(file)
+
+
+def refused_traces() -> dict[bytes, str]:
+    """Files that are no traces, and what is said of them: the text of a stranger at many places of the document."""
+    sound = json.loads(dumps(handmade.scd()))
+    documents: list[dict[str, Any]] = [{"schema": text, "version": "1.0"} for text in TEXTS]
+    for text in TEXTS[0], TEXTS[3]:
+        documents += [
+            sound | {"version": text},
+            sound | {"created": text},
+            sound | {text: 1},
+            sound | {"model": sound["model"] | {"weights": {text: text}}},
+        ]
+    files = {}
+    for document in documents:
+        data = json.dumps(document).encode()
+        with pytest.raises(TraceError) as caught:
+            loads(data, name="file")
+        files[data] = str(caught.value)
+    return files
+
+
+def test_a_refused_trace_is_only_text(page: Page) -> None:
+    page.get_by_role("tab", name="Trace").click()
+    for data, said in refused_traces().items():
+        give(page.locator("#upload"), data)
+        expect(page.locator("#upload-problem [role=alert] span")).to_have_text(said)
+        harmless(page)
+
+
+def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Trace").click()
+    for accordion in ("Forward passes", "One forward pass"):
+        page.locator("button.label-wrap:visible", has_text=accordion).click()
+    for made, text in ((handmade.psd(), TEXTS[0]), (handmade.s2d2(), EVERY)):
+        page.get_by_role("tab", name="Trace").click()
+        give(page.locator("#upload"), dumps(hostile(made, text)))
+        said = f"{text} on {text}, {len(made.steps)} forward passes."
+        expect(page.locator("#upload-problem [role=status] span")).to_have_text(said)
+        details = page.locator("#trace-details")
+        for label in ("Method", "Variant", "Model", "Prompt", f"Setting {text}", "Commit", "Note", f"Weights {text}"):
+            row = details.locator("tr", has=page.get_by_role("cell", name=label, exact=True))
+            expect(row.locator("td").last).to_have_text("0" * 64 if label.startswith("Weights") else text)
+        expect(page.locator("#trace-steps tbody td", has_text=text)).to_have_count(len(made.steps))
+        expect(page.locator("#trace-entries th", has_text=f"x_{text}")).to_be_visible()
+        with page.expect_download() as download:
+            page.locator("#download-page").click()
+        download.value.save_as(tmp_path / "page.html")
+        alone = page.context.new_page()
+        alone.goto((tmp_path / "page.html").as_uri())
+        expect(alone.locator(".ds-prompt")).to_have_text(text)
+        harmless(alone)
+        alone.close()
+        draw_every_figure(page)
+
+
+def draw_every_figure(page: Page) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    captions = {figure.title: figure.caption for figure in FIGURES.values()}
+    choices = page.locator("#figure-name label")
+    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
+    assert choices.count() > 2
+    for choice in choices.all():
+        choice.click()
+        expect(page.locator(".prose.lead:visible", has_text=captions[choice.inner_text().strip()][:30])).to_be_visible()
+        harmless(page)
+
+
+def test_results_are_only_text(page: Page) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Accuracy and speed").click()
+    place = page.locator("#results-upload")
+    row = sweep(1)[0]
+    for text in TEXTS:
+        data = json.dumps([row | {"seconds": text}, row | {"config": {text: {}}}]).encode()
+        with pytest.raises(SweepError) as caught:
+            read_results(data)
+        give(place, data)
+        expect(page.locator("#results-problem [role=alert] span")).to_have_text(str(caught.value))
+        harmless(page)
+    names = dict.fromkeys(("device", "model", "curve"), EVERY)
+    rows = []
+    for one in sweep(2):
+        own = {"method": f"{one['method']} {EVERY}", "label": f"{one['label']} {EVERY}"}
+        rows.append(one | names | own | {"config": {EVERY: one["config"]["block"]}})
+    about = {"about": {"commit": TEXTS[0], "threads": 1, "libraries": {"torch": EVERY}, "created": EVERY}}
+    give(place, "".join(f"{json.dumps(one)}\n" for one in (about, *rows)).encode(), ".jsonl")
+    expect(page.locator("#results-table tbody td").first).to_have_text(f"AR {EVERY}")
+    expect(page.get_by_text(EVERY, exact=False).locator("visible=true").first).to_be_visible()
+    page.get_by_label("Baseline").click()
+    page.get_by_role("option", name=EVERY).first.click()
+    harmless(page)
+    page.get_by_label("Accuracy and speed by one setting").check()
+    expect(page.locator("#results-plot")).to_contain_text("Accuracy and speed by one setting")
+
+
+def test_timings_are_only_text(page: Page) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="What drafting gains").click()
+    place = page.locator("#timings-upload")
+    row: Mapping[str, object] = dict.fromkeys((field.name for field in fields(Timing)), 1)
+    for text in TEXTS:
+        data = json.dumps({"rows": [{**row, "gamma": text}]}).encode()
+        with pytest.raises(SweepError) as caught:
+            read_timings(data)
+        give(place, data)
+        expect(page.locator("#timings-problem [role=alert] span")).to_have_text(str(caught.value))
+        harmless(page)
+    give(place, json.dumps({"title": EVERY[:200], "rows": [row]}).encode())
+    expect(page.locator("#timings-plot")).to_contain_text(EVERY[:40])
+
+
+def test_a_refused_prompt_is_only_text(page: Page) -> None:
+    for text in (TEXTS[0], EVERY):
+        page.get_by_label("Prompt", exact=True).fill(text)
+        page.locator("#run").click()
+        expect(page.locator("#problem [role=alert] span")).to_contain_text("'pwned' cannot be drawn")
+        expect(page.locator("#run")).to_be_enabled()

@@ -1,0 +1,102 @@
+"""The small pieces of page, with text of strangers in them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support import handmade
+from support.hostile import EVERY, RAN
+
+from demo.app import build
+from demo.recordings import recordings
+from demo.sessions import Visitors
+from demo.widgets import Card, Fact, card_wall, data_table, facts, facts_row, line, notice, notice_box, table
+
+PNG = handmade.png(2, 2)
+CARDS = [
+    Card(EVERY, EVERY, EVERY, PNG),
+    Card(EVERY, EVERY, "", f'{PNG}" onerror="globalThis.pwned=1', EVERY),
+    Card("no picture", "no text", "", "data:image/svg+xml;base64,PHN2Zz4="),
+]
+TABLE = table((EVERY, "second"), [(EVERY, 0), (None, 0.25)])
+
+
+def test_no_data_go_through_a_template(library: Path) -> None:
+    blocks = build(Visitors(), recordings(library))
+    components = [block for block in blocks.blocks.values() if isinstance(block, gr.HTML)]
+    assert len(components) > 20
+    for component in components:
+        for template in (component.html_template, component.css_template):
+            assert "{{" not in template
+            assert "${" not in template
+            assert "`" not in template
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Every piece once, empty or filled, and a button that changes it."""
+    with gr.Blocks(analytics_enabled=False) as blocks:
+        said = notice_box(elem_id="notice")
+        row = facts_row([Fact("one", "1")], elem_id="facts")
+        wall = card_wall(CARDS, elem_id="cards")
+        data = data_table(EVERY, elem_id="table")
+        line(EVERY, elem_id="line")
+        chosen = gr.Textbox(elem_id="chosen")
+        button = gr.Button("Change", elem_id="change")
+
+        def change() -> tuple[Any, ...]:
+            return notice("error", EVERY, EVERY), facts([Fact(EVERY, EVERY, EVERY), Fact("two", "2")]), TABLE
+
+        def choose(event: gr.EventData) -> str:
+            return f"number {event.index}"
+
+        button.click(change, None, [said, row, data])
+        wall.choose(choose, None, chosen)
+    _, address, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="127.0.0.1")
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("dialog", lambda dialog: wrong.append(dialog.message))
+    try:
+        opened.goto(address)
+        yield opened
+    finally:
+        context.close()
+        blocks.close()
+    assert wrong == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
+    expect(page.locator("#facts dl.facts > div")).to_have_text(["one1"])
+    assert page.locator("#notice .notice, #table .scroller").count() == 0
+    expect(page.locator("#line p")).to_have_text(EVERY)
+    cards = page.locator("#cards ul.cards > li > button[type=button]")
+    expect(cards).to_have_count(3)
+    assert [card.get_attribute("data-index") for card in cards.all()] == ["0", "1", "2"]
+    assert cards.locator("img").evaluate_all("all => all.map((one) => [one.src, one.alt])") == [[PNG, ""]]
+    expect(cards.locator(".title")).to_have_text([EVERY, EVERY, "no picture"])
+    expect(cards.locator(".note")).to_have_text([EVERY, EVERY, "no text"])
+    expect(cards.locator(".about")).to_have_text([EVERY])
+    expect(cards.nth(1).locator(".excerpt")).to_have_text(EVERY)
+    expect(cards.nth(2).locator(".blank[aria-hidden=true]")).to_have_count(1)
+    cards.nth(1).click()
+    expect(page.locator("#chosen textarea, #chosen input")).to_have_value("number 1")
+    assert [card.get_attribute("aria-pressed") for card in cards.all()] == ["false", "true", "false"]
+
+    page.locator("#change").click()
+    box = page.locator("#notice .notice.error[role=alert]")
+    expect(box).to_have_text(f"{EVERY} {EVERY}")
+    expect(page.locator("#facts dd")).to_have_text([EVERY, EVERY, "2", ""])
+    expect(page.locator("#facts dt")).to_have_text([EVERY, "two"])
+    scroller = page.locator("#table .scroller[tabindex='0'][role=region]")
+    expect(scroller).to_have_attribute("aria-label", EVERY)
+    expect(scroller.locator("thead th[scope=col]")).to_have_text([EVERY, "second"])
+    expect(scroller.locator("tbody td")).to_have_text([EVERY, "0", "", "0.25"])
+    assert page.locator("[src=x], [href^=javascript]").count() == 0
+    assert page.evaluate(f"typeof {RAN}") == "undefined"
