@@ -51,4 +51,5 @@ class DiscreteSession(ABC):
 
     def cost(self, request: Any) -> tuple[int, int]:
         """See `engines.protocol.Session.cost`."""
-        return request.cost(self.rows, self.prefix)
+        rows, fed = request.cost(self.rows, self.prefix)
+        return rows, fed

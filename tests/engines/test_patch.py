@@ -84,9 +84,8 @@ PROMPT = "a red coat on grass"
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) -> None:
     asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2, whole=whole)
-    sessions = {
-        role: each.start([asked.task], guidance != 1) for role, each in (("target", patch(0)), ("draft", patch(1)))
-    }
+    models = {"target": patch(0), "draft": patch(1)}
+    sessions = {role: model.start([asked.task], guidance != 1) for role, model in models.items()}
     decoder = asked.decoder()
     networks = {role: model._transformer for role, model in models.items()}
     task, answer, worst, passes = asked.task, None, 0.0, 0
