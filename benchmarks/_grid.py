@@ -76,7 +76,7 @@ def expand(data: object) -> Grid:
     problems: Any
     listed: Any
     model, problems, listed = (grid.get(name) for name in ("model", "problems", "configurations"))
-    texts = [info.id for info in MODELS.values() if info.family == "diffusion-lm"]
+    texts = [info.id for info in MODELS.values() if info.text]
     _expect(model in texts, "model", model, f"name one of {', '.join(texts)}")
     most = len(held_out())
     _expect(_whole(problems) and 1 <= problems <= most, "problems", problems, f"give a whole number from 1 to {most}")

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
-    family = [name for name, info in MODELS.items() if info.family == "continuous-ar" and info.small]
+    family = [name for name, info in MODELS.items() if "continuous-ar" in info.families and info.small]
     options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
     options.add_argument("--prompt", help="default: one after the other, through the whole vocabulary")
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)

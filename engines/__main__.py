@@ -12,8 +12,10 @@ from typing import Any
 from engines.config import ConfigError, make_config, settings
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
+from engines.methods.method import Method
 from engines.models.catalog import MODELS, default_model, open_model
 from engines.models.errors import ModelError
+from engines.protocol import Model
 from engines.runtime.driver import Job, Run, run_batch
 from traces import write
 
@@ -76,9 +78,10 @@ def run(options: argparse.Namespace) -> int:
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
     model = open_model(model_id, options.device)
+    small = _drafter(options.draft_model, method, model, options.device)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
-    running = Run(Job(method, model, prompt, config, options.seed))
+    running = Run(Job(method, model, prompt, config, options.seed, small=small))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
     write(trace, target)
@@ -90,6 +93,28 @@ def run(options: argparse.Namespace) -> int:
         + ("" if made.complete else ", incomplete")
     )
     return code
+
+
+def _drafter(name: str | None, method: Method, model: Model, device: str) -> Model | None:
+    """The model that is to draft, if one is named.
+
+    Raises:
+        ConfigError: for a method that has no other model draft.
+    """
+    if name is None:
+        return None
+    if method.drafter is None:
+        fits = ", ".join(each.name for each in METHODS.values() if each.drafter)
+        raise ConfigError(f"--draft-model: {method.name} has no other model draft; leave it out, or use one of {fits}.")
+    small = open_model(name, device)
+    if small.parameters > model.parameters:
+        sizes = f"{small.card.id} has {small.parameters:,} parameters, {model.card.id} {model.parameters:,}."
+        print(
+            f"--draft-model: {sizes} "
+            "The output is the same, but a drafter that is larger than its target cannot save time.",
+            file=sys.stderr,
+        )
+    return small
 
 
 def calibrate(options: argparse.Namespace) -> int:
@@ -155,6 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     running: Any = actions.add_parser("run", help="decode once and write the trace")
     running.add_argument("method", choices=METHODS)
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
+    running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
     running.add_argument("--prompt", help="default: the model's example")
     running.add_argument("--seed", type=int, default=0)
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")

@@ -37,6 +37,10 @@ class Task:
     device: torch.device
     embedding: Float[Tensor, "V D"] | None = None
     """Where tokens lie, for methods that compare them."""
+    prompt: tuple[int, ...] = ()
+    """Tokens before the canvas, where they are of the same vocabulary."""
+    ends: tuple[int, ...] = ()
+    """Ids behind which nothing counts."""
 
     @property
     def length(self) -> int:
@@ -187,6 +191,11 @@ class Model(Protocol):
     @property
     def tokens(self) -> object:
         """What its tokens mean. Models for which this is equal can draft for each other."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that its network was trained to; 0 for a formula."""
         ...
 
     def pose(self, prompt: str, config: Any) -> Task:

@@ -181,4 +181,4 @@ def _most_seeds(experiment: Experiment) -> int:
 def _fitting(experiment: Experiment, model: str, prompt: str) -> tuple[ModelInfo, str]:
     """The model of the Run page and its prompt, or the experiment's own where that one is of another family."""
     chosen, own = MODELS[model], MODELS[experiment.model]
-    return (chosen, prompt) if chosen.family == experiment.family else (own, own.default_prompt)
+    return (chosen, prompt) if experiment.family in chosen.families else (own, own.default_prompt)

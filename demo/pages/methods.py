@@ -6,7 +6,7 @@ import gradio as gr
 
 from demo.copy_text import copy
 from demo.measured import measured
-from demo.pages.run import DEFAULT, titles
+from demo.pages.run import titles
 from demo.widgets import data_table, line, table
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
@@ -22,7 +22,7 @@ _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 
 def build() -> None:
     """Lay the page out: one tab a method."""
-    with gr.Tabs(selected=DEFAULT.name, overflow_behavior="wrap"):
+    with gr.Tabs(overflow_behavior="wrap"):
         for name, title in titles().items():
             with gr.Tab(title, id=name):
                 text, heading, reported = copy(name).partition(_REPORTED)

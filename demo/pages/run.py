@@ -126,6 +126,9 @@ class RunPage:
                 with gr.Row():
                     self.sampling[family] = controls.build(controls.sampling_settings(family))
             self.samplings[family] = group
+        self.length = self.sampling["discrete-ar"].of["length"]
+        """Texts have one, pictures do not."""
+        self.length.visible = MODELS[default_model(DEFAULT.family)].text
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
@@ -153,7 +156,7 @@ class RunPage:
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
-            self.choose_model, {self.model}, [self.prompt, self.words, *self.examples.values()], **AT_ONCE
+            self.choose_model, {self.model}, [self.prompt, self.words, self.length, *self.examples.values()], **AT_ONCE
         )
 
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
@@ -242,7 +245,7 @@ class RunPage:
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on."""
         method, model = METHODS[values[self.method]], values[self.model]
-        fits = MODELS[model].family == method.family
+        fits = method.family in MODELS[model].families
         shown: Update = {
             group: gr.update(visible=name == method.name and bool(self.own[name].of))
             for name, group in self.groups.items()
@@ -262,6 +265,7 @@ class RunPage:
         return {
             self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
+            self.length: gr.update(visible=model.text),
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
         }
 
@@ -300,9 +304,9 @@ def vocabulary() -> str:
 
 
 def _placeholder(model: ModelInfo) -> str:
-    verb = "A question" if model.family == "diffusion-lm" else "What to draw"
+    verb = "A question" if model.text else "What to draw"
     return f"{verb}, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 
 def _models(family: str) -> list[tuple[str, str]]:
-    return [(model.title, model.id) for model in MODELS.values() if model.family == family and at_hand(model.id)]
+    return [(model.title, model.id) for model in MODELS.values() if family in model.families and at_hand(model.id)]

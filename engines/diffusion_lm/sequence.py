@@ -30,11 +30,8 @@ MOST_TOKENS: Final = 256
 class TextTask(Task):
     """A text to decode behind a prompt."""
 
-    prompt: tuple[int, ...] = ()
     mask: int = 0
     """Id that stands for an open position."""
-    ends: tuple[int, ...] = ()
-    """Ids behind which nothing counts."""
     shift: bool = False
     """Whether the output at i - 1 predicts token i."""
     full: bool = False

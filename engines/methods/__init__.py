@@ -7,7 +7,22 @@ from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.continuous.denoising import ContinuousSampling
 from engines.diffusion_lm.sequence import TextSampling
-from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
+from engines.methods import (
+    ar,
+    blockwise,
+    continuous,
+    cspd,
+    editing,
+    ete,
+    fdm,
+    gsd,
+    lopa,
+    psd,
+    s2d2,
+    scd,
+    simsd,
+    speculative,
+)
 from engines.methods.method import Method, lossless
 from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
@@ -15,6 +30,9 @@ from engines.sampling.distributions import GuidedSampling
 METHODS: Final[dict[str, Method]] = {
     method.name: method
     for method in (
+        Method("speculative", "Speculative decoding", "discrete-ar", speculative.Config, speculative.decode,
+               "a small model drafts a few tokens ahead, a large one verifies them in one pass", "arXiv 2211.17192",
+               speculative.deviation, drafter=lambda config: config.drafter),
         Method("ar", "Autoregressive decoding", "discrete-ar", ar.Config, ar.decode,
                "one token per forward pass; the baseline", "", lossless),
         Method("scd", "Speculative Coupled Decoding", "discrete-ar", scd.Config, scd.decode,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.protocol import FATE_CODES, Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -20,12 +21,13 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Draw every token from its own distribution."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
-    nothing = torch.empty(0, dtype=torch.long, device=task.device)
-    while len(done) < task.length:
+    one, ended = torch.tensor(1, device=task.device), False
+    while len(done) < task.length and not ended:
         n = len(done)
         p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
         position = torch.full((1,), n, device=task.device)
         token = chance.categorical(p, Draw("sample", n, position))
-        ask_numbers((yield Decision(position, token, fate, readback=nothing)))
-        done = torch.cat([done, token])
+        _, ends, _ = cut_at_end(task, token, one, fate)
+        (over,) = ask_numbers((yield Decision(position, token, fate, readback=ends[None])))
+        done, ended = torch.cat([done, token]), bool(over)
     return done

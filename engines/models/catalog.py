@@ -19,7 +19,8 @@ class ModelInfo:
 
     id: str
     title: str
-    family: Family
+    families: tuple[Family, ...]
+    """Methods of which families it runs, the most natural first."""
     needs: str
     """What must be there to load it."""
     default_prompt: str
@@ -27,13 +28,19 @@ class ModelInfo:
     small: str = ""
     """Id of the small model of the same vocabulary that drafts for it."""
 
+    @property
+    def text(self) -> bool:
+        """Whether it writes, rather than draws."""
+        return "diffusion-lm" in self.families
+
 
 def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
     """A checkpoint of the hub; `gigabytes` is what its parameters come to in bfloat16."""
+    full = name.startswith(("GSAI-ML/", "Dream-org/"))  # bidirectional, and so never causal
     return ModelInfo(
         name,
         title,
-        "diffusion-lm",
+        ("diffusion-lm",) if full else ("diffusion-lm", "discrete-ar"),
         f"{gigabytes} GB (twice that on a CPU): hf download {name}",
         "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
         "Ask a question.",
@@ -46,7 +53,7 @@ def _studio_text(name: str, title: str, small: str) -> ModelInfo:
     return ModelInfo(
         name,
         title,
-        "diffusion-lm",
+        ("diffusion-lm",) if name == "text-full" else ("diffusion-lm", "discrete-ar"),
         "nothing: weights ship in assets/models",
         "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz "
         "how many calories did he consume?",
@@ -61,7 +68,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
         ModelInfo(
             "studio-image",
             "Studio image model, 48x48",
-            "discrete-ar",
+            ("discrete-ar",),
             "nothing: weights ship in assets/models",
             "a red ankle boot on grass",
             'Say "a {tint} {garment} on {background}".',
@@ -69,7 +76,16 @@ MODELS: Final[dict[str, ModelInfo]] = {
         ModelInfo(
             "toy-raster",
             "Toy raster, 16x16 grey levels",
-            "discrete-ar",
+            ("discrete-ar",),
+            "nothing: closed-form distributions",
+            "",
+            "Takes no prompt.",
+            "toy-raster-small",
+        ),
+        ModelInfo(
+            "toy-raster-small",
+            "Toy raster, small model",
+            ("discrete-ar",),
             "nothing: closed-form distributions",
             "",
             "Takes no prompt.",
@@ -78,7 +94,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             ModelInfo(
                 name,
                 title,
-                "continuous-ar",
+                ("continuous-ar",),
                 "nothing: weights ship in assets/models",
                 "a red ankle boot on grass",
                 'Say "a {tint} {garment} on {background}".',
@@ -93,7 +109,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
         ModelInfo(
             "toy-field",
             "Toy field, 12x12 colours",
-            "continuous-ar",
+            ("continuous-ar",),
             "nothing: closed-form distributions",
             "",
             "Takes no prompt.",
@@ -102,7 +118,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
         ModelInfo(
             "toy-field-small",
             "Toy field, small model",
-            "continuous-ar",
+            ("continuous-ar",),
             "nothing: closed-form distributions",
             "",
             "Takes no prompt.",
@@ -135,6 +151,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "toy-raster": "engines.models.toy_raster",
+    "toy-raster-small": "engines.models.toy_raster",
     "patch-target": "engines.models.studio.patch",
     "patch-draft": "engines.models.studio.patch",
     "patch-mixture": "engines.models.studio.patch",
@@ -150,12 +167,12 @@ _HUB: Final = "engines.models.hub.published"
 
 def default_model(family: Family) -> str:
     """The first model of a family: the studio one."""
-    return next(info.id for info in MODELS.values() if info.family == family)
+    return next(info.id for info in MODELS.values() if family in info.families)
 
 
 def models_for(family: Family) -> list[str]:
-    """Ids of the models that methods of a family run on."""
-    return [info.id for info in MODELS.values() if info.family == family]
+    """Ids of the models at hand that methods of a family run on."""
+    return [info.id for info in MODELS.values() if family in info.families and at_hand(info.id)]
 
 
 def at_hand(model_id: str) -> bool:

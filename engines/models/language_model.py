@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from engines.diffusion_lm.sequence import BlockSettings, TextTask
 from engines.models.block_session import BlockSession, Network
-from engines.protocol import Family
-from engines.sampling.distributions import Sampling
+from engines.models.token_session import TokenSession
+from engines.protocol import Family, Task
+from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, Legend, ModelCard, Output
 
 _WHOLE_VOCABULARY: Final = 4096
@@ -43,7 +44,8 @@ class DiffusionLM:
     ) -> None:
         """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
         self.card, self.device, self.kind = card, device, kind
-        self.families: tuple[Family, ...] = ("diffusion-lm",)
+        # With blocks of one token a block-causal model is a causal one; a bidirectional one never is.
+        self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
         self._network: Any = network.to(device).eval()
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
@@ -67,37 +69,53 @@ class DiffusionLM:
         """The ids of a text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def pose(self, prompt: str, config: Sampling) -> TextTask:
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`."""
+        return sum(weight.numel() for weight in self._network.parameters())
+
+    def pose(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
         """See `engines.protocol.Model.pose`."""
-        if not isinstance(config, BlockSettings):
-            raise TypeError(f"{self.card.id} decodes text block by block; {type(config)} says nothing of blocks")
+        ids = self._read(prompt, config.length)
+        kind = self.kind
+        if isinstance(config, GuidedSampling):
+            if config.guided:
+                raise ValueError(f"guidance: {self.card.id} has no unconditional prompt to guide by; use 1.")
+            line = Canvas(kind="text", shape=(config.length,))
+            return Task(line, self._width, self.device, prompt=ids, ends=kind.ends)
+        if kind.sizes and config.size not in kind.sizes:
+            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
+        offset = 0 if kind.full else len(ids) % config.size
+        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
+        traits = (kind.mask, kind.shift, kind.full, self.card)
+        return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
+
+    def _read(self, prompt: str, length: int) -> tuple[int, ...]:
+        """The ids of a prompt as the model wants it put, with room behind it for `length` tokens."""
         if not prompt.strip():
             raise ValueError("prompt: is empty; ask a question.")
-        if self.kind.sizes and config.size not in self.kind.sizes:
-            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(self.kind.sizes)}.")
         for name in filter(None, self._special.values()):
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
         before, behind = self.kind.asks
         ids = self.encode(before + prompt.strip() + behind)
-        room = self.kind.longest - config.length
+        room = self.kind.longest - length
         if len(ids) > room:
             raise ValueError(
                 f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
-                f"{config.length}; shorten it or lower length."
+                f"{length}; shorten it or lower length."
             )
-        offset = 0 if self.kind.full else len(ids) % config.size
-        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
-        kind = self.kind
-        traits = (kind.mask, kind.ends, kind.shift, kind.full, self.card)
-        return TextTask(canvas, self._width, self.device, None, ids, *traits)
+        return ids
 
-    def start(self, tasks: Sequence[TextTask], guided: bool) -> BlockSession:
+    def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
         """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
         banned = (self.kind.mask,)
         layers = 0 if self.kind.full else len(self._network.model.layers)
-        return BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots)
+        blocks = BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots + 1)
+        if isinstance(tasks[0], TextTask):
+            return blocks
+        return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens."""

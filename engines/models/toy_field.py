@@ -54,6 +54,8 @@ class ToyField:
     """The closed-form field as a model of the family continuous-ar."""
 
     tokens = "field"
+    parameters = 0
+    """A formula has none."""
     families: tuple[Family, ...] = ("continuous-ar",)
 
     def __init__(

@@ -3,12 +3,13 @@
 Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
 (2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its distributions depend
 smoothly on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in
-seconds.
+seconds. A small model, whose weights are a little off, drafts for it.
 """
 
 import base64
 import io
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -23,17 +24,35 @@ from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Legend, ModelCard, Output, Tiles
 
 ID: Final = "toy-raster"
-TITLE: Final = "Toy raster, 16x16 grey levels"
 SIDE: Final = 16
 LEVELS: Final = 128
-SPREAD: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How a cell's mean depends on its neighbours, and how far it may lie off."""
+
+    title: str
+    left: float
+    up: float
+    upleft: float
+    spread: float
+
+
+MODELS: Final = {
+    ID: Weights("Toy raster, 16x16 grey levels", 0.55, 0.55, -0.2, 0.25),
+    "toy-raster-small": Weights("Toy raster, small model", 0.5, 0.5, -0.12, 0.27),
+}
 
 
 class ToyRaster:
     """The closed-form raster as a model of the family discrete-ar."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.card = ModelCard(id=ID, title=TITLE)
+    parameters = 0
+    """A formula has none."""
+
+    def __init__(self, device: torch.device, name: str = ID) -> None:
+        self.card, self._weights = ModelCard(id=name, title=MODELS[name].title), MODELS[name]
         self.families: tuple[Family, ...] = ("discrete-ar",)
         self.tokens = "grey levels"
         self.device, self.dtype = device, torch.float64
@@ -42,14 +61,14 @@ class ToyRaster:
     def pose(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.pose`. The raster takes no prompt."""
         if prompt:
-            raise ValueError(f"prompt: {ID} draws without a prompt; leave it empty.")
+            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
         if config.guided:
-            raise ValueError(f"guidance: {ID} has no conditions to guide; use 1.")
+            raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
         """See `engines.protocol.Model.start`."""
-        return ToySession(self.levels)
+        return ToySession(self.levels, self._weights)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """One grey tile per level."""
@@ -67,8 +86,8 @@ class ToyRaster:
 class ToySession(DiscreteSession):
     """Computes distributions from the tokens each time; there is nothing to cache."""
 
-    def __init__(self, levels: Tensor) -> None:
-        self._levels = levels
+    def __init__(self, levels: Tensor, weights: Weights) -> None:
+        self._levels, self._weights = levels, weights
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `engines.models.discrete.DiscreteSession.logits`."""
@@ -83,9 +102,10 @@ class ToySession(DiscreteSession):
         position = torch.arange(request.done, count + 1, device=device)
         left_edge = position % SIDE == 0
         at = position + SIDE + 1  # index of the cell itself in the padded row of values
-        mean = 0.55 * value[at - SIDE]
-        mean = mean + torch.where(left_edge, 0.0, 0.55 * value[at - 1] - 0.2 * value[at - SIDE - 1])
-        return -((self._levels - mean[:, None]) ** 2) / (2 * SPREAD**2)
+        weights = self._weights
+        beside = weights.left * value[at - 1] + weights.upleft * value[at - SIDE - 1]
+        mean = weights.up * value[at - SIDE] + torch.where(left_edge, 0.0, beside)
+        return -((self._levels - mean[:, None]) ** 2) / (2 * weights.spread**2)
 
 
 def _png(picture: Image.Image) -> str:
@@ -96,5 +116,5 @@ def _png(picture: Image.Image) -> str:
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> ToyRaster:
-    """The toy raster on a device."""
-    return ToyRaster(torch.device(device))
+    """One of the two rasters on a device."""
+    return ToyRaster(torch.device(device), model_id)

@@ -34,7 +34,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidedSampling(Sampling):
-    """Sampling of a model that can be guided by its prompt."""
+    """Sampling from left to right, on a model that its prompt may guide."""
 
     guidance: Annotated[
         float,
@@ -46,6 +46,9 @@ class GuidedSampling(Sampling):
             0.5,
         ),
     ] = 1.0
+    length: Annotated[
+        int, Knob("Length", "Tokens of a text, the end included; pictures have a size of their own.", 8, 256, 8)
+    ] = 64
 
     @property
     def guided(self) -> bool:

@@ -94,7 +94,7 @@ def test_a_prompt_the_model_refuses_is_refused_before_the_race() -> None:
 def test_experiments_fit_the_limit_and_name_a_figure(experiment: Experiment) -> None:
     assert experiment.figure in FIGURES
     assert len(experiment.arms) * experiment.seeds <= EXPERIMENT_RUNS
-    assert {METHODS[arm.method].family for arm in experiment.arms} == {MODELS[experiment.model].family}
+    assert {METHODS[arm.method].family for arm in experiment.arms} <= set(MODELS[experiment.model].families)
 
 
 def test_an_experiment_answers_with_its_figure() -> None:

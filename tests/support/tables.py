@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ class Table:
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
-        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, row=row_length)
         self.card = ModelCard(id="table")
         self.families, self.tokens = ("discrete-ar",), "table"
         self._probs_of: dict[tuple[int, ...], Tensor] = {}
@@ -47,6 +47,10 @@ class Table:
     def probs(self, request: Forward) -> Tensor:
         tokens = tuple(request.tokens.tolist())
         return torch.stack([self._probs_of[tokens[:i]] for i in range(request.done, len(tokens) + 1)])
+
+    def ending(self, ends: tuple[int, ...]) -> TableTask:
+        """The task of a text that some tokens end."""
+        return replace(self.task, ends=ends)
 
     def joint(self) -> dict[tuple[int, ...], float]:
         """The distribution of ordinary decoding, multiplied out."""

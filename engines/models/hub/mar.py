@@ -205,6 +205,11 @@ class MARModel:
         self._count = network.diffusion_pos_embed_learned.shape[1]
         self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
 
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`."""
+        return sum(weight.numel() for weight in self._network.parameters())
+
     def pose(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.pose`. The prompt is the number of a class.
 

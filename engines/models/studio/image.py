@@ -50,11 +50,17 @@ class StudioImage:
         self._transformer = transformer.to(device).eval()
         self._embedding = tokenizer.codebook.detach().double()
 
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`."""
+        return sum(weight.numel() for weight in self._transformer.parameters())
+
     def pose(self, prompt: str, config: Sampling) -> "PromptTask":
         """See `engines.protocol.Model.pose`."""
         canvas = Canvas(kind="image", shape=(GRID, GRID))
         said = parse_prompt(prompt)
-        return PromptTask(canvas, CODES, self.device, self._embedding, (said.garment, said.tint, said.background))
+        asked = (said.garment, said.tint, said.background)
+        return PromptTask(canvas, CODES, self.device, self._embedding, asked=asked)
 
     def start(self, tasks: Sequence["PromptTask"], guided: bool) -> CausalSession:
         """See `engines.protocol.Model.start`."""

@@ -44,6 +44,11 @@ class StudioPatch:
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
 
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`."""
+        return sum(weight.numel() for weight in self._transformer.parameters())
+
     def pose(self, prompt: str, config: Any) -> PatchTask:
         """See `engines.protocol.Model.pose`."""
         mixture = not isinstance(self._transformer.head, DiffusionHead)

@@ -1,0 +1,162 @@
+"""Speculative decoding with a small draft model (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv 2302.01318).
+
+Everything else here is told against it. Symbols follow Leviathan's Alg. 1:
+
+    x_1 .. x_gamma   drafts, each drawn from q_i, the drafter's distribution given the tokens and drafts before it
+    p_1 .. p_gamma+1 the target's distributions at the same positions and the one behind, all from one forward pass
+    n (here `r`)     drafts accepted: the first coin above p_i(x_i) / q_i(x_i) ends them
+
+The token behind the accepted drafts is drawn from (p - q)+ at the first rejection, or from the target's own
+distribution where all drafts were accepted. The output distribution is ordinary decoding's, whatever the drafter is:
+a small model, the target itself, or the text so far, in which the longest repeated end is looked up and continued
+(prompt lookup; its drafts are certain, q_i is 1 at x_i).
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from engines.ar.prefix import cut_at_end
+from engines.ar.request import Forward
+from engines.config import Knob
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, Task, ask_numbers, ask_probs
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_rejection, residual, toss
+from engines.sampling.distributions import GuidedSampling
+from traces.schema import Fate
+
+MOST_DRAFTS = 64
+_LONGEST_MATCH = 3
+"""Tokens of the end of the text that a lookup tries to find again, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(GuidedSampling):
+    """Settings of speculative decoding."""
+
+    gamma: Annotated[
+        int, Knob("Draft length", "gamma: tokens drafted per verification; 0 is ordinary decoding.", 0, MOST_DRAFTS, 1)
+    ] = 4
+    drafter: Annotated[
+        Literal["small", "lookup", "itself"],
+        Knob(
+            "Drafter",
+            "A small model of the same tokens; lookup, which repeats what followed the last few tokens before and "
+            "costs nothing; or the target itself, of which every draft is accepted.",
+        ),
+    ] = "small"
+    adaptive: Annotated[
+        bool,
+        Knob("Adapt the draft length", "Two drafts more after a pass that accepted all, one fewer after a rejection."),
+    ] = False
+
+
+def deviation(_: Config) -> str:
+    """Nothing: the output distribution is ordinary decoding's under all settings."""
+    return ""
+
+
+def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    """Draft, verify, go on.
+
+    Raises:
+        ValueError: for more drafts than the canvas has positions.
+    """
+    if config.gamma >= task.length:
+        raise ValueError(
+            f"gamma: {config.gamma} drafts do not fit a canvas of {task.length} positions; use 0 to {task.length - 1}."
+        )
+    return _decode(task, config, chance)
+
+
+def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    done = torch.empty(0, dtype=torch.long, device=task.device)
+    context, gamma, kept = list(task.prompt), config.gamma, (0, 0)
+    iteration, ended = 0, False
+    while (n := len(done)) < task.length and not ended:
+        # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
+        most = min(gamma, task.length - n - 1)
+        if config.drafter == "lookup":
+            x, q = _look_up(context, most, task)
+        else:
+            x, q = yield from _draft(done, most, kept[1], task.vocabulary, chance)
+        W = len(x)
+
+        # Verify all drafts in one pass.
+        asked = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
+        p = ask_probs((yield asked))  # [W + 1, V]
+        position = torch.arange(n, n + W + 1, device=task.device)
+        verdict = toss(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        r = first_rejection(verdict.kept)
+
+        # The token behind the accepted drafts.
+        slot = torch.arange(W + 1, device=task.device)
+        missing = torch.cat([residual(q, p[:W]), p[W:]])
+        drawn = chance.categorical(missing, Draw("residual", iteration, position), where=slot == r)
+        after = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
+
+        gain, over, fate = cut_at_end(task, after, r + 1, _fates(slot, r, W))
+        answer = yield Decision(
+            position,
+            after,
+            fate,
+            readback=torch.cat([gain[None], over[None], after]),
+            draft=x,
+            p=p[:W],
+            q=q,
+            accept_prob=verdict.accept_prob,
+            coin=verdict.coin,
+        )
+        gained, stop, *tokens = ask_numbers(answer)
+        done, ended = torch.cat([done, after[:gained]]), bool(stop)
+        context += tokens[:gained]
+        kept = (n + gained - 1, min(n + gained, n + W) - 1)
+        if config.adaptive and gamma:
+            gamma = min(gamma + 2, MOST_DRAFTS) if gained > W else max(gamma - 1, 1)
+        iteration += 1
+    return done
+
+
+def _draft(
+    done: Tensor, count: int, kept: int, vocabulary: int, chance: Chance
+) -> Generator[Request | Decision, Any, tuple[Tensor, Tensor]]:
+    """Draw `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
+
+    `kept` final tokens went through the drafter before.
+    """
+    tokens, probs = done, [torch.empty(0, vocabulary, dtype=torch.float64, device=done.device)]
+    for _ in range(count):
+        n = len(tokens)
+        q = ask_probs((yield Forward(tokens, done=n, cached=max(kept, 0), role="draft", mode="draft")))  # [1, V]
+        position = torch.full((1,), n, device=done.device)
+        token = chance.categorical(q, Draw("draft", n, position))
+        drafted = torch.full_like(position, FATE_CODES[Fate.DRAFTED])
+        ask_numbers((yield Decision(position, token, drafted, readback=position[:0], probs=q)))
+        tokens, kept = torch.cat([tokens, token]), n
+        probs.append(q)
+    return tokens[len(done) :], torch.cat(probs)
+
+
+def _look_up(context: Sequence[int], most: int, task: Task) -> tuple[Tensor, Tensor]:
+    """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty."""
+    found: Sequence[int] = ()
+    for length in range(min(_LONGEST_MATCH, len(context) - 1), 0, -1):
+        end = context[-length:]
+        starts = (i for i in range(len(context) - length - 1, -1, -1) if context[i : i + length] == end)
+        if (start := next(starts, None)) is not None:
+            found = context[start + length : start + length + most]
+            break
+    x = torch.tensor(list(found), dtype=torch.long, device=task.device)
+    return x, one_hot(x, task.vocabulary).to(torch.float64)
+
+
+def _fates(slot: Tensor, r: Tensor, W: int) -> Tensor:
+    """Codes [W + 1]: accepted left of r, what the target put at r, and what fell with the first rejection."""
+    code = FATE_CODES
+    alone = code[Fate.BONUS] if W else code[Fate.SAMPLED]
+    fate = torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot < W, code[Fate.DISCARDED], NO_ENTRY))
+    return torch.where(slot == r, torch.where(r < W, code[Fate.RESAMPLED], alone), fate)

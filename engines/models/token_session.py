@@ -1,0 +1,69 @@
+"""A block-diffusion language model as a causal one: with blocks of one token, it gives the next one's distribution.
+
+A position is predicted at a mask that stands there and sees all tokens before it. To verify drafts, such a mask is put
+beside every one of them, as S2D2 does (arXiv 2603.25702, eq. 3): tokens are causal and see no mask. A right-shifted
+model predicts a token at the one before it and needs no masks.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from engines.ar.request import Forward
+from engines.diffusion_lm.request import BlockForward
+from engines.models.block_session import BlockSession
+from engines.protocol import Lap
+from engines.sampling.distributions import Sampling
+
+
+class TokenSession:
+    """Lanes of a block-diffusion language model that are decoded from left to right."""
+
+    def __init__(self, blocks: BlockSession, prompts: Sequence[tuple[int, ...]], mask: int, *, shift: bool) -> None:
+        """Open a session on one of blocks, with a slot for every position and one more.
+
+        Args:
+            blocks: Answers the translated requests; its caches serve this session alone.
+            prompts: Ids of the prompt of every lane.
+            mask: Id that stands for an open position.
+            shift: Whether the output at i - 1 predicts token i.
+        """
+        self._blocks, self._mask, self._shift = blocks, mask, shift
+        self._prompts = [torch.tensor(prompt, dtype=torch.long) for prompt in prompts]
+        self._stored = [0] * len(prompts)
+        self._round: list[tuple[Forward, BlockForward]] = []
+
+    def answer(self, requests: Mapping[int, Forward], sampling: Sampling, lap: Lap) -> dict[int, Tensor]:
+        """See `engines.protocol.Session.answer`."""
+        translated = {lane: self._translate(lane, request) for lane, request in requests.items()}
+        self._round = list(zip(requests.values(), translated.values(), strict=True))
+        return self._blocks.answer(translated, sampling, lap)
+
+    def cost(self, request: Forward) -> tuple[int, int]:
+        """See `engines.protocol.Session.cost`; for requests of the last round."""
+        return self._blocks.cost(next(made for asked, made in self._round if asked is request))
+
+    def _translate(self, lane: int, request: Forward) -> BlockForward:
+        """[final tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
+        prompt = self._prompts[lane]
+        text = torch.cat([prompt, request.tokens.cpu()])
+        final = len(prompt) + request.done
+        stored = min(self._stored[lane], len(prompt) + request.cached)
+        self._stored[lane] = kept = final - int(self._shift)  # a shifted model reads at the last final token, too
+        place = torch.arange(stored, len(text))
+        masks = torch.arange(final, len(text) + 1)[: 0 if self._shift else None]
+        position = torch.cat([place, masks])
+        copy = torch.arange(len(position)) >= len(place)
+        before = position[None, :] + copy[:, None].long() <= position[:, None]  # a mask sees what stands before it
+        seen = torch.where(copy[None, :], torch.eye(len(position), dtype=torch.bool), before)
+        return BlockForward(
+            tokens=torch.cat([text[place], torch.full_like(masks, self._mask)])[None],
+            position=position,
+            read=torch.arange(final - 1 - stored, len(place)) if self._shift else len(place) + torch.arange(len(masks)),
+            finished=stored,
+            seen=seen,
+            keep=kept - stored,
+            role=request.role,
+            mode=request.mode,
+        )

@@ -1,0 +1,216 @@
+"""Speculative decoding: its distribution by enumeration, its drafters, adaptive drafts, ends of texts, bad input."""
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+import torch
+from support.enumeration import Enumerator, largest_error
+from support.language import tiny
+from support.raster import job as raster_job
+from support.tables import Table
+from torch import Tensor
+
+from engines.ar.request import Forward
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS, speculative
+from engines.models.catalog import load_model
+from engines.protocol import Decision
+from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
+from traces import Fate, Trace, check
+from traces.replay import state_after
+
+EXACT = 1e-12
+WRONG = 1e-3
+
+
+def enumerated(target: Table, small: Table, ends: tuple[int, ...] = (), **values: object) -> dict[Any, float]:
+    """The output distribution, every branch walked."""
+    config = make_config(speculative.Config, values)
+    task = target.ending(ends)
+    found: defaultdict[Any, float] = defaultdict(float)
+    todo: list[tuple[int, ...]] = [()]
+    while todo:
+        chance = Enumerator(todo.pop())
+        decoder, answer = speculative.decode(task, config, chance), None
+        while True:
+            try:
+                item: Any = decoder.send(answer)
+            except StopIteration as stop:
+                found[tuple(stop.value.tolist())] += chance.weight
+                break
+            if isinstance(item, Decision):
+                answer = tuple(item.readback.tolist())
+            else:
+                answer = (small if item.role == "draft" else target).probs(item)
+        todo += chance.siblings
+    return dict(found)
+
+
+@pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)
+@pytest.mark.parametrize("drafter", ["small", "lookup", "itself"])
+def test_it_is_lossless(drafter: str, values: dict[str, object]) -> None:
+    target = Table(4, 2, seed=1)
+    own = target if drafter == "itself" else Table(4, 2, seed=7)
+    assert largest_error(enumerated(target, own, drafter=drafter, **values), target.joint()) < EXACT
+
+
+def test_it_is_lossless_on_three_tokens() -> None:
+    target = Table(3, 3, seed=2)
+    assert largest_error(enumerated(target, Table(3, 3, seed=8), gamma=2), target.joint()) < EXACT
+
+
+def test_a_text_ends_where_ordinary_decoding_ends_it() -> None:
+    target, end = Table(4, 2, seed=3), 1
+    wanted: defaultdict[Any, float] = defaultdict(float)
+    for tokens, probability in target.joint().items():
+        wanted[tokens[: tokens.index(end) + 1] if end in tokens else tokens] += probability
+    assert largest_error(enumerated(target, Table(4, 2, seed=9), (end,), gamma=3), wanted) < EXACT
+
+
+def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speculative, "residual", lambda q, p: p)
+    target = Table(3, 2, seed=4)
+    assert largest_error(enumerated(target, Table(3, 2, seed=5), gamma=2), target.joint()) > WRONG
+
+
+def decoded(**values: object) -> Trace:
+    run = Run(raster_job("speculative", **values))
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def test_a_run_is_recorded_with_its_drafts() -> None:
+    trace = decoded(gamma=3)
+    check(trace)
+    assert trace.draft_model is not None and trace.draft_model.id == "toy-raster-small"
+    roles = [step.call.role for step in trace.steps]
+    assert roles[:4] == ["draft"] * 3 + ["target"]
+    fates = {fate for step in trace.steps for fate in step.fate}
+    assert fates >= {Fate.DRAFTED, Fate.ACCEPTED, Fate.RESAMPLED, Fate.DISCARDED, Fate.BONUS}
+    assert state_after(trace, len(trace.steps)).tokens == trace.output.tokens
+    assert 0.3 < (trace.summary.acceptance or 0) < 1
+    assert trace.summary.accepted == sum(fate is Fate.ACCEPTED for step in trace.steps for fate in step.fate)
+
+
+def test_drafts_of_the_target_itself_are_all_accepted() -> None:
+    trace = decoded(gamma=3, drafter="itself")
+    assert trace.summary.acceptance == 1
+    assert sum(step.call.role == "target" for step in trace.steps) == 256 / 4
+
+
+def test_without_drafts_it_is_ordinary_decoding() -> None:
+    trace = decoded(gamma=0)
+    assert len(trace.steps) == 256
+    assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
+
+
+def test_adaptive_drafts_grow_while_all_are_accepted() -> None:
+    trace = decoded(gamma=1, drafter="itself", adaptive=True)
+    windows = [step.signals["window"] for step in trace.steps if step.call.role == "target"]
+    assert windows[:4] == [1, 3, 5, 7]
+
+
+def test_lookup_repeats_what_followed_before() -> None:
+    task = Table(2, 4, seed=0).task
+    x, q = speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task)
+    assert x.tolist() == [0, 3, 1]
+    assert torch.equal(q, torch.eye(4, dtype=torch.float64)[[0, 3, 1]])
+    assert speculative._look_up([0, 1, 2, 3], 3, task)[0].tolist() == []
+    assert speculative._look_up([0], 3, task)[0].tolist() == []
+
+
+def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
+    jobs = [raster_job("speculative", seed=seed, gamma=3) for seed in range(3)]
+    for batched, one in zip(run_batch(jobs), jobs, strict=True):
+        (alone,) = run_batch([one])
+        assert batched.output.tokens == alone.output.tokens
+        assert len(batched.steps) == len(alone.steps)
+
+
+# ---------------------------------------------------------------- language models, one token after the other
+
+
+def text_job(method: str, shift: bool = False, **values: object) -> Job:
+    config = make_config(METHODS[method].config, {"length": 16, **values})
+    return Job(
+        METHODS[method],
+        tiny(kind="shift" if shift else "block"),
+        "badcab",
+        config,
+        2,
+        small=tiny(seed=1, kind="shift" if shift else "block"),
+    )
+
+
+@pytest.mark.parametrize("shift", [False, True])
+@pytest.mark.parametrize("drafter", ["small", "itself", "lookup"])
+def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, shift: bool) -> None:
+    """Behind caches and rolled back drafts, against every position computed from the whole text."""
+    one = text_job("speculative", shift, gamma=3, drafter=drafter)
+    models: dict[str, Any] = {"target": one.model, "draft": one.draft or one.model}
+    session, decoder, answer, worst, passes = open_session([one]), one.decoder(), None, 0.0, 0
+    prompt = torch.tensor(one.task.prompt)
+    while True:
+        try:
+            item: Any = decoder.send(answer)
+        except StopIteration:
+            break
+        if isinstance(item, Decision):
+            answer = tuple(item.readback.tolist())
+            continue
+        probs = session.answer({0: item}, one.config, lambda *_: None)[0]
+        slow = slowly(models[item.role], prompt, item, shift)
+        worst, passes, answer = max(worst, float((probs - slow).abs().max())), passes + 1, probs
+    assert passes > 4
+    assert worst < 1e-5
+
+
+def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
+    """Distributions of the positions asked for, one uncached causal pass each."""
+    text, rows = torch.cat([prompt, request.tokens]), []
+    for i in range(len(prompt) + request.done, len(text) + 1):
+        ids = text[:i] if shift else torch.cat([text[:i], torch.tensor([model.kind.mask])])
+        causal = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
+        logits = model.everything(ids, torch.arange(len(ids)), causal)[-1].double()
+        logits[model.kind.mask] = -torch.inf
+        rows.append(logits.softmax(-1))
+    return torch.stack(rows)
+
+
+def test_a_text_stops_at_its_end_as_in_ordinary_decoding() -> None:
+    for seed in range(6):
+        config = make_config(METHODS["speculative"].config, {"length": 32, "gamma": 3, "top_k": 1})
+        plain = make_config(METHODS["ar"].config, {"length": 32, "top_k": 1})
+        model, small = tiny(), tiny(seed=1)
+        fast, slow = (
+            sample_tokens([Job(METHODS[name], model, "bad", each, seed, small=small)])[0]
+            for name, each in (("speculative", config), ("ar", plain))
+        )
+        assert fast == slow
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_more_drafts_than_positions_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit a canvas of 16 positions; use 0 to 15\."):
+        Run(text_job("speculative", gamma=40))
+
+
+def test_a_negative_draft_length_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gamma: -1 is not allowed"):
+        make_config(speculative.Config, {"gamma": -1})
+
+
+def test_a_model_without_a_small_one_names_the_remedy() -> None:
+    config = make_config(speculative.Config, {})
+    with pytest.raises(RuntimeError, match="set drafter=itself"):
+        Run(Job(METHODS["speculative"], load_model("toy-raster-small"), "", config))
+
+
+def test_a_model_of_another_family_is_refused_with_those_that_fit() -> None:
+    config = make_config(METHODS["s2d2"].config, {})
+    with pytest.raises(ConfigError, match=r"model: s2d2 runs on models of the family diffusion-lm.*use text-target"):
+        Job(METHODS["s2d2"], load_model("toy-raster"), "", config)
