@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import pytest
 from support.language import tiny
+from support.results import row
 
 from benchmarks import _grid, _solving, sweep
 from benchmarks._grid import GridError, expand, key
@@ -26,7 +27,7 @@ from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
-from visualizers.rows import read_rows
+from traces.results import ResultRow, SweepError, read_line, read_rows, written
 from visualizers.sweeps import gathered
 
 ROOT = Path(__file__).parents[1]
@@ -206,30 +207,26 @@ class TestRows:
         config = make_config(METHODS["blockwise"].config, chunk.configuration.config)
         job = Job(METHODS["blockwise"], roomy(), held_out()[5].question, config, 3, sample=5)
         (trace,) = run_batch([job])
-        assert row["forwards"] == trace.summary.forwards == sum(row["forwards_by_mode"].values())
-        assert (row["row_forwards"], row["query_tokens"]) == (trace.summary.row_forwards, trace.summary.query_tokens)
+        assert row.forwards == trace.summary.forwards == sum(row.forwards_by_mode.values())
+        assert (row.row_forwards, row.query_tokens) == (trace.summary.row_forwards, trace.summary.query_tokens)
         tokens = trace.output.tokens
-        assert row["tokens"] == (tokens.index(1) + 1 if 1 in tokens else 16)
-        assert row["tokens_per_forward"] == pytest.approx(row["tokens"] / row["forwards"], abs=1e-4)
-        assert (row["seed"], row["problem"], row["batch"], row["draft_forwards"]) == (3, 5, 1, 0)
-        assert row["correct"] is solved(trace.output.text or "", held_out()[5].answer)
-        assert row["seconds"] > 0 and row["device"].startswith("cpu")
-        assert row["key"] == key("text-target", chunk.configuration, 5, 3)
-        assert read_rows([json.loads(json.dumps(row))])
+        assert row.tokens == (tokens.index(1) + 1 if 1 in tokens else 16)
+        assert (row.seed, row.problem, row.batch, row.draft_forwards) == (3, 5, 1, 0)
+        assert row.correct is solved(trace.output.text or "", held_out()[5].answer)
+        assert row.seconds > 0 and row.device.startswith("cpu")
+        assert row.key == key("text-target", chunk.configuration, 5, 3)
+        assert read_line(written(row), "line 1") == row
 
     def test_problems_of_a_batch_get_the_rows_they_get_alone(self) -> None:
         together = solve(self.chunk(0, 1, 2))
         alone = [row for i in range(3) for row in solve(self.chunk(i))]
-        timed = {"seconds", "batch"}
-        assert [{k: v for k, v in row.items() if k not in timed} for row in together] == [
-            {k: v for k, v in row.items() if k not in timed} for row in alone
-        ]
-        assert [row["batch"] for row in together] == [3, 3, 3]
+        assert [replace(row, seconds=0, batch=1) for row in together] == [replace(row, seconds=0) for row in alone]
+        assert [row.batch for row in together] == [3, 3, 3]
 
     def test_nothing_behind_the_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [row for seed in range(6) for row in solve(self.chunk(0, 1, 2, 3, seed=seed, block="8"))]
-        assert {row["tokens"] for row in rows} != {16}, "some texts must end early for this to test anything"
-        assert all(1 <= row["tokens"] <= 16 for row in rows)
+        assert {row.tokens for row in rows} != {16}, "some texts must end early for this to test anything"
+        assert all(1 <= row.tokens <= 16 for row in rows)
 
     def test_keys_tell_apart_whatever_changes_a_run(self) -> None:
         one, two = expand(grid()).configurations[:2]
@@ -238,9 +235,14 @@ class TestRows:
         assert len(keys) == 16
 
 
+def line(**fields: Any) -> bytes:
+    return json.dumps(row("m", "L", {}, **fields)).encode() + b"\n"
+
+
 class TestFiles:
-    def row(self, name: str, **fields: Any) -> dict[str, Any]:
-        return {"key": name, "label": "L", "method": "m", "config": {}, "weights": {}} | fields
+    def row(self, name: str, **fields: Any) -> ResultRow:
+        (found,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
+        return found
 
     @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
     def test_rows_outlive_a_line_that_was_cut_off(self, tmp_path: Path, ending: str) -> None:
@@ -268,8 +270,12 @@ class TestFiles:
         [
             ("rows.json", None, "must end in .jsonl or .jsonl.gz"),
             ("missing/rows.jsonl", None, "make it first"),
-            ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: b'a diary' is no row of a sweep; name another file"),
-            ("rows.jsonl", b'{"key": "a"}\n', "is no row of a sweep"),
+            ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
+            ("rows.jsonl", b'{"key": "a"}\n', "line 1.method: is missing; every row needs"),
+            ("rows.jsonl", line(key=[1]), "line 1.key: a list of 1 should be a valid string; correct the row"),
+            ("rows.jsonl", line(key="a" * 10**6), "line 1.key: 'aaaa"),
+            ("rows.jsonl", line(), "line 1.key: is missing, so no sweep wrote the row; name another file with -o"),
+            ("rows.jsonl", line(key="a"), "line 1.weights: is missing"),
             ("rows.jsonl.gz", b"no gzip", "cannot be unpacked"),
             ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:-9], "cannot be unpacked"),
         ],
@@ -280,9 +286,17 @@ class TestFiles:
         path = tmp_path / name
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(RowsError, match=said.replace(".", r"\.")):
+        with pytest.raises(RowsError, match=said.replace(".", r"\.")) as caught:
             Rows(path)
+        assert len(str(caught.value)) < 500
         assert content is None or path.read_bytes() == content
+
+    def test_what_could_not_be_read_again_is_not_written(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        writer = Rows(path)
+        with pytest.raises(SweepError, match=r"row 'b'\.seconds: "):
+            writer.append([self.row("a"), replace(self.row("b"), seconds=float("nan"))])
+        assert not path.exists()
 
 
 @pytest.mark.usefixtures("letters")
