@@ -66,17 +66,46 @@ class TestProblems:
             ("#### 15.0", True),
             ("#### 14\n#### 15", True),
             ("#### 15\n#### 14", False),
-            ("#### $15 or 14", True),
+            ("####15", True),
+            ("####  +15 \n", True),
+            ("#### 15 or 14", False),
+            ("#### 15 14", False),
+            ("#### 15\n14", False),
+            ("#### 15/2", False),
+            ("#### -15", False),
+            ("#### 15%", False),
+            ("#### 1e15", False),
+            ("#### 1,5", False),
+            ("#### \u0661\u0665", False),
             ("the answer is 15", False),
             ("#### none", False),
             ("####", False),
             ("", False),
         ],
     )
-    def test_the_number_behind_the_last_mark_decides(self, text: str, right: bool) -> None:
+    def test_all_that_stands_behind_the_last_mark_decides(self, text: str, right: bool) -> None:
         assert solved(text, "15") is right
 
-    def test_the_verdicts_are_those_of_the_scorer(self) -> None:
+    @pytest.mark.parametrize(
+        ("given", "answer", "right"),
+        [
+            ("1,200", "1200", True),
+            ("1,200.50", "1200.5", True),
+            ("12,345,678", "12345678", True),
+            ("1200", "1200", True),
+            ("12,00", "1200", False),
+            ("1,2000", "12000", False),
+            ("1,200", "1", False),
+            ("-5", "-5", True),
+            ("5", "-5", False),
+            ("0.1", "0.1", True),
+            ("9007199254740993", "9007199254740992", False),
+        ],
+    )
+    def test_numbers_are_compared_by_value(self, given: str, answer: str, right: bool) -> None:
+        assert solved(f"#### {given}", answer) is right
+
+    def test_what_counts_here_counts_for_the_scorer_too(self) -> None:
         training = pytest.importorskip("training.text_data", reason="needs training/requirements.txt")
         texts = [
             f"{before}{mark}{space}{sign}{number}{behind}"
@@ -87,9 +116,9 @@ class TestProblems:
             for number in ("15", "15.0", "015", "1,5", "15.", ".15", "1e1", "15a", "")
             for behind in ("", " 3", ".5", "-3", "%")
         ]
-        verdicts = [solved(text, "15") for text in texts]
-        assert verdicts == [training.solved(text, "15") for text in texts]
-        assert 0 < sum(verdicts) < len(texts)
+        right = [text for text in texts if solved(text, "15")]
+        assert 0 < len(right) < len(texts)
+        assert all(training.solved(text, "15") for text in right)
 
     def test_all_problems_have_an_answer_that_counts(self) -> None:
         assert len(held_out()) >= 200
