@@ -3,14 +3,15 @@
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
 _MARK: Final = "####"
-_NUMBER: Final = re.compile(r"(?:(?<=\w)-|(?<!\w))\d+(?:\.\d+)?(?!\w)")
-"""A number that no letter touches. A sign counts only right behind a letter or digit: the scorer's rule."""
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
+"""A number as people write it: with a sign, commas between thousands and decimals, or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,10 @@ def given(text: str) -> str:
 
 
 def solved(text: str, answer: str) -> bool:
-    """Whether a text ends in the right answer: the first number behind the last #### is it.
+    """Whether a text ends in the right answer: all that stands behind the last #### is that number.
 
-    The verdicts are those of reasoning-gym's scorer for gsm_symbolic; a test compares the two.
+    The scorer of reasoning-gym, which made the problems, takes the first number that it meets there; this rule is
+    stricter, so that neither "-5", "5 or 6" nor "5/6" counts for 5.
     """
-    number = _NUMBER.search(given(text))
-    return number is not None and float(number.group()) == float(answer)
+    number = given(text)
+    return bool(_NUMBER.fullmatch(number)) and Decimal(number.replace(",", "")) == Decimal(answer)

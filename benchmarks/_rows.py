@@ -6,9 +6,11 @@ Beside rows there are lines with nothing but `about`: when and with which softwa
 import gzip
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from traces.results import ResultRow, SweepError, read_line, written
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
@@ -36,10 +38,10 @@ class Rows:
         self._sound_bytes = 0
         self.rows = self._read()
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> dict[str, ResultRow]:
         """Key -> row."""
         source = self._plain if self._plain.exists() else self.path
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, ResultRow] = {}
         if not source.exists():
             return rows
         data = source.read_bytes()
@@ -50,8 +52,8 @@ class Rows:
         self._sound_bytes = data.rfind(b"\n") + 1
         for number, line in enumerate(data[: self._sound_bytes].splitlines(), 1):
             row = _parsed(line, f"{source}, line {number}")
-            if "about" not in row:
-                rows[row["key"]] = row
+            if row:
+                rows[row.key] = row
         return rows
 
     def begin(self, about: Mapping[str, Any]) -> None:
@@ -62,13 +64,16 @@ class Rows:
             os.replace(unfinished, self._plain)
         if self._plain.exists():
             os.truncate(self._plain, self._sound_bytes)
-        self._write([{"about": about}])
+        self._write([json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"])
 
-    def append(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Add rows; they are in the file when this returns."""
-        found = list(rows)
-        self._write(found)
-        self.rows |= {row["key"]: row for row in found}
+    def append(self, rows: Sequence[ResultRow]) -> None:
+        """Add rows; they are in the file when this returns.
+
+        Raises:
+            SweepError: for a row that could not be read again; then none is written.
+        """
+        self._write([written(row) for row in rows])
+        self.rows |= {row.key: row for row in rows}
 
     def finish(self) -> None:
         """All rows are there: compress them where the name says so."""
@@ -80,19 +85,20 @@ class Rows:
         os.replace(unfinished, self.path)
         self._plain.unlink()
 
-    def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    def _write(self, lines: Iterable[bytes]) -> None:
         with self._plain.open("ab") as file:
-            file.write(text.encode())
+            file.write(b"".join(lines))
 
 
-def _parsed(line: bytes, where: str) -> dict[str, Any]:
+def _parsed(line: bytes, where: str) -> ResultRow | None:
+    """The row of a sweep; None for a line about its making."""
     try:
-        row = json.loads(line)
-    except ValueError:
-        row = None
-    if not isinstance(row, dict) or not (
-        "about" in row or {"key", "label", "method", "config", "weights"} <= row.keys()
-    ):
-        raise RowsError(f"{where}: {line!r:.60} is no row of a sweep; name another file with -o")
+        row = read_line(line, where)
+    except SweepError as error:
+        raise RowsError(f"{error}, or name another file with -o") from None
+    if not isinstance(row, ResultRow):
+        return None
+    missing = "weights" if row.key else "key"
+    if not getattr(row, missing):
+        raise RowsError(f"{where}.{missing}: is missing, so no sweep wrote the row; name another file with -o")
     return row

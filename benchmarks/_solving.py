@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import torch
 from transformers.utils import logging
@@ -22,6 +22,7 @@ from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
+from traces.results import ResultRow
 from traces.schema import Step
 from traces.stats import cost
 
@@ -40,8 +41,8 @@ class Chunk:
     """Places in the list of held-out problems."""
 
 
-def solve(chunk: Chunk) -> list[dict[str, Any]]:
-    """The rows of a chunk, ready for JSON."""
+def solve(chunk: Chunk) -> list[ResultRow]:
+    """The rows of a chunk."""
     torch.set_num_threads(1)
     model, one = ready(chunk.model, chunk.device), chunk.configuration
     method, problems = METHODS[one.method], held_out()
@@ -64,7 +65,7 @@ def ready(model_id: str, device: str) -> Model:
     return model
 
 
-def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> dict[str, Any]:
+def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> ResultRow:
     one, index, task = chunk.configuration, chunk.problems[place], job.task
     assert isinstance(task, TextTask)
     text, answer = job.model.output(tokens).text or "", held_out()[index].answer
@@ -72,26 +73,25 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     spent = cost(steps)
     draft = sum(step.call.role == "draft" for step in steps)
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
-    return {
-        "key": key(chunk.model, one, index, chunk.seed),
-        "method": one.method,
-        "label": one.label,
-        **({"curve": one.curve} if one.curve else {}),
-        "model": chunk.model,
-        "weights": weights_of(job),
-        "config": dict(one.config),
-        "seed": chunk.seed,
-        "problem": index,
-        "correct": solved(text, answer),
-        "answer": given(text)[:ANSWER_CHARACTERS],
-        "forwards": spent.forwards,
-        "draft_forwards": draft,
-        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
-        "row_forwards": spent.row_forwards,
-        "query_tokens": spent.query_tokens,
-        "tokens": counted,
-        "tokens_per_forward": round(counted / spent.forwards, 4),
-        "seconds": round(seconds, 6),
-        "batch": len(chunk.problems),
-        "device": environment(job.model.device, torch.float32).device,
-    }
+    return ResultRow(
+        key=key(chunk.model, one, index, chunk.seed),
+        method=one.method,
+        label=one.label,
+        curve=one.curve,
+        model=chunk.model,
+        weights=weights_of(job),
+        config=dict(one.config),
+        seed=chunk.seed,
+        problem=index,
+        correct=solved(text, answer),
+        answer=given(text)[:ANSWER_CHARACTERS],
+        forwards=spent.forwards,
+        draft_forwards=draft,
+        forwards_by_mode=dict(Counter(step.call.mode for step in steps)),
+        row_forwards=spent.row_forwards,
+        query_tokens=spent.query_tokens,
+        tokens=counted,
+        seconds=round(seconds, 6),
+        batch=len(chunk.problems),
+        device=environment(job.model.device, torch.float32).device,
+    )

@@ -31,7 +31,7 @@ from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
-from visualizers.rows import read_rows
+from traces.results import ResultRow, SweepError
 from visualizers.sweeps import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
@@ -78,6 +78,9 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
         progress.end()
         print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
+    except SweepError as error:
+        print(error, file=sys.stderr)
+        return USAGE
     except ModelError as error:
         print(error, file=sys.stderr)
         return NO_MODEL
@@ -97,7 +100,7 @@ def missing(grid: Grid, rows: Rows, batch: int, device: str) -> list[Chunk]:
     ]
 
 
-def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list[dict[str, Any]]]:
+def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list[ResultRow]]:
     """The rows of all chunks, in the order in which they come."""
     with ExitStack() as stack:
         stack.enter_context(_cluster(backend))
@@ -133,12 +136,12 @@ def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:
     """
     labels = {(one.method, canonical(one.config)): one.label for one in grid.configurations}
     for row in rows.rows.values():
-        for model, digest in row["weights"].items():
+        for model, digest in row.weights.items():
             if weights.get(model, digest) != digest:
                 raise RowsError(f"-o: {rows.path} holds rows of other weights of {model}; name another file")
-        label = labels.get((row["method"], canonical(row["config"])), row["label"])
-        if label != row["label"]:
-            raise RowsError(f"label: {label!r} is {row['label']!r} in {rows.path}; keep that or name another file")
+        label = labels.get((row.method, canonical(row.config)), row.label)
+        if label != row.label:
+            raise RowsError(f"label: {label!r} is {row.label!r} in {rows.path}; keep that or name another file")
 
 
 def _about(options: argparse.Namespace) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def _about(options: argparse.Namespace) -> dict[str, Any]:
 def _summarise(rows: Rows, grid: Grid) -> None:
     """One line a configuration."""
     labels = {one.label for one in grid.configurations}
-    for group in gathered(read_rows([row for row in rows.rows.values() if row["label"] in labels])):
+    for group in gathered([row for row in rows.rows.values() if row.label in labels]):
         error = f" ± {100 * group.accuracy_error:.1f}" if group.accuracy_error is not None else ""
         speed = group.total("tokens") / group.total("forwards")
         milliseconds = 1000 * group.total("seconds") / group.total("tokens")

@@ -19,6 +19,10 @@ class Problem(NamedTuple):
     remedy: str
     """What to do about it."""
 
+    def __str__(self) -> str:
+        """The problem in one line."""
+        return f"{self.field}: {self.problem}; {self.remedy}"
+
 
 class TraceError(ValueError):
     """A trace that cannot be read, written or trusted. The message is a single line.

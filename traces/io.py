@@ -14,32 +14,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, from_json, to_json
-from typing_extensions import TypeAliasType
+from pydantic_core import from_json
 
 from traces import limits
 from traces.check import check
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
 from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace
+from traces.typed import Words, adapter, count, record
 
-_Record = TypeVar("_Record", Trace, Step)
-
-_CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-# An alias lets the settings reach plain dataclasses, which stay free of pydantic.
-TRACE_TYPE: Final[TypeAdapter[Trace]] = TypeAdapter(
-    cast(type[Trace], TypeAliasType("TraceDocument", Trace)), config=_CONFIG
-)
-_STEP_TYPE: Final[TypeAdapter[Step]] = TypeAdapter(
-    cast(type[Step], TypeAliasType("StepDocument", Step)), config=_CONFIG
-)
+TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
+_STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
 
 _ALWAYS_WRITTEN: Final = frozenset({"schema", "version"})
 _ENDINGS: Final = (".json", ".json.gz")
 _EXPORT_AGAIN: Final = "export the trace again"
 _SHRINK: Final = "record fewer columns or a shorter run"
+_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _EXPORT_AGAIN, _SHRINK)
 
 
 def dumps(trace: Trace) -> bytes:
@@ -190,8 +182,7 @@ def _inflated(data: bytes, name: str) -> bytes:
 def _check_size(text: bytes, name: str) -> None:
     if len(text) > limits.JSON_BYTES:
         raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
-    values = text.count(b",") + text.count(b"[") + text.count(b"{")
-    if values > limits.VALUES:
+    if count(text) > limits.VALUES:
         raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
 
 
@@ -235,61 +226,14 @@ def _records(document: dict[str, Any]) -> Trace:
     if isinstance(config, dict) and len(config) > limits.SETTINGS:
         raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
     problems: list[Problem] = []
-    head = _record(TRACE_TYPE, document, "", problems)
+    head = record(TRACE_TYPE, document, "", problems, _WORDS)
     records = []
     for index, step in enumerate(steps):
-        record = _record(_STEP_TYPE, step, f"steps[{index}]", problems)
-        if record is not None:
-            records.append(record)
+        one = record(_STEP_TYPE, step, f"steps[{index}]", problems, _WORDS)
+        if one is not None:
+            records.append(one)
         if len(problems) > MOST_COUNTED:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
     return replace(head, steps=tuple(records))
-
-
-def _record(kind: TypeAdapter[_Record], part: object, path: str, problems: list[Problem]) -> _Record | None:
-    """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
-    # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
-    text = to_json(part, inf_nan_mode="constants")
-    if text.count(b",") + text.count(b"[") + text.count(b"{") > limits.PART_VALUES:
-        problems.append(Problem(path or "trace", f"holds more than {limits.PART_VALUES} values", _SHRINK))
-        return None
-    try:
-        return kind.validate_json(text)
-    except ValidationError as error:
-        found: dict[str, Problem] = {}
-        for detail in error.errors(include_url=False, include_context=False):
-            problem = _problem(detail, part, path)
-            found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
-        problems += found.values()
-        return None
-
-
-def _problem(detail: ErrorDetails, part: object, path: str) -> Problem:
-    kind, message, value = detail["type"], detail["msg"], quote(detail["input"])
-    *above, last = detail["loc"] or ("",)
-    for item in above:
-        path, part = _below(path, part, item)
-    if kind == "missing":
-        return Problem(_joined(path, last), "is missing", "add it; docs/trace.md lists the fields")
-    if kind == "unexpected_keyword_argument":
-        return Problem(_joined(path, last), "is no field of this record", "remove it, or correct its name")
-    path, _ = _below(path, part, last)
-    if message.startswith("Input should"):
-        return Problem(path or "trace", f"{value}{message.removeprefix('Input')}", _EXPORT_AGAIN)
-    return Problem(path or "trace", f"{value}: {message}", _EXPORT_AGAIN)
-
-
-def _below(path: str, part: object, item: str | int) -> tuple[str, object]:
-    """One item further down; the names of the types that were tried are no part of the path."""
-    if isinstance(item, int) and isinstance(part, list) and item < len(part):
-        return f"{path}[{item}]", part[item]
-    if isinstance(item, str) and isinstance(part, dict) and item in part:
-        return _joined(path, item), part[item]
-    return path, part
-
-
-def _joined(path: str, item: str | int) -> str:
-    name = item if isinstance(item, str) and item.isidentifier() and len(item) <= 40 else quote(item)
-    return f"{path}.{name}" if path else f"{name}"

@@ -1,4 +1,4 @@
-"""How large a trace may be. A file beyond a limit is refused before it costs memory or time."""
+"""How large a trace, or a file of results, may be. A file beyond a limit is refused before it costs memory or time."""
 
 from typing import Final
 
@@ -36,3 +36,9 @@ WHOLE: Final = 2**63 - 1
 """A seed, a token's id, a whole number among the settings: they fit a signed number of 64 bits."""
 MEASURE: Final = 1e100
 """Either sign, of any of a method's own numbers: squares and sums of such numbers are finite."""
+EXACT: Final = 2**53
+"""Whole numbers up to this are exact wherever JSON is read; of results, either sign."""
+RESULT_ROWS: Final = 200_000
+"""Rows of one file of results."""
+RESULT_SETTINGS: Final = 100
+"""In one config or one list of a row of results."""

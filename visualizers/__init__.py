@@ -2,6 +2,8 @@
 
 from types import MappingProxyType
 
+from traces.results import SweepError, read_results, read_rows
+from traces.timings import read_timings
 from visualizers.figure import Figure, FigureError, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
 from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
@@ -22,9 +24,7 @@ from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
-from visualizers.rows import SweepError, read_results, read_rows
 from visualizers.style import themed
-from visualizers.timings import read_timings
 
 __all__ = [
     "FIGURES",

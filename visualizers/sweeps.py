@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Final
 
-from visualizers.rows import Row, SweepError
+from traces.results import ResultRow, SweepError
 
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
 """Modes of forward passes that decode nothing: they fill the cache."""
@@ -29,7 +29,7 @@ class Group:
     model: str
     label: str
     config: Mapping[str, object]
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
 
     @property
     def curve(self) -> str:
@@ -149,13 +149,13 @@ SPEEDS: Final[Mapping[str, Speed]] = MappingProxyType(
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
-def gathered(rows: Sequence[Row]) -> tuple[Group, ...]:
+def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
     """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
         SweepError: There are too many groups for any figure.
     """
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
     if len(groups) > MOST_GROUPS:
@@ -256,7 +256,7 @@ def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
     )
 
 
-def varied(rows: Sequence[Row]) -> tuple[str, ...]:
+def varied(rows: Sequence[ResultRow]) -> tuple[str, ...]:
     """Return the settings with several values within one method, in order of appearance."""
     values: dict[str, dict[str, set[str]]] = {}
     for row in rows:

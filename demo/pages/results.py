@@ -13,8 +13,8 @@ from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
 from demo.site import QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
+from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, View, read_results
-from visualizers.rows import Results
 from visualizers.sweeps import SPEEDS, Group, as_csv, gathered, records, varied
 
 _LEAD: Final = (

@@ -10,8 +10,8 @@ from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
 from demo.site import QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
+from traces.timings import Timings
 from visualizers import TIMING_FIGURES, SweepError, read_timings
-from visualizers.timings import Timings
 
 _LEAD: Final = (
     "How much faster drafts make continuous tokens, by draft length and batch, and where the time goes. Times hold for "

@@ -49,13 +49,16 @@ def temporal(order: Int[Tensor, " g"]) -> Seen:
     return torch.cat([drafts, copies])
 
 
-def beside(pair: Seen, drafts: int, more: int) -> Bool[Tensor, "k k"]:
-    """A mask over [D | M] with `more` masks to their right that nobody drafted: all see those, and they see D."""
-    count = len(pair)
-    top = torch.cat([pair, torch.ones(count, more, dtype=torch.bool)], 1)
-    bottom = torch.ones(more, count + more, dtype=torch.bool)
-    bottom[:, drafts:count] = False
-    return torch.cat([top, bottom])
+def amid(pair: Seen, before: int, after: int) -> Bool[Tensor, "k k"]:
+    """A mask over [D | M] between other tokens of the block, which are seen by all and see masks in place of drafts.
+
+    So what is not judged looks as it does before anything is drafted, and no draft reaches a verdict through it.
+    """
+    count, drafts = len(pair), len(pair) // 2
+    seen = torch.ones(before + count + after, before + count + after, dtype=torch.bool)
+    seen[:, before : before + drafts] = False
+    seen[before : before + count, before : before + count] = pair
+    return seen
 
 
 def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:

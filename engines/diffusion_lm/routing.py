@@ -217,7 +217,8 @@ def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tenso
     bucket = bucket[None]  # an index without dimensions would be read back to the host
     n = memory.visits.index_select(0, bucket)[0]
     mean = memory.rewards.index_select(0, bucket)[0] / n
-    bound = mean + settings.exploration * (memory.visits.sum().clamp(min=1).log() / n).sqrt()
+    step = memory.visits.sum() + 1  # t counts this decision, too
+    bound = mean + settings.exploration * (step.log() / n).sqrt()
     ahead = torch.where(n == 0, torch.inf, bound)
     verify = ahead[1] >= ahead[0]
     chosen = verify.long()[None]

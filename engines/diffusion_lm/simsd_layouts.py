@@ -22,28 +22,35 @@ class Drafts:
 
 
 def _temporal(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
-    """[final tokens | D | M | masks that were not drafted], eq. 1."""
-    return _copies(row, drafts, rope_copy, masks.temporal(torch.arange(len(drafts.token))), placeholders=True)
+    """[final tokens | D | M | masks that were not drafted], eq. 1. Final tokens and those masks see M, but not D."""
+    left = row.open[~torch.isin(row.open, drafts.position)]
+    seen = masks.amid(masks.temporal(torch.arange(len(drafts.token))), len(_final(row)), len(left))
+    return _copies(row, drafts, rope_copy, left, seen)
 
 
 def _twofold(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
     """[final tokens | D | M], where a copy sees the drafts before it and itself."""
-    return _copies(row, drafts, rope_copy, masks.verifier(len(drafts.token), 0), placeholders=False)
+    final = _final(row)
+    lead = torch.ones(len(final), len(final), dtype=torch.bool)
+    seen = masks.behind(lead, masks.verifier(len(drafts.token), 0))
+    return _copies(row, drafts, rope_copy, row.open[:0], seen)
 
 
-def _copies(row: Row, drafts: Drafts, rope_copy: bool, seen: Tensor, *, placeholders: bool) -> Layout:
+def _final(row: Row) -> Tensor:
+    """Positions of the block under way that hold a token."""
     inside = torch.arange(row.block.start, row.block.stop)
-    final = inside[row.tokens[inside] != row.task.mask]
-    left = inside[(row.tokens[inside] == row.task.mask) & ~torch.isin(inside, drafts.position)]
-    left = left if placeholders else left[:0]
-    gamma = len(drafts.token)
+    return inside[row.tokens[inside] != row.task.mask]
+
+
+def _copies(row: Row, drafts: Drafts, rope_copy: bool, left: Tensor, seen: Tensor) -> Layout:
+    final, gamma = _final(row), len(drafts.token)
     copies = drafts.position if rope_copy else row.block.stop + torch.arange(gamma)
     open_ = torch.full((gamma + len(left),), row.task.mask)
     return Layout(
         tokens=torch.cat([row.tokens[final], drafts.token, open_])[None],
         position=torch.cat([final, drafts.position, copies, left]),
         read=len(final) + gamma + torch.arange(gamma),
-        seen=masks.behind(torch.ones(len(final), len(final), dtype=torch.bool), masks.beside(seen, gamma, len(left))),
+        seen=seen,
         drafted=len(final) + gamma,
     )
 

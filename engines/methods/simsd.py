@@ -4,8 +4,8 @@ The drafter phi reveals gamma tokens of a block one after the other, at position
 judges all of them in one pass over the layout [D | M]: the drafted tokens D and a mask copy M of each, under a mask of
 time, so that the output at M_k is the distribution of position o_k given the tokens drafted before it.
 
-That is an approximation (section 4.4): M_k sees the copies of later positions, and those see D_k one layer below. The
-`exact` verifier asks for the same distributions with one row a draft; `2L` sees no copy but its own.
+That is an approximation (section 4.4): M_k sees the copies of later positions, and those see D_k one layer below; a
+single draft is judged exactly. The `exact` verifier asks with one row a draft; `2L` sees no copy but its own.
 """
 
 from collections.abc import Generator
@@ -71,14 +71,14 @@ class Config(BlockSettings):
 
 def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
-    found = []
-    if config.verifier == "eq1" and config.size > 1 and config.gamma != 1:
+    found, several = [], config.size > 1 and config.gamma != 1
+    if config.verifier == "eq1" and several:
         found.append("the one-pass mask lets a draft reach its own verdict through later copies")
-    if config.verifier == "2L":
+    if config.verifier == "2L" and config.size > 1:
         found.append("the verifier sees no masks at open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
         found.append("mask copies stand at positions of their own")
-    if config.order == "position":
+    if config.order == "position" and several:
         found.append("drafts are judged from left to right, by distributions that are given the tokens drafted before")
     if config.verdict == "plain":
         found.append("a refused draft is redrawn from the target's distribution instead of what is missing")

@@ -14,8 +14,8 @@ from support.hostile import EVERY, RAN, TEXTS, hostile
 from support.results import sweep
 
 from traces import TraceError, dumps, loads
+from traces.timings import Timing
 from visualizers import FIGURES, SweepError, read_results, read_timings
-from visualizers.timings import Timing
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

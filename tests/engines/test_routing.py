@@ -1,6 +1,7 @@
 """Routers and what they go by: estimates, scores, the switch of hysteresis, the bandit's table."""
 
 import math
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -142,7 +143,27 @@ def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
     assert taken.verify
     assert float(taken.signals["bucket_visits"]) == 12
     assert float(taken.signals["bandit_mean"]) == 1.5
-    assert float(taken.signals["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(12) / 2))
+    assert float(taken.signals["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(13) / 2))
+
+
+def plain_choice(rewards: Sequence[Sequence[float]], t: int, beta: float) -> int:
+    """Eq. 16 in plain numbers for one bucket: untried arms come first, ties go to arm 1."""
+    bounds = [sum(r) / len(r) + beta * math.sqrt(math.log(t) / len(r)) if r else math.inf for r in rewards]
+    return int(bounds[1] >= bounds[0])
+
+
+@pytest.mark.parametrize("beta", [0.2, 0.5, 1.0, 2.0, 5.0])
+def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
+    config, chance = settings(router="bandit", exploration=beta), random.Random(3)
+    for _ in range(12):
+        rewards: list[list[float]] = [[], []]
+        memory = fresh(config, CPU)
+        for t in range(1, 31):
+            gained = chance.randint(1, 4)
+            taken, memory = turn(config, memory, view([0.5]), gained)
+            arm = plain_choice(rewards, t, beta)
+            assert bool(taken.verify) == bool(arm)
+            rewards[arm].append(gained / (1 + arm))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """SimSD: its verifiers against one token after the other, its distribution enumerated, its pinned deviations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any, cast
 
 import pytest
 import torch
 from support.conditionals import Conditionals, probs_of, sequential
+from support.depth import Depth
 from support.enumeration import largest_error
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
@@ -130,6 +132,36 @@ def test_a_single_draft_is_judged_exactly(verifier: str) -> None:
     assert (slots(model, row, drafts, verifier) - replay(model, row, drafts)).abs().max() < 1e-4
 
 
+@pytest.mark.parametrize("given", [{}, {1: 6}, {0: 4, 3: 9}])
+@pytest.mark.parametrize("block", [2, 4, 8])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_the_one_pass_mask_judges_a_single_draft_exactly_in_a_block_of_any_size(
+    layers: int, block: int, given: dict[int, int]
+) -> None:
+    """Among positions that nobody drafted, final or open, which are in the block when gamma is below its size."""
+    model = tiny(layers=layers)
+    row = begin(model, block)
+    inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
+    row.fill(list(inside), list(inside.values()), stay=True)
+    for place in (row.open - row.block.start).tolist():
+        drafts = drafts_of(row, [place], [5])
+        judged, wanted = (
+            logits[:, 3:].softmax(-1) for logits in (slots(model, row, drafts, "eq1"), replay(model, row, drafts))
+        )
+        torch.testing.assert_close(judged, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_no_draft_reaches_a_verdict_through_what_was_not_drafted(layers: int) -> None:
+    """With gamma below the block size as with gamma equal to it, the last draft moves no verdict at all."""
+    model = tiny(layers=layers)
+    row = begin(model, block=8)
+    row.fill([row.block.start + 1], [6])
+    before = slots(model, row, drafts_of(row, [4, 0, 6], [4, 7, 5]), "eq1")
+    after = slots(model, row, drafts_of(row, [4, 0, 6], [4, 7, 11]), "eq1")
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-5)
+
+
 def test_copies_at_positions_of_their_own_are_further_off() -> None:
     model = tiny(layers=1)
     row = begin(model)
@@ -164,6 +196,37 @@ def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
 
+def deep(seed: int) -> dict[str, Any]:
+    """Drafter and target of three layers, which tell every leak."""
+    return {"draft": Depth(2, seed=seed + 1), "target": Depth(2, seed=seed)}
+
+
+def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[tuple[int, ...], float]:
+    """The target's distribution, one token a pass at the position of which the drafter is surest."""
+    found = {}
+    for tokens in product(range(2), repeat=length):
+        rows, weight = {role: Row(model.task(length), block) for role, model in models.items()}, 1.0
+        while not rows["target"].ended:
+            seen = {role: model.all_probs(rows[role].look())[0] for role, model in models.items()}
+            best = int(seen["draft"].amax(-1).argmax())
+            place = int(rows["target"].open[best])
+            weight *= float(seen["target"][best, tokens[place]])
+            for row in rows.values():
+                row.fill([place], [tokens[place]])
+        found[tokens] = weight
+    return found
+
+
+@pytest.mark.parametrize(("gamma", "exact"), [(1, True), (2, False), (3, False)])
+def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only(gamma: int, exact: bool) -> None:
+    models = deep(4)
+    config = settings(block="4", length=8, mode="sample", verdict="ratio", verifier="eq1", gamma=gamma)
+    assert (METHODS["simsd"].deviation(config) == "") == exact
+    probs = probs_of(lambda chance: METHODS["simsd"].decode(models["target"].task(5), config, chance), models)
+    error = largest_error(probs, surest_first(models, 5, 4))
+    assert error < EXACT if exact else error > 1e-3
+
+
 def test_judged_in_order_of_position_the_distribution_is_another() -> None:
     models = pair(joint=False)
     probs = probs_of(decoder(models["target"].task, order="position"), models)
@@ -183,6 +246,9 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
     say = METHODS["simsd"].deviation
     assert say(settings(mode="sample", verdict="ratio", verifier="exact")) == ""
     assert say(settings(mode="greedy", verdict="match", verifier="exact")) == ""
+    assert say(settings(mode="sample", verdict="ratio", verifier="eq1", gamma=1)) == ""
+    assert say(settings(block="1", gamma=0, verifier="2L")) == ""
+    assert say(settings(gamma=1, order="position")) == ""
     assert "one-pass mask" in say(settings())
     assert "left to right" in say(settings(order="position"))
     assert "positions of their own" in say(settings(rope_copy=False))

@@ -54,10 +54,13 @@ def test_shares_stack_up_to_the_whole() -> None:
         (b"{", "timings: is no JSON"),
         (b"[]", "rows: there are none"),
         (written([]), "rows: there are none"),
-        (written([ROW, 3]), r"rows\[1\].gamma: None"),
-        (written([ROW | {"gamma": 2.5}]), r"rows\[0\].gamma: 2.5"),
-        (written([ROW | {"share_head": -1}]), r"rows\[0\].share_head: -1"),
-        (written([ROW | {"faster_median": float("inf")}]), r"rows\[0\].faster_median: inf"),
+        (written([ROW, 3]), r"rows\[1\]: 3 should be an object"),
+        (written([{}]), r"rows\[0\].gamma: is missing; give what"),
+        (written([ROW | {"gamma": 2.5}]), r"rows\[0\].gamma: 2.5 should be a valid integer"),
+        (written([ROW | {"share_head": -1}]), r"rows\[0\].share_head: -1 should be greater than or equal to 0"),
+        (written([ROW | {"faster_median": float("inf")}]), r"rows\[0\].faster_median: inf should be a finite number"),
+        (written([ROW | {"faster_median": 10**400}]), r"rows\[0\].faster_median: "),
+        (b"[" + b"1," * 300_000 + b"1]", "timings: holds more than 250000 values"),
     ],
 )
 def test_what_is_wrong_is_named(data: bytes, named: str) -> None:

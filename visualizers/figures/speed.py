@@ -5,9 +5,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from traces.timings import Timing, Timings
 from visualizers.figure import DataFigure, plain, side_by_side
 from visualizers.style import NEUTRAL, hatched, series
-from visualizers.timings import Timing, Timings
 
 PARTS: Final = {
     "share_draft": "draft's network",

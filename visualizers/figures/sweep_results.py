@@ -7,8 +7,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from traces.results import ResultRow, SweepError
 from visualizers.figure import plain, side_by_side
-from visualizers.rows import Row, SweepError
 from visualizers.style import NEUTRAL, series, themed
 from visualizers.sweeps import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 
@@ -37,9 +37,9 @@ class SweepFigure:
     title: str
     caption: str
     paper: str
-    drawing: Callable[[Sequence[Row], View], go.Figure]
+    drawing: Callable[[Sequence[ResultRow], View], go.Figure]
 
-    def draw(self, rows: Sequence[Row], view: View | None = None) -> go.Figure:
+    def draw(self, rows: Sequence[ResultRow], view: View | None = None) -> go.Figure:
         """Draw the rows.
 
         Raises:
@@ -53,7 +53,7 @@ class SweepFigure:
         return themed(figure, "light")
 
 
-def _subtitle(rows: Sequence[Row], view: View) -> str:
+def _subtitle(rows: Sequence[ResultRow], view: View) -> str:
     problems = len({row.problem for row in rows})
     relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
     against = f", speed-up against {view.baseline}" if relative else ""
@@ -62,7 +62,7 @@ def _subtitle(rows: Sequence[Row], view: View) -> str:
     return plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
 
 
-def _frontier(rows: Sequence[Row], view: View) -> go.Figure:
+def _frontier(rows: Sequence[ResultRow], view: View) -> go.Figure:
     groups = gathered(rows)
     base = baseline_of(groups, view.baseline) if view.baseline is not None else None
     every = zip(groups, speeds(groups, view.speed, view.baseline), strict=True)
@@ -175,7 +175,7 @@ def _errors(groups: Sequence[Group]) -> dict[str, object]:
     return {"array": [100 * (group.accuracy_error or 0.0) for group in groups], "thickness": 1.2, "width": 4}
 
 
-def swept(rows: Sequence[Row], wanted: str | None) -> str:
+def swept(rows: Sequence[ResultRow], wanted: str | None) -> str:
     """Return the setting along the axis: the wanted one, or the only one that varies.
 
     Raises:
@@ -220,7 +220,7 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
     return names
 
 
-def _setting(rows: Sequence[Row], view: View) -> go.Figure:
+def _setting(rows: Sequence[ResultRow], view: View) -> go.Figure:
     groups, setting = gathered(rows), swept(rows, view.setting)
     fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
     found = curves(groups, setting)

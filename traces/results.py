@@ -1,0 +1,262 @@
+"""Results of sweeps: one row is one run on one problem with a known answer.
+
+`python -m benchmarks.sweep` writes them with `written` and goes on from what `read_line` finds; figures and the app
+read them with `read_results`, also from strangers. So files are measured before they are parsed and checked field by
+field.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError, from_json, to_json
+
+from traces import limits
+from traces.errors import Problem, quote
+from traces.typed import Words, adapter, count, record
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
+Text: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=limits.EXACT)]
+_Scalar: TypeAlias = (
+    bool
+    | Annotated[int, Field(ge=-limits.EXACT, le=limits.EXACT)]
+    | Annotated[float, Field(ge=-limits.EXACT, le=limits.EXACT)]
+    | Text
+    | None
+)
+
+
+def _setting(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """One error instead of one for every type that a setting may have."""
+    try:
+        return check(value)
+    except ValidationError:
+        raise PydanticCustomError("setting", "Input should be a number, a short text or a short list of such") from None
+
+
+Value: TypeAlias = Annotated[
+    _Scalar | Annotated[tuple[_Scalar, ...] | list[_Scalar], Field(max_length=limits.RESULT_SETTINGS)],
+    WrapValidator(_setting),
+]
+
+
+class SweepError(ValueError):
+    """Results that cannot be read, or a question that they do not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """One run on one problem."""
+
+    method: Name
+    label: Name
+    config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
+    problem: Count
+    correct: bool
+    forwards: Count
+    forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
+    row_forwards: Count
+    query_tokens: Count
+    tokens: Count
+    seconds: Annotated[float, Field(ge=0, le=limits.EXACT)]
+    """0 where not measured."""
+    draft_forwards: Count = 0
+    """Those of `forwards` that a smaller model made to draft."""
+    curve: Text = ""
+    """What its point is joined to others under; empty for the method."""
+    model: Text = ""
+    device: Text = ""
+    key: Text = ""
+    """Rows with one key are one run; empty for a row of its own."""
+    weights: Annotated[Mapping[Name, Text], Field(max_length=limits.RESULT_SETTINGS)] = field(default_factory=dict)
+    """Model -> hash of its weights."""
+    seed: Count | None = None
+    answer: Text = ""
+    """What the run gave as its answer."""
+    batch: Count = 1
+    """Problems that were decoded in lockstep with this one, itself included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What a file of results holds."""
+
+    rows: tuple[ResultRow, ...]
+    about: tuple[Mapping[str, object], ...] = ()
+    """When and with what the rows were made, as far as the file says."""
+
+    @property
+    def place(self) -> str:
+        """Devices, threads, torch, commits and days, in words; empty where the file does not say."""
+        libraries = [each.get("libraries") for each in self.about]
+        torch = [found.get("torch") for found in libraries if isinstance(found, Mapping)]
+        parts = [
+            *dict.fromkeys(row.device for row in self.rows),
+            *(f"{threads} thread{'s' * (threads != '1')} a process" for threads in _said(self.about, "threads")),
+            *(f"torch {version}" for version in dict.fromkeys(torch) if isinstance(version, str)),
+            *dict.fromkeys(_commit(commit) for commit in _said(self.about, "commit")),
+            *dict.fromkeys(created[:10] for created in _said(self.about, "created")),
+        ]
+        return ", ".join(part[: limits.NAME_CHARACTERS] for part in parts if part)
+
+
+_ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
+_NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
+_WORDS: Final = Words(
+    whole="row",
+    add=f"every row needs {', '.join(_NEEDED)}",
+    correct="correct the row; docs/figures.md says what belongs in one",
+    shrink="give the settings and counts of one run alone",
+)
+
+
+def read_results(data: bytes) -> Results:
+    """Read results as `python -m benchmarks.sweep` writes them, or as JSON; see `read_rows`. Both may be gzipped.
+
+    A last line that was cut off is left out: the sweep may be under way.
+
+    Raises:
+        SweepError: With the field, the value and the remedy.
+    """
+    text = _unpacked(data)
+    try:
+        first = read_json(next((line for line in io.BytesIO(text) if line.strip()), b""), "results", limits.PART_VALUES)
+    except SweepError:
+        first = None
+    if not isinstance(first, Mapping) or "rows" in first:
+        return Results(rows=read_rows(read_json(text, "results", limits.VALUES)))
+    about: list[Mapping[str, object]] = []
+    return Results(rows=_one_of_every_key(_of_lines(text, about)), about=tuple(about))
+
+
+def read_rows(data: object) -> tuple[ResultRow, ...]:
+    """Read rows from plain JSON data: a list of rows, or an object that holds it as `rows`.
+
+    Raises:
+        SweepError: With the field, the value and the remedy.
+    """
+    rows = data.get("rows") if isinstance(data, Mapping) else data
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
+        rows = ()
+    if len(rows) > limits.RESULT_ROWS:
+        raise SweepError(f"rows: there are more than {limits.RESULT_ROWS}; give fewer")
+    return _one_of_every_key(_row(f"rows[{index}]", row) for index, row in enumerate(rows))
+
+
+def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
+    """The row in a line, or what the line says `about` how rows were made; `path` is what messages call the line.
+
+    Raises:
+        SweepError: With the field, the value and the remedy.
+    """
+    found = read_json(line, path, limits.PART_VALUES)
+    if isinstance(found, dict) and isinstance(about := found.get("about"), dict):
+        return about
+    return _row(path, found)
+
+
+def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
+    """What a JSON text of at most so many values says.
+
+    Raises:
+        SweepError: With what the text is called, what is wrong and the remedy.
+    """
+    if count(text) > most:
+        raise SweepError(f"{path}: holds more than {most} values; {remedy}")
+    try:
+        found: object = from_json(text)
+    except ValueError as error:
+        raise SweepError(f"{path}: is no JSON ({error}); {remedy}") from None
+    return found
+
+
+def written(row: ResultRow) -> bytes:
+    """The row as a line.
+
+    Raises:
+        SweepError: When it could not be read again.
+    """
+    line = to_json(row) + b"\n"
+    read_line(line, f"row {quote(row.key)}")
+    return line
+
+
+def _row(path: str, data: object) -> ResultRow:
+    problems: list[Problem] = []
+    row = record(_ROW_TYPE, data, path, problems, _WORDS)
+    if row is None or (problems := [*_impossible(path, row)]):
+        raise SweepError(problems[0])
+    return row
+
+
+def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
+    """What no type says."""
+    for name, part in (
+        ("forwards_by_mode", sum(row.forwards_by_mode.values())),
+        ("draft_forwards", row.draft_forwards),
+    ):
+        if part > row.forwards:
+            problem = f"adds up to {part}, more than the {row.forwards} forwards"
+            yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
+
+
+def _one_of_every_key(found: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+    """The last row of every key, and all rows without one."""
+    rows: dict[str | int, ResultRow] = {}
+    same: dict[str, Mapping[str, Value]] = {}  # a sweep repeats few configs many times
+    for index, row in enumerate(found):
+        config = same.setdefault(json.dumps(row.config, sort_keys=True), row.config)
+        rows[row.key or index] = replace(row, config=config)
+    if not rows:
+        raise SweepError("rows: no list of results is given; give a list with one object a run and problem")
+    return tuple(rows.values())
+
+
+def _of_lines(text: bytes, about: list[Mapping[str, object]]) -> Iterator[ResultRow]:
+    """The rows among JSON lines, the others go to `about`; without the last line where that was cut off."""
+    filled = ((number, line) for number, line in enumerate(io.BytesIO(text), 1) if line.strip())
+    for index, (number, line) in enumerate(filled):
+        if index >= limits.RESULT_ROWS:
+            raise SweepError(f"rows: there are more than {limits.RESULT_ROWS}; give fewer")
+        if not line.endswith(b"\n") and not _is_json(line):
+            return
+        found = read_line(line, f"line {number}")
+        if isinstance(found, ResultRow):
+            yield found
+        else:
+            about.append(found)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        from_json(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data[:2] == b"\x1f\x8b":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data = packed.read(limits.JSON_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise SweepError(f"results: cannot be unpacked ({error}); compress them again") from None
+    if len(data) > limits.JSON_BYTES:
+        raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
+    return data
+
+
+def _said(about: Sequence[Mapping[str, object]], name: str) -> list[str]:
+    return list(dict.fromkeys(str(each[name]) for each in about if isinstance(each.get(name), str | int)))
+
+
+def _commit(commit: str) -> str:
+    name, _, dirty = commit.partition("+")
+    return f"commit {name[:12]}{' with changes' if dirty else ''}" if name else ""

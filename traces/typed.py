@@ -1,0 +1,84 @@
+"""Plain data to records, checked by pydantic; what is wrong is said in the words of `traces.errors`."""
+
+from typing import Literal, NamedTuple, TypeVar, cast
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, to_json
+from typing_extensions import TypeAliasType
+
+from traces import limits
+from traces.errors import Problem, quote
+
+Record = TypeVar("Record")
+
+
+class Words(NamedTuple):
+    """What messages say about one kind of file."""
+
+    whole: str
+    """What the file is called where no field is at fault."""
+    add: str
+    """Remedy for a field that is missing."""
+    correct: str
+    """Remedy for a value that cannot be."""
+    shrink: str
+    """Remedy for too much of everything."""
+
+
+def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"]) -> TypeAdapter[Record]:
+    """The checks of a dataclass, which stays free of pydantic; `unknown` fields are an error or left out."""
+    config = ConfigDict(strict=True, extra=unknown, allow_inf_nan=False, use_attribute_docstrings=True)
+    alias = TypeAliasType(name, kind)  # type: ignore[misc]  # An alias lets settings reach a dataclass.
+    return TypeAdapter(cast(type[Record], alias), config=config)
+
+
+def record(kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words) -> Record | None:
+    """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
+    # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
+    text = to_json(part, inf_nan_mode="constants")
+    if count(text) > limits.PART_VALUES:
+        problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))
+        return None
+    try:
+        return kind.validate_json(text)
+    except ValidationError as error:
+        found: dict[str, Problem] = {}
+        for detail in error.errors(include_url=False, include_context=False):
+            problem = _problem(detail, part, path, words)
+            found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
+        problems += found.values()
+        return None
+
+
+def count(text: bytes) -> int:
+    """Values and brackets in a JSON text, at least."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _problem(detail: ErrorDetails, part: object, path: str, words: Words) -> Problem:
+    kind, message, value = detail["type"], detail["msg"], quote(detail["input"])
+    *above, last = detail["loc"] or ("",)
+    for item in above:
+        path, part = _below(path, part, item)
+    if kind == "missing":
+        return Problem(_joined(path, last), "is missing", words.add)
+    if kind == "unexpected_keyword_argument":
+        return Problem(_joined(path, last), "is no field of this record", "remove it, or correct its name")
+    path, _ = _below(path, part, last)
+    if message.startswith("Input should"):
+        return Problem(path or words.whole, f"{value}{message.removeprefix('Input')}", words.correct)
+    return Problem(path or words.whole, f"{value}: {message}", words.correct)
+
+
+def _below(path: str, part: object, item: str | int) -> tuple[str, object]:
+    """One item further down; the names of the types that were tried are no part of the path."""
+    if isinstance(item, int) and isinstance(part, list) and item < len(part):
+        return f"{path}[{item}]", part[item]
+    if isinstance(item, str) and isinstance(part, dict) and item in part:
+        return _joined(path, item), part[item]
+    return path, part
+
+
+def _joined(path: str, item: str | int) -> str:
+    name = item if isinstance(item, str) and item.isidentifier() and len(item) <= 40 else quote(item)
+    return f"{path}.{name}" if path else f"{name}"
