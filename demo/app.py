@@ -8,7 +8,7 @@ from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
-from demo.pages.run import RunPage
+from demo.pages.run import DEFAULT, RunPage
 from demo.pages.trace import TracePage
 from demo.recordings import Recording, opening
 from demo.sessions import Shown, Visitors
@@ -26,7 +26,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
     blocks: gr.Blocks
     with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         gr.Markdown(_MASTHEAD, elem_id="masthead")
-        recording = opening(recordings)
+        recording = opening(recordings, DEFAULT.name)
         at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
         with gr.Tabs(overflow_behavior="wrap"):

@@ -49,9 +49,9 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     return tuple(_recording(entries, told.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
 
 
-def opening(among: Sequence[Recording]) -> Recording | None:
-    """What the app shows first: a run beside its baseline if there is one."""
-    return max(among, key=lambda recording: len(recording.paths), default=None)
+def opening(among: Sequence[Recording], method: str) -> Recording | None:
+    """What the app shows first: a run of the method that the form offers, beside its baseline if there is one."""
+    return max(among, key=lambda recording: (recording.method == method, len(recording.paths)), default=None)
 
 
 def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:

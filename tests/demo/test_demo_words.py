@@ -63,7 +63,7 @@ def test_no_name_in_a_trace_can_break_out_of_the_command() -> None:
 def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]) -> None:
     (entry,) = recorded
     assert [trace.method for trace in entry.traces] == ["ar", "scd"]
-    assert opening(recorded) is entry
+    assert opening(recorded, "scd") is entry
 
 
 def test_recordings_of_other_seeds_stand_alone_and_broken_files_are_left_out(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def test_what_the_gallery_lists_is_there_and_as_listed(entry: dict[str, Any]) ->
 
 
 def test_the_page_opens_on_a_race() -> None:
-    first = opening(recordings())
+    first = opening(recordings(), "scd")
     assert first is not None
     assert [trace.method for trace in first.traces] == ["ar", "scd"]
 
 
 def test_there_may_be_no_recordings(tmp_path: Path) -> None:
     assert recordings(tmp_path) == ()
-    assert opening(()) is None
+    assert opening((), "scd") is None
 
 
 def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
