@@ -4,10 +4,10 @@ from typing import Final
 
 import gradio as gr
 
-from demo.copy_text import copy
+from demo.copy_text import described
 from demo.measured import measured
-from demo.pages.run import titles
 from demo.widgets import data_table, line, table
+from engines.methods import METHODS
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
     {"left": "$$", "right": "$$", "display": True},
@@ -23,9 +23,9 @@ _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 def build() -> None:
     """Lay the page out: one tab a method."""
     with gr.Tabs(overflow_behavior="wrap"):
-        for name, title in titles().items():
-            with gr.Tab(title, id=name):
-                text, heading, reported = copy(name).partition(_REPORTED)
+        for name, method in METHODS.items():
+            with gr.Tab(method.title, id=name):
+                text, heading, reported = described(method).partition(_REPORTED)
                 gr.Markdown(text, latex_delimiters=_DELIMITERS, elem_classes="reading")
                 with gr.Row():
                     if reported:

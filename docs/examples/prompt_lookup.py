@@ -1,0 +1,97 @@
+"""Prompt lookup decoding (Saxena, 2023): drafts are copied from the text itself. An example of a method of one's own.
+
+    C            the text so far, prompt included
+    x_1 .. x_W   what followed the last `match` tokens of C where they stood before; nothing where they never did
+    p            the target's distributions behind the text and behind every draft
+
+The drafts are certain, so q is 1 at x_i, and x_i is accepted with probability p_i(x_i). The first rejected draft is
+redrawn from p_i without x_i. That is the rule of speculative decoding, so the output distribution is the target's.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from engines.ar.request import Forward
+from engines.config import Knob
+from engines.methods.method import Method, lossless
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_rejection, residual, toss
+from engines.sampling.distributions import GuidedSampling
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(GuidedSampling):
+    """Settings: every field says how it is shown and what it may be."""
+
+    match: Annotated[int, Knob("Match", "Tokens that must have stood together before.", 1, 8, 1)] = 2
+    drafts: Annotated[int, Knob("Drafts", "Tokens that are copied, at most.", 1, 32, 1)] = 4
+
+
+def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    """Look up, verify, go on."""
+    done = torch.empty(0, dtype=torch.long, device=task.device)
+    text, iteration = list(task.prompt), 0
+    while (n := len(done)) < task.length:
+        most = min(config.drafts, task.length - n - 1)
+        x = torch.tensor(look_up(text, config.match)[:most], dtype=torch.long, device=task.device)
+        q, W = one_hot(x, task.vocabulary).double(), len(x)
+
+        # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
+        p = ask_probs((yield Forward(torch.cat([done, x]), done=n, cached=max(n - 1, 0))))
+        position = torch.arange(n, n + W + 1, device=task.device)
+        coins = toss(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        r, slot = first_rejection(coins.kept), torch.arange(W + 1, device=task.device)
+        rest = torch.cat([residual(q, p[:W]), p[W:]])
+        drawn = chance.categorical(rest, Draw("residual", iteration, position), where=slot == r)
+        token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
+
+        # Say what was decided. What is sent back are the numbers of `readback`, on the host.
+        answer = yield Decision(
+            position,
+            token,
+            fates(slot, r, W),
+            readback=torch.cat([r[None] + 1, token]),
+            draft=x,
+            p=p[:W],
+            q=q,
+            accept_prob=coins.accept_prob,
+            coin=coins.coin,
+        )
+        gained, *tokens = ask_numbers(answer)
+        done, text = torch.cat([done, token[:gained]]), text + tokens[:gained]
+        iteration += 1
+    return done
+
+
+def look_up(text: list[int], match: int) -> list[int]:
+    """What followed the last `match` tokens of a text the last time that they stood there before."""
+    end = text[len(text) - match :]
+    starts = (i for i in range(len(text) - match - 1, -1, -1) if text[i : i + match] == end)
+    start = next(starts, None)
+    return [] if start is None else text[start + match :]
+
+
+def fates(slot: Tensor, r: Tensor, W: int) -> Tensor:
+    """Accepted left of r, one drawn token at r, the drafts behind it dropped."""
+    code = FATE_CODES
+    at_r = torch.where(r < W, code[Fate.RESAMPLED], code[Fate.BONUS] if W else code[Fate.SAMPLED])
+    behind = torch.where(slot < W, code[Fate.DISCARDED], NO_ENTRY)
+    return torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot == r, at_r, behind))
+
+
+METHOD = Method(
+    name="prompt-lookup",
+    title="Prompt lookup",
+    family="discrete-ar",
+    config=Config,
+    decode=decode,
+    summary="drafts are copied from the text itself",
+    paper="",
+    deviation=lossless,
+)

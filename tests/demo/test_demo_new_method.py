@@ -1,0 +1,54 @@
+"""A method that somebody adds by one line of the registry: the page shows it before anybody has described it."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.raster import MODEL
+
+from demo.controls import own_settings
+from demo.copy_text import described
+from demo.decoding import Race
+from demo.pages import methods as methods_page
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models.catalog import load_model
+from engines.runtime.driver import Job
+from traces import check
+from visualizers import supported
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "prompt_lookup.py"
+
+
+@pytest.fixture
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("prompt_lookup", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
+    config = make_config(example.Config, {"match": 1})
+    race = Race([Job(example.METHOD, load_model(MODEL), "", config, 1)])
+    assert sum(1 for _ in race.turns()) < 256
+    (trace,) = race.traces()
+    check(trace)
+    assert (trace.summary.accepted or 0) > 0
+    drawn = [figure.name for figure in supported([trace])]
+    assert {"canvas", "acceptance", "churn"} <= set(drawn)
+
+
+def test_a_method_without_prose_is_described_by_the_registry(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Drafts are copied from the text itself." in described(example.METHOD)
+    assert [setting.name for setting in own_settings(example.METHOD)] == ["match", "drafts"]
+    monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)
+    import gradio as gr
+
+    with gr.Blocks(analytics_enabled=False) as page:
+        methods_page.build()
+    assert "Prompt lookup" in [tab.label for tab in page.blocks.values() if isinstance(tab, gr.Tab)]
