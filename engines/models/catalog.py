@@ -65,13 +65,20 @@ def _studio_text(name: str, title: str, small: str) -> ModelInfo:
 MODELS: Final[dict[str, ModelInfo]] = {
     info.id: info
     for info in (
-        ModelInfo(
-            "studio-image",
-            "Studio image model, 48x48",
-            ("discrete-ar",),
-            "nothing: weights ship in assets/models",
-            "a red ankle boot on grass",
-            'Say "a {tint} {garment} on {background}".',
+        *(
+            ModelInfo(
+                name,
+                title,
+                ("discrete-ar",),
+                "nothing: weights ship in assets/models",
+                "a red ankle boot on grass",
+                'Say "a {tint} {garment} on {background}".',
+                small,
+            )
+            for name, title, small in (
+                ("studio-image", "Studio image model, 48x48", "studio-image-draft"),
+                ("studio-image-draft", "Studio image model, small drafter", ""),
+            )
         ),
         ModelInfo(
             "toy-raster",
@@ -150,6 +157,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
 
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
+    "studio-image-draft": "engines.models.studio.image",
     "toy-raster": "engines.models.toy_raster",
     "toy-raster-small": "engines.models.toy_raster",
     "patch-target": "engines.models.studio.patch",

@@ -17,16 +17,39 @@ from torch import Tensor, nn
 
 from engines.models.causal_session import CausalSession
 from engines.models.errors import ModelError
-from engines.models.studio.networks import CODES, GRID, Classifier, Tokenizer, Transformer, condition_ids
+from engines.models.studio.networks import (
+    CODES,
+    DRAFTER,
+    GRID,
+    Classifier,
+    Tokenizer,
+    Transformer,
+    TransformerSize,
+    condition_ids,
+)
 from engines.models.studio.prompts import parse_prompt
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output
 
 ID: Final = "studio-image"
-TITLE: Final = "Studio image model, 48x48"
 FOLDER: Final = Path(__file__).parents[3] / "assets" / "models"
-_FILES: Final = {"tokenizer": "image-tokenizer", "transformer": "image-ar"}
+_TOKENIZER: Final = "image-tokenizer"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One of the studio image models, which share the tokenizer."""
+
+    title: str
+    file: str
+    size: TransformerSize
+
+
+_ENTRIES: Final = {
+    ID: _Entry("Studio image model, 48x48", "image-ar", TransformerSize()),
+    "studio-image-draft": _Entry("Studio image model, small drafter", "image-draft", DRAFTER),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +67,7 @@ class StudioImage:
         self.card = card
         self.device, self.dtype = device, torch.float32
         self.families: tuple[Family, ...] = ("discrete-ar",)
-        self.tokens = card.weights.get(f"{_FILES['tokenizer']}.safetensors", "")
+        self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
         """What its tokens mean: models with the same tokenizer can draft for each other."""
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
@@ -117,7 +140,8 @@ def load_weights(network: nn.Module, name: str) -> str:
     path = FOLDER / f"{name}.safetensors"
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
-    owner = name if name.startswith("patch-") else ID
+    others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
+    owner = name if name.startswith("patch-") else others.get(name, ID)
     if not path.exists():
         raise ModelError(f"{owner}: {path.name} is missing. {remedy}")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -130,13 +154,19 @@ def load_weights(network: nn.Module, name: str) -> str:
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
-    """The studio image model, loaded once per device and shared."""
-    tokenizer, transformer = Tokenizer(), Transformer()
+    """A studio image model, loaded once per device and shared.
+
+    Raises:
+        ModelError: when files are missing or are not those in the manifest.
+    """
+    entry = _ENTRIES[model_id]
+    tokenizer, transformer = Tokenizer(), Transformer(entry.size)
     weights = {
-        f"{_FILES['tokenizer']}.safetensors": load_weights(tokenizer, _FILES["tokenizer"]),
-        f"{_FILES['transformer']}.safetensors": load_weights(transformer, _FILES["transformer"]),
+        f"{_TOKENIZER}.safetensors": load_weights(tokenizer, _TOKENIZER),
+        f"{entry.file}.safetensors": load_weights(transformer, entry.file),
     }
-    return StudioImage(tokenizer, transformer, torch.device(device), ModelCard(id=ID, title=TITLE, weights=weights))
+    card = ModelCard(id=model_id, title=entry.title, weights=weights)
+    return StudioImage(tokenizer, transformer, torch.device(device), card)
 
 
 @cache

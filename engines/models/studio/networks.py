@@ -83,6 +83,10 @@ class TransformerSize:
     feed_forward: int = 640
 
 
+DRAFTER: Final = TransformerSize(width=256, layers=1)
+"""Of the small transformer that drafts for the one of the default size."""
+
+
 class Transformer(nn.Module):
     """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
 

@@ -1,0 +1,56 @@
+"""What the training of the small drafter rests on: the sequences it learns from and what it promises."""
+
+import pytest
+import torch
+
+from engines.models.studio.networks import Transformer, TransformerSize
+from training.image_ar import inputs
+from training.image_draft import compare, draw, inherit, speedup
+
+LABELS = torch.tensor([[3, 1, 2], [-1, -1, -1]])
+
+
+def tiny(layers: int) -> Transformer:
+    torch.manual_seed(layers)
+    network = Transformer(TransformerSize(width=32, layers=layers, heads=2, feed_forward=48)).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(3)  # laws that differ
+    return network
+
+
+def test_sequences_come_with_the_laws_they_were_drawn_from() -> None:
+    target = tiny(2)
+    codes, logits = draw(target, LABELS, torch.Generator().manual_seed(0))
+    again, _ = draw(target, LABELS, torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        afresh = target(*inputs(codes, LABELS))[:, target.prefix - 1 :]
+        divergence, variation, _ = compare(target, codes, LABELS, logits)
+    assert torch.equal(codes, again)
+    torch.testing.assert_close(logits.float(), afresh, rtol=1e-3, atol=1e-3)  # they are kept in half precision
+    assert divergence.abs().max() < 1e-3 and variation.max() < 1e-2
+    assert 100 < len(codes.unique()) < 512
+
+
+def test_a_drafter_as_deep_as_the_target_starts_out_equal_to_it() -> None:
+    target, same, small = tiny(2), tiny(2), tiny(1)
+    with torch.no_grad():
+        same.head.weight.add_(1)
+    inherit(same, target)
+    inherit(small, target)
+    codes, logits = draw(target, LABELS, torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        assert compare(same, codes, LABELS, logits)[1].max() < 1e-2
+        assert compare(small, codes, LABELS, logits)[1].mean() > 0.05
+
+
+@pytest.mark.parametrize(("acceptance", "cost", "expected"), [(0.5, 0.0, (511 / 256, 8)), (0.0, 0.25, (0.8, 1))])
+def test_the_predicted_speedup_is_that_of_the_best_number_of_drafts(
+    acceptance: float, cost: float, expected: tuple[float, int]
+) -> None:
+    assert speedup(acceptance, cost) == pytest.approx(expected)
+
+
+def test_the_predicted_speedup_counts_tokens_over_passes() -> None:
+    tokens = [sum(0.7**i for i in range(drafts + 1)) / (1 + 0.2 * drafts) for drafts in range(1, 9)]
+    assert speedup(0.7, 0.2) == pytest.approx((max(tokens), 1 + tokens.index(max(tokens))))

@@ -1,0 +1,211 @@
+"""Train the small drafter of the studio image model on what the target itself draws.
+
+    python -m training.image_draft [--preset cpu|gpu] [--minutes M]
+
+A draft of a classical speculative decoder is accepted with probability 1 - TV(p, q) on average (arXiv 2211.17192,
+corollary 3.6), so the drafter learns the target's distributions on the target's own sequences (as DistillSpec does, arXiv
+2310.08461), starting from the target's first layers. The sequences are drawn first, with the logits they were drawn
+from, and kept in the cache folder, 150 kB each; an interrupted run goes on behind the last whole batch. No data is
+needed besides the target.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from engines.ar.request import Forward
+from engines.models.causal_session import CausalSession, SlotLayer, Slots
+from engines.models.studio.image import load_weights
+from engines.models.studio.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
+from training import data
+from training.image_ar import drop_conditions, inputs, optimizers
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+
+PRESETS: Final = {
+    "cpu": Preset(steps=12_000, batch=24, lr=3e-3, minutes=30),
+    "gpu": Preset(steps=20_000, batch=48, lr=3e-3),
+}
+VARIATION_WEIGHT: Final = 3.0
+"""Of the total variation, the share of drafts that is refused, beside a divergence of 1."""
+ROWS: Final = 128
+"""Sequences drawn together."""
+SPLITS: Final = {"train": 112, "held": 8, "held-silent": 8}
+"""Batches of sequences: to learn from, with some conditions dropped; held-out, with all conditions and with none."""
+
+
+def conditions(split: str, generator: torch.Generator) -> Tensor:
+    """Labels [ROWS, 3] of a batch: uniform, dropped as a split wants it."""
+    labels = torch.stack([torch.randint(n, (ROWS,), generator=generator) for n in CONDITIONS], 1)
+    if split == "train":
+        return drop_conditions(labels, generator)
+    return torch.full_like(labels, -1) if split == "held-silent" else labels
+
+
+@torch.inference_mode()
+def draw(target: Transformer, labels: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Codes [B, 144] drawn from the target without guidance, and the logits [B, 144, K] they were drawn from."""
+    length = GRID**2
+    slots = Slots(len(labels), target.prefix + length)
+    cache = Cache(layers=[SlotLayer(slots) for _ in target.backbone.layers])
+    ids = condition_ids(labels.to(device()))
+    codes = torch.empty(len(labels), length, dtype=torch.long, device=device())
+    logits = torch.empty(len(labels), length, CODES, dtype=torch.float16)
+    for i in range(length):
+        positions = torch.arange(slots.end, slots.end + ids.shape[1], device=device())
+        slots.contiguous = slice(slots.end, slots.end + ids.shape[1])
+        slots.end = slots.contiguous.stop
+        last = target(ids, positions.expand_as(ids), cache)[:, -1]
+        ids = torch.multinomial(last.softmax(-1), 1, generator=generator)
+        codes[:, i], logits[:, i] = ids[:, 0], last.half().cpu()
+    return codes.cpu(), logits
+
+
+def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tensor, Tensor, list[NDArray[np.float16]]]:
+    """Codes [N, 144], labels [N, 3] and, batch by batch, logits [ROWS, 144, K] of a split; drawn once and kept."""
+    folder = data.cache_dir() / f"image-draws-{digest[:12]}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    codes, labels, logits = [], [], []
+    for i in range(SPLITS[split]):
+        told, log_probs = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
+        if not told.exists():
+            number = 1_000_003 * seed + 1_000 * list(SPLITS).index(split) + i
+            asked = conditions(split, torch.Generator().manual_seed(number))
+            drawn, scores = draw(target, asked, torch.Generator(device()).manual_seed(number))
+            np.save(log_probs, scores.numpy())
+            np.save(told, torch.cat([drawn, asked], 1).numpy().astype(np.int16))
+            print(f"drew batch {i + 1} of {SPLITS[split]}, {split}", flush=True)
+        both = torch.from_numpy(np.load(told).astype(np.int64))
+        codes.append(both[:, : GRID**2])
+        labels.append(both[:, GRID**2 :])
+        logits.append(np.load(log_probs, mmap_mode="r"))
+    return torch.cat(codes), torch.cat(labels), logits
+
+
+def inherit(model: Transformer, target: Transformer) -> None:
+    """Start from the target's embeddings, first layers, last norm and head; the drafter has its width."""
+    theirs = target.state_dict()
+    model.load_state_dict({name: theirs[name] for name in model.state_dict()})
+
+
+def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """KL(target || drafter) in nats and total variation, at every position [B, 144]; and the drafter's log probabilities.
+
+    Args:
+        model: the drafter.
+        codes: [B, 144], drawn by the target.
+        labels: [B, 3].
+        logits: the target's [B, 144, K].
+    """
+    ids, positions = inputs(codes, labels)
+    with torch.autocast(device().type, torch.bfloat16, enabled=model.training):
+        out = model(ids, positions)[:, model.prefix - 1 :]
+    log_probs, wanted = out.float().log_softmax(-1), logits.to(device()).float().log_softmax(-1)
+    p = wanted.exp()
+    divergence = (p * (wanted - log_probs)).sum(-1)
+    return divergence, 0.5 * (p - log_probs.exp()).abs().sum(-1), log_probs
+
+
+def train(run: Run, model: Transformer, split: tuple[Tensor, Tensor, Sequence[NDArray[np.float16]]], seed: int) -> None:
+    """Train until the budget is used up."""
+    codes, labels, logits = split
+    rows = batches(len(codes), run.preset.batch, seed)
+    model.train()
+    for step in run.steps():
+        picked = rows(step)
+        wanted = np.stack([logits[row // ROWS][row % ROWS] for row in picked.tolist()])
+        divergence, variation, _ = compare(model, codes[picked], labels[picked], torch.from_numpy(wanted))
+        run.update(divergence.mean() + VARIATION_WEIGHT * variation.mean())
+    model.eval()
+
+
+@torch.no_grad()
+def measure(model: Transformer, split: tuple[Tensor, Tensor, Sequence[NDArray[np.float16]]]) -> dict[str, float]:
+    """Means over all positions of held-out sequences."""
+    codes, labels, logits = split
+    totals = torch.zeros(4)
+    for chunk, label, wanted in zip(codes.split(ROWS), labels.split(ROWS), logits, strict=True):
+        scores = torch.from_numpy(np.array(wanted))
+        divergence, variation, log_probs = compare(model, chunk, label, scores)
+        own = [x.cpu().gather(-1, chunk[..., None]).mean() for x in (log_probs, scores.float().log_softmax(-1))]
+        totals += torch.stack([variation.mean().cpu(), divergence.mean().cpu(), *own])
+    variation, divergence, drafter, target = (totals / len(logits)).tolist()
+    return {
+        "acceptance": round(1 - variation, 4),
+        "divergence_nats": round(divergence, 4),
+        "bits_per_token_drafter": round(-drafter / math.log(2), 4),
+        "bits_per_token_target": round(-target / math.log(2), 4),
+    }
+
+
+def pass_seconds(models: Sequence[Transformer]) -> list[float]:
+    """Least time of a cached pass of one token, as load only adds to it; one thread where there is no GPU.
+
+    The models take turns, and decode four sequences each.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    tokens = torch.zeros(GRID**2, dtype=torch.long, device=device())
+    prefix = condition_ids(torch.full((1, len(CONDITIONS)), -1, device=device()))[None]
+    spent: list[list[float]] = [[] for _ in models]
+    for _ in range(4):
+        sessions = [CausalSession(model, prefix, GRID**2, len(model.backbone.layers)) for model in models]
+        for done in range(GRID**2):
+            for session, seconds in zip(sessions, spent, strict=True):
+                start = time.perf_counter()
+                session.logits({0: Forward(tokens[:done], done, max(done - 1, 0))}).sum().item()
+                seconds.append(time.perf_counter() - start)
+    torch.set_num_threads(threads)
+    return [min(seconds) for seconds in spent]
+
+
+def speedup(acceptance: float, cost: float) -> tuple[float, int]:
+    """The best predicted speed-up (arXiv 2211.17192, theorem 3.8) and how many drafts a round it takes, of 1 to 8.
+
+    Args:
+        acceptance: chance that a draft is accepted.
+        cost: time of a pass of the drafter over that of the target.
+    """
+    return max(((1 - acceptance ** (g + 1)) / ((1 - acceptance) * (g * cost + 1)), g) for g in range(1, 9))
+
+
+def main() -> None:
+    """Draw, train, measure and export."""
+    options, preset = parse(__doc__ or "", PRESETS)
+    target = Transformer()
+    digest = load_weights(target, "image-ar")
+    target = target.to(device()).eval()
+    model = Transformer(DRAFTER).to(device()).eval()
+    inherit(model, target)
+    run = Run("image-draft", model, optimizers(model, preset.lr), preset)
+    run.resume(options.fresh)
+    held = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
+    if not options.export_only:
+        train(run, model, draws(target, digest, "train", options.seed), options.seed)
+    model.half().float()  # measure what is shipped
+    metrics: dict[str, float | int] = dict(measure(model, held["held"]))
+    metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held["held-silent"]).items()}
+    ours, theirs = pass_seconds([model, target])
+    gain, drafts = speedup(metrics["acceptance"], ours / theirs)
+    metrics |= {
+        "held_out_sequences": sum(len(codes) for codes, _, _ in held.values()),
+        "pass_time_ratio": round(ours / theirs, 3),
+        "predicted_speedup": round(gain, 2),
+        "predicted_speedup_drafts": drafts,
+    }
+    about = {
+        "title": "Small drafter for the autoregressive transformer over the tokenizer's codes",
+        "architecture": "engines.models.studio.networks.Transformer (transformers Qwen3Model, learned positions added)",
+        "data": f"sequences drawn from image-ar, which learned from {DATA_LICENCE}",
+    }
+    export(run, about, metrics, options)
+
+
+if __name__ == "__main__":
+    main()
