@@ -32,7 +32,7 @@ from benchmarks._solving import Chunk, solve
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from traces.results import ResultRow, SweepError
-from visualizers.sweeps import canonical, gathered
+from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
 NEEDED: Final = {"loky": "joblib", "dask": "distributed", "ray": "ray"}

@@ -22,7 +22,7 @@ class Advance:
     """The text of ids that no step before spoke of, for vocabularies too large to tell as a whole."""
 
 
-class Lane:
+class LiveRun:
     """One decoder under way, with the picture it has drawn so far."""
 
     def __init__(self, job: Job) -> None:
@@ -48,7 +48,7 @@ class Lane:
         }
 
     def advance(self, lane: int) -> Advance | None:
-        """The next forward pass of this decoder, number `lane` of the race; None when the canvas is full."""
+        """The next forward pass of this decoder, number `lane` on the page; None when the canvas is full."""
         step = next(self._steps, None)
         if step is None:
             return None
@@ -72,7 +72,7 @@ class Lane:
         return frames[0].image if frames else None
 
 
-class Race:
+class LiveRuns:
     """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -81,16 +81,16 @@ class Race:
         Raises:
             ValueError: for a prompt or setting that a model refuses.
         """
-        self.lanes = [Lane(job) for job in jobs]
+        self.runs = [LiveRun(job) for job in jobs]
 
     def turns(self) -> Iterator[tuple[Advance, ...]]:
         """Advance every decoder that is not done by one forward pass."""
-        active = list(enumerate(self.lanes))
+        active = list(enumerate(self.runs))
         while active:
             turn = []
             for entry in tuple(active):
-                index, lane = entry
-                passed = lane.advance(index)
+                lane, live = entry
+                passed = live.advance(lane)
                 if passed is None:
                     active.remove(entry)
                 else:
@@ -100,7 +100,7 @@ class Race:
 
     def traces(self) -> tuple[Trace, ...]:
         """The traces of what was decoded so far."""
-        return tuple(lane.run.trace() for lane in self.lanes)
+        return tuple(live.run.trace() for live in self.runs)
 
 
 def plain(record: Any) -> Any:

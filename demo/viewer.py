@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from demo.decoding import Advance, Race, plain
+from demo.decoding import Advance, LiveRuns, plain
 from visualizers import player
 
 Message = dict[str, Any]
@@ -83,9 +83,9 @@ def trace_viewer(
     )
 
 
-def begun(race: Race, name: str) -> Message:
+def begun(live: LiveRuns, name: str) -> Message:
     """The message that a race begins; `name` sets it apart from the one before."""
-    return {"kind": "begin", "race": name, "heads": [lane.head() for lane in race.lanes]}
+    return {"kind": "begin", "race": name, "heads": [run.head() for run in live.runs]}
 
 
 def advanced(turn: Sequence[Advance], name: str) -> Message:

@@ -18,12 +18,12 @@ from benchmarks import (
     _parts,
     _pictures,
     _results,
+    compare,
     continuous,
     patches,
     quality,
     report,
     speed,
-    sweeps,
     text,
     toy,
     verifiers,
@@ -36,7 +36,7 @@ from demo.measured import measured
 from engines.models import toy_field
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
 from visualizers import read_results
-from visualizers.sweeps import gathered
+from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
@@ -257,8 +257,8 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
 
     lines = [json.dumps(each) for each in (*rows("slow", 40, "xxxx.x.."), *rows("fast", 20, "xxx.xx.."))]
     (tmp_path / "psd.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    monkeypatch.setattr(sweeps, "PAIRS", (sweeps.Pair("psd", "fast", "slow", 1.25), sweeps.Pair("other", "a", "b")))
-    sweeps.main(["--folder", str(tmp_path), "--json", str(tmp_path / "out.json")])
+    monkeypatch.setattr(compare, "PAIRS", (compare.Pair("psd", "fast", "slow", 1.25), compare.Pair("other", "a", "b")))
+    compare.main(["--folder", str(tmp_path), "--json", str(tmp_path / "out.json")])
     written = json.loads((tmp_path / "out.json").read_text())
     faster, equal = written["claims"]
     assert (faster["measured"], faster["met"]) == (2.0, True)
@@ -268,9 +268,9 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
     found = {group.label: group for group in gathered(read_results(json.dumps(
         [json.loads(line) for line in lines] + rows("bad", 20, "........")
     ).encode()).rows)}  # fmt: skip
-    assert sweeps.apart(found["bad"], found["slow"]) == (pytest.approx(0.625 / (0.51755 / 8**0.5), rel=1e-3), 8)
+    assert compare.apart(found["bad"], found["slow"]) == (pytest.approx(0.625 / (0.51755 / 8**0.5), rel=1e-3), 8)
     with pytest.raises(ValueError, match="psd: has no 'none'; it has slow, fast, bad"):
-        sweeps.compare(sweeps.Pair("psd", "none", "slow"), [*found.values()])
+        compare.compare(compare.Pair("psd", "none", "slow"), [*found.values()])
 
 
 def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:

@@ -28,7 +28,7 @@ from engines.models.language_model import DiffusionLM
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from traces.results import ResultRow, SweepError, read_line, read_rows, written
-from visualizers.sweeps import gathered
+from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}

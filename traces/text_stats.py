@@ -21,7 +21,7 @@ SPECULATIVE: Final = frozenset({Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RouterDecision:
     """What a router decided in a step, and what came of it."""
 
     step: int
@@ -82,9 +82,9 @@ class Decoded:
     """Mean probability by which the tokens were chosen, where it is known."""
 
 
-def decisions(steps: Sequence[Step]) -> tuple[Decision, ...]:
+def decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
     """The router's decisions, each with what the next pass that judges found; a pass may decide and judge at once."""
-    found: list[Decision] = []
+    found: list[RouterDecision] = []
     for index, step in enumerate(steps):
         decision = _decision(step, index)
         if decision is not None:
@@ -235,14 +235,14 @@ def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
     )
 
 
-def _decision(step: Step, index: int) -> Decision | None:
+def _decision(step: Step, index: int) -> RouterDecision | None:
     signals = step.signals
     prefix = "expected_accepted_"
     estimates = {name.removeprefix(prefix): value for name, value in signals.items() if name.startswith(prefix)}
     expected, score, verify = (signals.get(name) for name in ("expected_accepted", "score", "verify"))
     if expected is None and score is None and verify is None and not estimates:
         return None
-    return Decision(
+    return RouterDecision(
         step=index,
         span=signals.get("span"),
         expected=expected,

@@ -3,8 +3,8 @@
     python -m training.image_draft [--preset cpu|gpu] [--minutes M]
 
 A draft of a classical speculative decoder is accepted with probability 1 - TV(p, q) on average (arXiv 2211.17192,
-corollary 3.6), so the drafter learns the target's distributions on the target's own sequences (as DistillSpec does, arXiv
-2310.08461), starting from the target's first layers. The sequences are drawn first, with the logits they were drawn
+corollary 3.6), so the drafter learns the target's distributions on the target's own sequences (as DistillSpec does,
+arXiv 2310.08461), starting from the target's first layers. The sequences are drawn first, with the logits they were drawn
 from, and kept in the cache folder, 150 kB each; an interrupted run goes on behind the last whole batch. No data is
 needed besides the target.
 """
@@ -73,18 +73,18 @@ def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tens
     folder.mkdir(parents=True, exist_ok=True)
     codes, labels, logits = [], [], []
     for i in range(SPLITS[split]):
-        told, log_probs = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
+        told, scored = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
         if not told.exists():
             number = 1_000_003 * seed + 1_000 * list(SPLITS).index(split) + i
             asked = conditions(split, torch.Generator().manual_seed(number))
             drawn, scores = draw(target, asked, torch.Generator(device()).manual_seed(number))
-            np.save(log_probs, scores.numpy())
+            np.save(scored, scores.numpy())
             np.save(told, torch.cat([drawn, asked], 1).numpy().astype(np.int16))
             print(f"drew batch {i + 1} of {SPLITS[split]}, {split}", flush=True)
         both = torch.from_numpy(np.load(told).astype(np.int64))
         codes.append(both[:, : GRID**2])
         labels.append(both[:, GRID**2 :])
-        logits.append(np.load(log_probs, mmap_mode="r"))
+        logits.append(np.load(scored, mmap_mode="r"))
     return torch.cat(codes), torch.cat(labels), logits
 
 
@@ -95,7 +95,7 @@ def inherit(model: Transformer, target: Transformer) -> None:
 
 
 def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """KL(target || drafter) in nats and total variation, at every position [B, 144]; and the drafter's log probabilities.
+    """KL(target || drafter) in nats, total variation and the drafter's log probabilities, at every position [B, 144].
 
     Args:
         model: the drafter.

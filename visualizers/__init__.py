@@ -19,7 +19,7 @@ from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.speed import SHARES, SPEED_UP
-from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, View
+from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
@@ -34,7 +34,7 @@ __all__ = [
     "FigureError",
     "SweepError",
     "SweepFigure",
-    "View",
+    "SweepView",
     "read_results",
     "read_rows",
     "read_timings",

@@ -22,7 +22,7 @@ from visualizers import (
     Figure,
     FigureError,
     SweepError,
-    View,
+    SweepView,
     read_results,
     read_timings,
     supported,
@@ -30,9 +30,9 @@ from visualizers import (
 )
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
+from visualizers.groups import SPEEDS
 from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
-from visualizers.sweeps import SPEEDS
 
 Read = TypeVar("Read")
 BROKEN_TRACE = 1
@@ -99,7 +99,7 @@ def _swept(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
     except SweepError as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
-    view = View(speed=options.speed, baseline=options.baseline, setting=options.setting)
+    view = SweepView(speed=options.speed, baseline=options.baseline, setting=options.setting)
     try:
         drawn = figure.draw(rows, view)
     except SweepError as error:

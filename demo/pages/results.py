@@ -14,8 +14,8 @@ from demo.measured import FOLDER
 from demo.site import QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
 from traces.results import Results
-from visualizers import SWEEP_FIGURES, SweepError, View, read_results
-from visualizers.sweeps import SPEEDS, Group, as_csv, gathered, records, varied
+from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
+from visualizers.groups import SPEEDS, Group, as_csv, gathered, records, varied
 
 _LEAD: Final = (
     "Many runs on problems with known answers: how many came out right, against how fast they were decoded. Every "
@@ -148,7 +148,7 @@ class ResultsPage:
             update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
         return update | self._tell(gathered(rows), view.baseline, results.place, request)
 
-    def _offer(self, results: Results, values: Update) -> tuple[Update, View, list[str]]:
+    def _offer(self, results: Results, values: Update) -> tuple[Update, SweepView, list[str]]:
         """The choices that the results allow, with what was chosen where that is among them."""
         groups = gathered(results.rows)
         names = list(dict.fromkeys(group.method for group in groups))
@@ -164,7 +164,7 @@ class ResultsPage:
             self.setting: gr.update(choices=settings, value=setting, visible=along),
             self.methods: gr.update(choices=names, value=methods, visible=len(names) > 1),
         }
-        view = View(speed=values[self.speed], baseline=None if base == _NONE else base, setting=setting)
+        view = SweepView(speed=values[self.speed], baseline=None if base == _NONE else base, setting=setting)
         return offered, view, methods
 
     def _tell(self, groups: Sequence[Group], baseline: str | None, place: str, request: gr.Request) -> Update:

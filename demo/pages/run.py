@@ -7,7 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo import controls
-from demo.decoding import Race
+from demo.decoding import LiveRuns
 from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
 from demo.outcome import outcome
 from demo.recordings import Recording
@@ -195,22 +195,22 @@ class RunPage:
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
         try:
             jobs = self.jobs(values)
-            race = Race(jobs)
+            live = LiveRuns(jobs)
         except (ValueError, ModelError) as error:
             yield {self.problem: notice("error", str(error))}
             return
         name = secrets.token_hex(4)
         deviation = jobs[-1].method.deviation(jobs[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        yield {self.viewer: begun(race, name), self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
-        for turn in race.turns():
+        yield {self.viewer: begun(live, name), self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
+        for turn in live.turns():
             yield {self.viewer: advanced(turn, name)}
             if visitor.stopped():
                 break
-        yield self._result(race, name, visitor, warning)
+        yield self._result(live, name, visitor, warning)
 
-    def _result(self, race: Race, name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
-        traces = race.traces()
+    def _result(self, live: LiveRuns, name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
+        traces = live.traces()
         shown = visitor.keep(traces, "your last run")
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)

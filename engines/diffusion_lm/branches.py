@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, Verdict
+from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
 from traces.schema import Fate
@@ -97,7 +97,7 @@ def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K
 
 
 def tell(
-    decision: Decision, rows: Branches, guesses: Guesses, verdict: Verdict, probs: Float[Tensor, "K m V"]
+    decision: Decision, rows: Branches, guesses: Guesses, outcome: Accepted, probs: Float[Tensor, "K m V"]
 ) -> Decision:
     """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
 
@@ -105,12 +105,12 @@ def tell(
     refused if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
     order = guesses.rank.argsort()[: rows.graph.reach].to(probs.device)
-    filled, winner = rows.filled.to(probs.device)[:, order], verdict.winner[None]  # [K, R]
+    filled, winner = rows.filled.to(probs.device)[:, order], outcome.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
-    inside = verdict.accepted & ~(filled & ~won).any(-1)
+    inside = outcome.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
-    by = torch.where(won, verdict.vouched[:, first].int().argmax(0), winner)
-    next_ = verdict.below[winner][0] & (size == size[winner] + 1)
+    by = torch.where(won, outcome.vouched[:, first].int().argmax(0), winner)
+    next_ = outcome.below[winner][0] & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
     p, draft = probs[by, order], guesses.token.to(probs.device)[order]
     drafted = {
@@ -130,7 +130,7 @@ def tell(
         probs=torch.cat([p, probs[winner][0]]),
         numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
-        graph=fared(rows, verdict.accepted, verdict.vouched),
+        graph=fared(rows, outcome.accepted, outcome.vouched),
     )
 
 

@@ -82,7 +82,7 @@ def rivals(k: int, given: int = 0) -> Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Accepted:
     """What became of the nodes of a graph."""
 
     vouched: Bool[Tensor, "K K"]
@@ -94,13 +94,13 @@ class Verdict:
     """Whether p is a proper subset of k."""
 
 
-def judge(
+def accept_nodes(
     filled: Bool[Tensor, "K m"],
     holds: Bool[Tensor, "K m"],
     confidence: Float[Tensor, "K m"],
     depth: int,
     exactly: Bool[Tensor, "K m"] | None = None,
-) -> Verdict:
+) -> Accepted:
     """Hierarchical acceptance (PSD, Alg. 1, lines 19 to 25) from node 0, the root, on.
 
     Args:
@@ -123,4 +123,4 @@ def judge(
     mean = torch.where(added, confidence[:, None], 0.0).sum(-1) / added.sum(-1).clamp(min=1)
     surest = torch.where(vouched, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
-    return Verdict(vouched, accepted, winner, below)
+    return Accepted(vouched, accepted, winner, below)

@@ -17,7 +17,7 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
 from engines.diffusion_lm.calibration import calibrated
-from engines.diffusion_lm.draft_graphs import Graph, chain, dag, judge
+from engines.diffusion_lm.draft_graphs import Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
@@ -126,10 +126,10 @@ def _step(
     chosen = unmasking.at_least_one(passed, confidence)
     holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
     strict = chosen if config.acceptance == "strict" else None
-    verdict = judge(filled, holds, confidence, rows.graph.depth, strict)
+    outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, strict)
 
     best, token, passed, chosen, speculated, probs_now = (
-        each[verdict.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
+        each[outcome.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
     )
     revealed = chosen | row.carried(position).to(probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
@@ -144,8 +144,8 @@ def _step(
         readback=answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
-        signals={"block": row.number, "open": len(position), "winner": verdict.winner, **counts},
+        signals={"block": row.number, "open": len(position), "winner": outcome.winner, **counts},
     )
     if guesses is not None:
-        decision = tell(decision, rows, guesses, verdict, probs)
+        decision = tell(decision, rows, guesses, outcome, probs)
     return proceed(row, ask_numbers((yield decision)), probs_now)

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from engines.config import Knob
 from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.repair import polish, repair, replace
+from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import divergences, judge
+from engines.sampling.verification import divergences, verify
 from traces.schema import Fate
 
 
@@ -84,7 +84,7 @@ def deviation(config: Config) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts:
+class FilledSpan:
     """What a draft pass leaves to a verification: the positions still open, of which the first L are the span."""
 
     span: Int[Tensor, " L"]
@@ -159,21 +159,21 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)
-    replace(row, both, tuple(numbers))
+    overwrite(row, both, tuple(numbers))
     if not verify or row.ended:
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
     filled[position] = torch.tensor(numbers[:count])
-    drafts = Drafts(span, filled, places[left], token[left], confidence[left], probs[left], route.estimate)
+    drafts = FilledSpan(span, filled, places[left], token[left], confidence[left], probs[left], route.estimate)
     return drafts, route, chosen.sum()
 
 
-def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration: int, least: int) -> Part:
+def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
     p = ask_probs((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
-    verdict = judge(x[:count], (q, p), config.verdict, chance, names, config.tempering)
+    verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.rejection
     ends = passed & torch.isin(verdict.token, torch.tensor(row.task.ends, device=x.device, dtype=x.dtype))
@@ -196,5 +196,5 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: Drafts, iteration:
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
     )
-    replace(row, row.open, ask_numbers(answer))
+    overwrite(row, row.open, ask_numbers(answer))
     return (kept | topped).sum()

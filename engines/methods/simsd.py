@@ -21,7 +21,7 @@ from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import Rule, divergences, judge
+from engines.sampling.verification import Rule, divergences, verify
 from traces.schema import Fate
 
 
@@ -181,7 +181,7 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
     on = rank.to(p.device)
     position, x = drafts.position[rank].to(p.device), drafts.token[rank].to(p.device)
     q, p = drafts.q[on], p[on]
-    verdict = judge(x, (q, p), config.verdict, chance, Draw("verify", number, position))
+    verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
     answer = yield Decision(
         position - row.asked,
         verdict.token,

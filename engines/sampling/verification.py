@@ -40,7 +40,7 @@ class Verdict:
     coin: Float[Tensor, " W"] | None
 
 
-def judge(
+def verify(
     x: Int[Tensor, " W"],
     probs: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
     rule: str,
@@ -48,7 +48,7 @@ def judge(
     draw: Draw,
     tempering: float = 1.0,
 ) -> Verdict:
-    """Judge drafts x ~ q against p in the order they come; `draw` names coins and redraws.
+    """Verify drafts x ~ q against p in the order they come; `draw` names coins and redraws.
 
     `probs` is (q, p).
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.raster import MODEL, decoded, job
 
-from demo.decoding import Race, plain
+from demo.decoding import LiveRuns, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
 from demo.pages.figures import _fitting
@@ -23,12 +23,12 @@ from visualizers import FIGURES
 
 
 def test_turns_interleave_the_decoders_and_change_no_token() -> None:
-    race = Race([job("ar"), job("scd", window=16)])
-    turns = list(race.turns())
+    live = LiveRuns([job("ar"), job("scd", window=16)])
+    turns = list(live.turns())
     assert {advance.lane for advance in turns[0]} == {0, 1}
     assert [advance.lane for advance in turns[-1]] == [0]  # the slower one ends alone
     for lane, expected in enumerate((decoded("ar"), decoded("scd", window=16))):
-        trace = race.traces()[lane]
+        trace = live.traces()[lane]
         assert trace.output == expected.output
         assert trace.summary.complete
         passes = [advance for turn in turns for advance in turn if advance.lane == lane]
@@ -40,8 +40,8 @@ def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
     model = load_model("text-target")
     method = METHODS["psd"]
     config = make_config(method.config, {"length": 8, **method.preset("Spiffy")})
-    race = Race([Job(method, model, "How many books?", config)])
-    heads = [lane.head() for lane in race.lanes]
+    live = LiveRuns([Job(method, model, "How many books?", config)])
+    heads = [run.head() for run in live.runs]
     told = orjson.loads(orjson.dumps(heads))  # as gradio writes it
     assert len(told[0]["legend"]["vocabulary"]) > 500
     assert "prompt" in told[0]
@@ -53,9 +53,9 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
     whole = model.legend({}).vocabulary
     assert whole is not None
     monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
-    race = Race([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
-    assert race.lanes[0].head()["legend"]["vocabulary"] == {}
-    passes = [advance for turn in race.turns() for advance in turn]
+    live = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
+    assert live.runs[0].head()["legend"]["vocabulary"] == {}
+    passes = [advance for turn in live.turns() for advance in turn]
     told: dict[int, str] = {}
     for advance in passes:
         assert told.keys().isdisjoint(advance.words)
@@ -68,12 +68,12 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
 
 
 def test_a_run_left_early_is_marked_incomplete() -> None:
-    race = Race([job("scd")])
-    turns = race.turns()
+    live = LiveRuns([job("scd")])
+    turns = live.turns()
     next(turns)
     next(turns)
     turns.close()
-    (trace,) = race.traces()
+    (trace,) = live.traces()
     assert len(trace.steps) == 2
     assert not trace.summary.complete
 
@@ -87,7 +87,7 @@ def test_a_step_travels_as_the_trace_writes_it() -> None:
 
 def test_a_prompt_the_model_refuses_is_refused_before_the_race() -> None:
     with pytest.raises(ValueError, match="prompt"):
-        Race([replace(job("ar"), prompt="a boot")])
+        LiveRuns([replace(job("ar"), prompt="a boot")])
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS.keys())
@@ -137,10 +137,10 @@ def test_an_experiment_stops_within_a_pass() -> None:
 def test_a_model_without_tiles_sends_the_picture_after_every_pass() -> None:
     torch.manual_seed(0)
     model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
-    race = Race([Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())])
-    turns = race.turns()
+    live = LiveRuns([Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())])
+    turns = live.turns()
     pictures = [next(turns)[0].frame for _ in range(3)]
     turns.close()
     assert len(set(pictures)) == 3
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)
-    assert pictures == [frame.image for frame in race.traces()[0].legend.frames]
+    assert pictures == [frame.image for frame in live.traces()[0].legend.frames]

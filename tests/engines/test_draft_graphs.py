@@ -9,7 +9,7 @@ import torch
 from engines.config import make_config
 from engines.diffusion_lm import calibration, unmasking
 from engines.diffusion_lm.branches import ranked
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, chain, dag, judge, rivals, star
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag, rivals, star
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, default_model, load_model
@@ -49,29 +49,29 @@ def test_parents_stand_before_their_children_and_sets_fill_their_ranks(graph: Gr
         assert all(p < k for p in small.parents(k))
 
 
-def verdict(graph: Graph, holds: dict[tuple[int, ...], str], confidence: Any = None, exactly: Any = None) -> Any:
+def accepted(graph: Graph, holds: dict[tuple[int, ...], str], confidence: Any = None, exactly: Any = None) -> Any:
     """`holds` says for a node which positions, in the order of ranks, pass under its distributions."""
     filled = graph.fills(torch.arange(1, graph.reach + 1))
     table = torch.tensor([[c == "1" for c in holds.get(n, "0" * graph.reach)] for n in graph.nodes])
     sure = torch.where(filled, NOTHING, 0.5) if confidence is None else confidence
-    return judge(filled, table, sure.double(), graph.depth, exactly)
+    return accept_nodes(filled, table, sure.double(), graph.depth, exactly)
 
 
 def test_a_chain_is_followed_until_a_draft_fails() -> None:
-    assert int(verdict(chain(3), {(): "100", (1,): "010", (1, 2): "000"}).winner) == 2
-    assert int(verdict(chain(3), {(): "000", (1,): "010", (1, 2): "001"}).winner) == 0
-    assert verdict(chain(3), {(): "100", (1,): "000", (1, 2): "001"}).accepted.tolist() == [True, True, False, False]
+    assert int(accepted(chain(3), {(): "100", (1,): "010", (1, 2): "000"}).winner) == 2
+    assert int(accepted(chain(3), {(): "000", (1,): "010", (1, 2): "001"}).winner) == 0
+    assert accepted(chain(3), {(): "100", (1,): "000", (1, 2): "001"}).accepted.tolist() == [True, True, False, False]
 
 
 def test_any_one_parent_is_enough() -> None:
-    found = verdict(dag(2), {(): "010", (2,): "100"})
+    found = accepted(dag(2), {(): "010", (2,): "100"})
     assert dag(2).nodes[int(found.winner)] == (1, 2)
     assert found.vouched[:, 3].tolist() == [False, False, True, False, False]
     assert not found.accepted[1]  # one of its parents is not accepted
 
 
 def test_a_set_may_be_reached_in_one_leap() -> None:
-    found = verdict(chain(3), {(): "111"})
+    found = accepted(chain(3), {(): "111"})
     assert int(found.winner) == 3
     assert found.vouched[0].tolist() == [False, True, True, True]
 
@@ -79,18 +79,18 @@ def test_a_set_may_be_reached_in_one_leap() -> None:
 def test_of_sets_of_one_size_the_surer_one_wins_then_the_lower() -> None:
     confidence = torch.tensor([[0.6, 0.7, 0.1]]).expand(5, 3)
     assert (
-        int(verdict(dag(2), {(): "110"}, torch.where(dag(2).fills(torch.arange(1, 4)), NOTHING, confidence)).winner)
+        int(accepted(dag(2), {(): "110"}, torch.where(dag(2).fills(torch.arange(1, 4)), NOTHING, confidence)).winner)
         == 3
     )
     star_ = star(2)
     sure = torch.tensor([[0.6, 0.7], [NOTHING, 0.1], [0.1, NOTHING]])
-    assert int(verdict(star_, {(): "11"}, sure).winner) == 2
-    assert int(verdict(star_, {(): "11"}).winner) == 1
+    assert int(accepted(star_, {(): "11"}, sure).winner) == 2
+    assert int(accepted(star_, {(): "11"}).winner) == 1
 
 
 def test_exactly_wants_all_of_it() -> None:
     everything = torch.tensor([[True, True, False], [False, True, False], [False, False, True], [False] * 3])
-    found = verdict(chain(3), {(): "110", (1,): "010", (1, 2): "001"}, exactly=everything)
+    found = accepted(chain(3), {(): "110", (1,): "010", (1, 2): "001"}, exactly=everything)
     assert found.accepted.tolist() == [True, False, True, True]
 
 

@@ -21,7 +21,7 @@ from engines.methods.s2d2 import PRESETS, Config, decode
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import Chance, Draw, SeededChance
-from engines.sampling.verification import judge
+from engines.sampling.verification import verify
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 from traces.text_stats import decisions
@@ -179,7 +179,7 @@ def committed(p: Tensor, q: Tensor, *, sampled: bool) -> Tensor:
         path = todo.pop()
         chance = Enumerator(path)
         x = chance.categorical(q, Draw("draft", 0, place)) if sampled else q.argmax(-1)
-        verdict = judge(x, (q, p), "ratio", chance, Draw("verify", 0, place))
+        verdict = verify(x, (q, p), "ratio", chance, Draw("verify", 0, place))
         probs[verdict.token[0]] += chance.weight
         todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
     return probs
@@ -349,13 +349,13 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
     found = decisions(again.steps)
     assert len(found) == modes["draft"]
     assert sum(bool(one.verify) for one in found) == modes["verify"]
-    for draft, verify in zip(again.steps, again.steps[1:], strict=False):
-        if verify.call.mode == "verify":
+    for draft, check in zip(again.steps, again.steps[1:], strict=False):
+        if check.call.mode == "verify":
             assert draft.signals["verify"] == 1
-            assert {"ratio", "residual_mass", "estimate"} <= set(verify.numbers)
-            assert verify.mask is not None
-            assert verify.p is not None and verify.q is not None
-            assert (verify.coin is None) == (name not in ("greedy_paper", "sample"))
+            assert {"ratio", "residual_mass", "estimate"} <= set(check.numbers)
+            assert check.mask is not None
+            assert check.p is not None and check.q is not None
+            assert (check.coin is None) == (name not in ("greedy_paper", "sample"))
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -9,11 +9,11 @@ from statistics import fmean, stdev
 import pytest
 from support.results import row, sweep
 
-from visualizers import SWEEP_FIGURES, SweepError, View, read_results, read_rows, themed
+from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows, themed
 from visualizers.__main__ import main
 from visualizers.figures.sweep_results import curves, swept
+from visualizers.groups import SPEEDS, as_csv, baseline_of, gathered, on_frontier, records, speeds, varied
 from visualizers.palette import DARK
-from visualizers.sweeps import SPEEDS, as_csv, baseline_of, gathered, on_frontier, records, speeds, varied
 
 ROWS = read_rows(sweep())
 
@@ -254,7 +254,7 @@ class TestGathering:
 class TestDrawing:
     @pytest.mark.parametrize("speed", SPEEDS)
     def test_the_frontier_joins_the_best_settings_of_a_method(self, speed: str) -> None:
-        drawn = SWEEP_FIGURES["frontier"].draw(ROWS, View(speed=speed, baseline="AR"))
+        drawn = SWEEP_FIGURES["frontier"].draw(ROWS, SweepView(speed=speed, baseline="AR"))
         groups = gathered(ROWS)
         of = dict(zip([group.label for group in groups], speeds(groups, speed, "AR"), strict=True))
         points = [
@@ -292,7 +292,9 @@ class TestDrawing:
         assert ar.error_y.array[0] == pytest.approx(100 * group.accuracy_error)
 
     def test_a_setting_has_a_curve_of_accuracy_and_one_of_speed(self) -> None:
-        drawn = SWEEP_FIGURES["setting"].draw(ROWS, View(setting="block", speed="speed-up-forwards", baseline="AR"))
+        drawn = SWEEP_FIGURES["setting"].draw(
+            ROWS, SweepView(setting="block", speed="speed-up-forwards", baseline="AR")
+        )
         accuracy, speed = drawn.data[0], drawn.data[1]
         group = curves(gathered(ROWS), "block")["dynamic"][2]
         assert (accuracy.name, accuracy.x[2], accuracy.y[2]) == ("dynamic", 16, 100 * group.accuracy)
@@ -322,7 +324,7 @@ class TestDrawing:
     @pytest.mark.parametrize("name", SWEEP_FIGURES)
     def test_curves_differ_in_more_than_colour_and_follow_the_theme(self, name: str) -> None:
         figure = SWEEP_FIGURES[name]
-        drawn = figure.draw(ROWS, View(setting="block"))
+        drawn = figure.draw(ROWS, SweepView(setting="block"))
         looks = [(mark.mode, mark.line.dash, mark.marker.symbol) for mark in drawn.data if mark.showlegend is not False]
         assert len(set(looks)) == len(looks) >= 3
         assert len(figure.caption) > 100
@@ -334,10 +336,10 @@ class TestDrawing:
             SWEEP_FIGURES["frontier"].draw(())
         untimed = read_rows([row("ar", "AR", {}, seconds=0)])
         with pytest.raises(SweepError, match="speed: the rows do not say tokens-per-second"):
-            SWEEP_FIGURES["frontier"].draw(untimed, View(speed="tokens-per-second"))
+            SWEEP_FIGURES["frontier"].draw(untimed, SweepView(speed="tokens-per-second"))
         many = read_rows([row("a", "A", {"x": x, "y": y}) for x in (1, 2) for y in range(13)])
         with pytest.raises(SweepError, match="13 curves over x are more than 12"):
-            SWEEP_FIGURES["setting"].draw(many, View(setting="x"))
+            SWEEP_FIGURES["setting"].draw(many, SweepView(setting="x"))
 
 
 class TestCommandLine:

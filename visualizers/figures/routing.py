@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from traces.measures import MEASURES
 from traces.schema import Trace
-from traces.text_stats import Decision, decisions, estimator_errors
+from traces.text_stats import RouterDecision, decisions, estimator_errors
 from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.style import NEUTRAL, series, translucent
@@ -35,7 +35,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=480, showlegend=True)
 
 
-def _marks(found: tuple[Decision, ...]) -> list[go.Scatter | go.Bar]:
+def _marks(found: tuple[RouterDecision, ...]) -> list[go.Scatter | go.Bar]:
     """Return the marks of one run, spans first so that they lie behind."""
     spans = [one for one in found if one.span is not None]
     expected = [one for one in found if one.expected is not None]
@@ -64,7 +64,7 @@ def _marks(found: tuple[Decision, ...]) -> list[go.Scatter | go.Bar]:
     return [bars, curve, guesses, verdicts, *_choices(found)]
 
 
-def _dots(found: list[Decision], field: str, name: str, marker: dict[str, object]) -> go.Scatter:
+def _dots(found: list[RouterDecision], field: str, name: str, marker: dict[str, object]) -> go.Scatter:
     return go.Scatter(
         x=[one.step + 1 for one in found],
         y=[getattr(one, field) for one in found],
@@ -75,7 +75,7 @@ def _dots(found: list[Decision], field: str, name: str, marker: dict[str, object
     )
 
 
-def _choices(found: tuple[Decision, ...]) -> list[go.Scatter]:
+def _choices(found: tuple[RouterDecision, ...]) -> list[go.Scatter]:
     marks = []
     kinds = ((True, "the router verifies", "triangle-up"), (False, "it leaves the pass to confidence", "line-ew-open"))
     for chosen, name, symbol in kinds:

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
 from visualizers.figure import plain, side_by_side
+from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 from visualizers.style import NEUTRAL, series, themed
-from visualizers.sweeps import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 
 MOST_CURVES: Final = 12
 _APART: Final = (0.25, 0.08)
@@ -18,11 +18,11 @@ _APART: Final = (0.25, 0.08)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class SweepView:
     """What a reader chooses of a sweep."""
 
     speed: str = "tokens-per-forward"
-    """A name of `visualizers.sweeps.SPEEDS`."""
+    """A name of `visualizers.groups.SPEEDS`."""
     baseline: str | None = None
     """Label or method of the group that speed-ups are relative to; it is drawn as a star."""
     setting: str | None = None
@@ -37,9 +37,9 @@ class SweepFigure:
     title: str
     caption: str
     paper: str
-    drawing: Callable[[Sequence[ResultRow], View], go.Figure]
+    drawing: Callable[[Sequence[ResultRow], SweepView], go.Figure]
 
-    def draw(self, rows: Sequence[ResultRow], view: View | None = None) -> go.Figure:
+    def draw(self, rows: Sequence[ResultRow], view: SweepView | None = None) -> go.Figure:
         """Draw the rows.
 
         Raises:
@@ -47,13 +47,13 @@ class SweepFigure:
         """
         if not rows:
             raise SweepError("rows: there are none; give at least one result")
-        view = view or View()
+        view = view or SweepView()
         figure = self.drawing(rows, view)
         figure.update_layout(title={"text": self.title, "subtitle": {"text": _subtitle(rows, view)}})
         return themed(figure, "light")
 
 
-def _subtitle(rows: Sequence[ResultRow], view: View) -> str:
+def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:
     problems = len({row.problem for row in rows})
     relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
     against = f", speed-up against {view.baseline}" if relative else ""
@@ -62,7 +62,7 @@ def _subtitle(rows: Sequence[ResultRow], view: View) -> str:
     return plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
 
 
-def _frontier(rows: Sequence[ResultRow], view: View) -> go.Figure:
+def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups = gathered(rows)
     base = baseline_of(groups, view.baseline) if view.baseline is not None else None
     every = zip(groups, speeds(groups, view.speed, view.baseline), strict=True)
@@ -220,7 +220,7 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
     return names
 
 
-def _setting(rows: Sequence[ResultRow], view: View) -> go.Figure:
+def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups, setting = gathered(rows), swept(rows, view.setting)
     fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
     found = curves(groups, setting)

@@ -1,6 +1,6 @@
 """What the shipped sweeps say, setting by setting and pair by pair. Runs no model.
 
-    python -m benchmarks.sweeps [--json FILE] [--folder FOLDER]
+    python -m benchmarks.compare [--json FILE] [--folder FOLDER]
 
 Reads benchmarks/results/*.jsonl.gz, which `python -m benchmarks.sweep` wrote. Accuracies of a pair are compared problem
 by problem: both solved the same ones, so the standard error is that of the difference.
@@ -15,7 +15,7 @@ from typing import Final
 
 from benchmarks._results import Claim, Row, command, finish, parser, result, standard_error
 from visualizers import read_results
-from visualizers.sweeps import Group, gathered, records
+from visualizers.groups import Group, gathered, records
 
 FOLDER: Final = Path(__file__).parent / "results"
 MOST_ERRORS: Final = 1.0
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     rows = [row for name, groups in sweeps.items() for row in table(name, groups)]
     found = [claim for pair in PAIRS if pair.sweep in sweeps for claim in compare(pair, sweeps[pair.sweep])]
-    finish(result("Sweeps", command("sweeps", given), found, rows), chosen.json)
+    finish(result("Sweeps", command("compare", given), found, rows), chosen.json)
 
 
 def table(sweep: str, groups: Sequence[Group]) -> list[Row]:
