@@ -26,6 +26,8 @@ class Window:
     """The distribution each draft was drawn from."""
     age: Int[Tensor, " W"]
     """Iterations in the window; 0 marks an initial guess."""
+    left: Float[Tensor, "n V"]
+    """The distribution of the last final token, in one row; no row before there is one."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -88,13 +90,14 @@ class Window:
             gained: Tokens that became final, at least one.
         """
         age = torch.cat([self.age, self.age.new_zeros(len(after) - len(self))])
-        return Window(after[gained:], probs[gained:], age[gained:] + 1)
+        return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])
 
 
 def empty_window(task: Task) -> Window:
     """No drafts yet."""
     none = torch.empty(0, dtype=torch.long, device=task.device)
-    return Window(none, torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device), none)
+    no_probs = torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device)
+    return Window(none, no_probs, none, no_probs)
 
 
 def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor, " E"]:
@@ -127,17 +130,18 @@ class Guesser:
         position = torch.arange(first, first + fresh, device=device)
         known = torch.cat([done, window.x])[-1:]
         # A first column has no left neighbour in its row; the first position has none at all.
-        anywhere = (position % self.task.row_length == 0) & (self.initial == "repeat-left")
+        anywhere = position % self.task.row_length == 0
         if self.initial in ("random", "uniform") or not len(known):
             anywhere = torch.ones_like(anywhere)
         uniform = torch.full((fresh, vocabulary), 1 / vocabulary, dtype=torch.float64, device=device)
         guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if len(known):
-            likely = window.q[-1:].argmax(-1) if self.initial == "left-argmax" and len(window) else known
-            guess = torch.where(anywhere, guess, likely)
+            likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
+            guess = torch.where(anywhere, guess, likely if self.initial == "left-argmax" else known)
         probs = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
         return Window(
             torch.cat([window.x, guess]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
+            window.left,
         )

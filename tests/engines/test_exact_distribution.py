@@ -1,6 +1,7 @@
 """Every lossless claim, proved: the output distribution by enumeration of all branches equals ordinary decoding's."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -132,8 +133,8 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
         unwanted = (window.x == 0) & (window.age > 0)
         ones = torch.ones_like(window.x)
         probs = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
-        kept = Window(
-            torch.where(unwanted, ones, window.x), torch.where(unwanted[:, None], probs, window.q), window.age
+        kept = replace(
+            window, x=torch.where(unwanted, ones, window.x), q=torch.where(unwanted[:, None], probs, window.q)
         )
         return proper(self, kept, done, iteration)
 

@@ -7,12 +7,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from engines.ar.jacobi_window import Guesser, Initial, Window
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
+from engines.protocol import Task
 from engines.runtime.driver import Job, Lane, drive, open_session, run_batch
+from engines.sampling.chance import SeededChance
 from traces.replay import states
-from traces.schema import Fate, Trace
+from traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()
 
@@ -115,6 +118,44 @@ def test_no_window_reaches_beyond_the_canvas() -> None:
         assert isinstance(decision.position, Tensor)  # type: ignore[union-attr]
         assert int(decision.position[-1]) < 256  # type: ignore[union-attr]
         answer = tuple(decision.readback.tolist())  # type: ignore[union-attr]
+
+
+def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> list[int]:
+    """Two guesses of 16 tokens at the end of a window, in rows of `row` positions."""
+    canvas = Canvas(kind="image", shape=(4, row))
+    task = Task(canvas, window.q.shape[-1], torch.device("cpu"))
+    guesser = Guesser(task, len(window) + 2, initial, SeededChance(0))
+    return guesser.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
+
+
+def placed(*likeliest: int) -> Window:
+    """A window whose drafts are all token 0, each from a distribution with its own likeliest token; the first is left
+    of the window."""
+    probs = torch.nn.functional.one_hot(torch.tensor(likeliest), 16).double() * 0.5 + 0.5 / 16
+    none = torch.zeros(len(likeliest) - 1, dtype=torch.long)
+    return Window(none, probs[1:], none, probs[:1])
+
+
+def test_the_left_neighbours_likeliest_token_is_guessed_even_behind_an_empty_window() -> None:
+    assert filled(placed(7), [3], "left-argmax", 8) == [7, 7]
+    assert filled(placed(7, 9), [3], "left-argmax", 8) == [9, 9]
+    assert filled(placed(7), [3], "repeat-left", 8) == [3, 3]
+
+
+@pytest.mark.parametrize("initial", ["repeat-left", "left-argmax"])
+def test_the_first_column_has_no_left_neighbour(initial: Initial) -> None:
+    plain, guess = filled(placed(7), [3, 3, 3], "random", 4), filled(placed(7), [3, 3, 3], initial, 4)
+    assert guess == [7 if initial == "left-argmax" else 3, plain[1]]
+    assert plain[1] not in (3, 7)
+
+
+def test_a_window_that_moves_on_keeps_the_distribution_left_of_it() -> None:
+    window, probs = placed(7, 1, 2), torch.rand(3, 16, dtype=torch.float64)
+    moved = window.moved(torch.tensor([4, 5, 6]), probs, 2)
+    assert (moved.x.tolist(), moved.age.tolist()) == ([6], [1])
+    assert torch.equal(moved.left, probs[1:2])
+    assert torch.equal(moved.q, probs[2:])
+    assert torch.equal(window.moved(torch.tensor([4, 5, 6]), probs, 3).left, probs[2:])
 
 
 def test_an_empty_window_asks_for_one_distribution() -> None:
