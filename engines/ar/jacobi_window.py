@@ -1,4 +1,4 @@
-"""The window of drafts that Jacobi-style methods carry along: how it is filled and where its verdicts stop."""
+"""The window of drafts that Jacobi-style methods carry along: how it is filled, judged and moved on."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -8,8 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from engines.protocol import Task
+from engines.ar.request import Forward
+from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import Coins, first_rejection
+from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
 
@@ -23,15 +26,83 @@ class Window:
     """The distribution each draft was drawn from."""
     age: Int[Tensor, " W"]
     """Iterations in the window; 0 marks an initial guess."""
+    left: Float[Tensor, "n V"]
+    """The distribution of the last final token, in one row; no row before there is one."""
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def forward(self, done: Int[Tensor, " n"]) -> Forward:
+        """Ask for the distributions of all drafts and of the position behind them."""
+        return Forward(torch.cat([done, self.x]), done=len(done), cached=max(len(done) - 1, 0))
+
+    def decision(
+        self,
+        position: Int[Tensor, " E"],
+        after: Int[Tensor, " E"],
+        probs: Float[Tensor, "E V"],
+        verdict: Coins,
+    ) -> Decision:
+        """What an iteration made of the window; its readback is the number of tokens that became final.
+
+        Args:
+            position: Positions of the drafts and, unless the canvas ends before it, the one behind them.
+            after: What they hold now.
+            probs: The distributions of these positions, by which the drafts were verified.
+            verdict: The verdicts on the drafts.
+        """
+        r = first_rejection(verdict.kept)
+        return Decision(
+            position,
+            after,
+            self._fates(after, r),
+            readback=(r + 1).clamp(max=len(position))[None],
+            draft=self.x,
+            p=probs[: len(self)],
+            q=self.q,
+            successive=True,
+            accept_prob=verdict.accept_prob,
+            coin=verdict.coin,
+            numbers={"age": self.age, "initial": self.age == 0},
+        )
+
+    def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:
+        """Accepted left of r, resampled at r or a bonus behind all drafts, and what became of the drafts to the right.
+
+        Where an initial guess was redrawn, and behind the drafts, the model places its first draft.
+        """
+        W, code = len(self), FATE_CODES
+        slot = torch.arange(W, device=after.device)
+        pending = torch.where(after[:W] == self.x, code[Fate.KEPT], code[Fate.CHANGED])
+        pending = torch.where(self.age == 0, code[Fate.DRAFTED], pending)
+        fate = torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot == r, code[Fate.RESAMPLED], pending))
+        behind = torch.where(r == W, code[Fate.BONUS], code[Fate.DRAFTED])
+        return torch.cat([fate, behind.expand(len(after) - W)])
+
+    def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
+        """The window of the next iteration: what is left of `after` once `gained` tokens are final.
+
+        The draft behind the window joins it: it was drawn from the model like any other.
+
+        Args:
+            after: What the positions of the window, and the one behind it, hold now.
+            probs: The distributions by which each of them is to be judged.
+            gained: Tokens that became final, at least one.
+        """
+        age = torch.cat([self.age, self.age.new_zeros(len(after) - len(self))])
+        return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])
 
 
 def empty_window(task: Task) -> Window:
     """No drafts yet."""
     none = torch.empty(0, dtype=torch.long, device=task.device)
-    return Window(none, torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device), none)
+    no_probs = torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device)
+    return Window(none, no_probs, none, no_probs)
+
+
+def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor, " E"]:
+    """The positions of the drafts and, unless the canvas ends before it, the one behind them."""
+    return torch.arange(len(done), min(len(done) + len(window) + 1, task.length), device=task.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +130,18 @@ class Guesser:
         position = torch.arange(first, first + fresh, device=device)
         known = torch.cat([done, window.x])[-1:]
         # A first column has no left neighbour in its row; the first position has none at all.
-        anywhere = (position % self.task.row_length == 0) & (self.initial == "repeat-left")
+        anywhere = position % self.task.row_length == 0
         if self.initial in ("random", "uniform") or not len(known):
             anywhere = torch.ones_like(anywhere)
         uniform = torch.full((fresh, vocabulary), 1 / vocabulary, dtype=torch.float64, device=device)
         guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if len(known):
-            likely = window.q[-1:].argmax(-1) if self.initial == "left-argmax" and len(window) else known
-            guess = torch.where(anywhere, guess, likely)
+            likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
+            guess = torch.where(anywhere, guess, likely if self.initial == "left-argmax" else known)
         probs = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
         return Window(
             torch.cat([window.x, guess]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
+            window.left,
         )

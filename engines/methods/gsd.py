@@ -12,14 +12,12 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
-from engines.ar.request import Forward
+from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
 from engines.config import Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
+from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual
+from engines.sampling.coupling import Coins, first_rejection, residual
 from engines.sampling.distributions import GuidedSampling
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,43 +67,27 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     iteration = 0
     while len(done) < task.length:
         window = guesser.fill(window, done, iteration)
-        n, W = len(done), len(window)
-        probs = ask_probs((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
-        x, q, p = window.x, window.q, probs[:W]
-        position = torch.arange(n, n + W + 1, device=task.device)
-        inside = int(n + W < task.length)
+        position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
+        probs = ask_probs((yield window.forward(done)))[: len(position)]
+        x, q, W = window.x, window.q, len(window)
+        p, drafts = probs[:W], position[:W]
 
-        accept_prob = grouped_ratio(x, q, p, config, task.embedding).clamp(max=1.0)
-        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, position[:W]), until_rejection=True)
+        # Verify by groups: r is the first rejection.
+        bar = grouped_ratio(x, q, p, config, task.embedding).clamp(max=1.0)
+        kept, coin = chance.keep(bar, Draw("verify", iteration, drafts), until_rejection=True)
         r = first_rejection(kept)
-        slot = torch.arange(W, device=task.device)
-        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=slot == r)
-        fresh = chance.categorical(p, Draw("redraft", iteration, position[:W]), where=slot > r)
-        y = torch.where(slot < r, x, torch.where(slot == r, replacement, fresh))
-        bonus = chance.categorical(probs[W:], Draw("sample", iteration, position[W:]), where=(r == W).expand(1))
-        after = torch.cat([y, bonus])
+        slot = torch.arange(len(position), device=task.device)
+        rejected = slot[:W] == r
+        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, drafts), where=rejected)
+        after = torch.cat([torch.where(rejected, replacement, x), x.new_zeros(len(position) - W)])
 
-        pending = torch.where(y == x, FATE_CODES[Fate.KEPT], FATE_CODES[Fate.CHANGED])
-        pending = torch.where(window.age == 0, FATE_CODES[Fate.DRAFTED], pending)
-        fate = torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], pending)
-        fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], fate)
-        last = torch.where((r == W) & bool(inside), FATE_CODES[Fate.BONUS], NO_ENTRY)
-        answer = yield Decision(
-            position,
-            after,
-            torch.cat([fate, last[None]]),
-            readback=torch.minimum(r + 1, torch.tensor(W + inside, device=task.device))[None],
-            draft=x,
-            p=p,
-            q=q,
-            successive=True,
-            accept_prob=accept_prob,
-            coin=coin,
-            numbers={"age": window.age, "initial": window.age == 0},
-        )
-        (gained,) = ask_numbers(answer)
+        # Redraft what lies to the right, and draw what is behind the window: a bonus, or the next draft.
+        free = (slot > r) | (slot == W)
+        after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
+
+        (gained,) = ask_numbers((yield window.decision(position, after, probs, Coins(kept, bar, coin))))
         done = torch.cat([done, after[:gained]])
-        window = Window(y[gained:], p[gained:], window.age[gained:] + 1)
+        window = window.moved(after, probs, gained)
         iteration += 1
     return done
 

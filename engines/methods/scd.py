@@ -20,14 +20,12 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Initial, Window, empty_window
-from engines.ar.request import Forward
+from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
 from engines.config import Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
+from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual, toss
 from engines.sampling.distributions import GuidedSampling
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +69,19 @@ class Config(GuidedSampling):
         Knob(
             "Keep the old distribution (biased)",
             "Reproduces the image code released with the paper: a draft that survives keeps the distribution it was "
-            "first drawn "
-            "from. Not lossless.",
+            "first drawn from. Not lossless from three tokens a pass on.",
         ),
     ] = False
 
 
 def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
-    if config.stale and config.coupling == "maximal" and config.window > 3:
+    # With one draft, none waits to the right of a rejection. With two, one does, whatever the initial guesses are: it
+    # came from the model, behind the window.
+    if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
             "Biased: drafts that survive keep their old distribution, as in the released image code. The output "
-            "distribution is not the "
-            "model's; docs/methods/scd.md has the measured deviation."
+            "distribution is not the model's; docs/methods/scd.md has the measured deviation."
         )
     return ""
 
@@ -93,53 +91,38 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
     guesser = Guesser(task, config.window - 1, config.initial, chance)
+    maximal = config.coupling == "maximal"
+    keeps_old = maximal and config.stale
     iteration = 0
     while len(done) < task.length:
+        # Initial guesses, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = guesser.fill(window, done, iteration)
-        n, W = len(done), len(window)
-        probs = ask_probs((yield Forward(torch.cat([done, window.x]), done=n, cached=max(n - 1, 0))))  # [W + 1, V]
-        x, q, p = window.x, window.q, probs[:W]
-        position = torch.arange(n, n + W + 1, device=task.device)
-        inside = int(n + W < task.length)  # whether the position behind the drafts exists
+        position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
+        probs = ask_probs((yield window.forward(done)))[: len(position)]
+        x, q, W = window.x, window.q, len(window)
+        p, drafts = probs[:W], position[:W]
 
         # Verify (Alg. 2, line 10): r is the first rejection.
-        maximal = config.coupling == "maximal"
-        verdict = toss(x, q, p, chance, Draw("verify", iteration, position[:W]), until_rejection=not maximal)
+        verdict = toss(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
         r = first_rejection(verdict.kept)
-        slot = torch.arange(W, device=task.device)
-        tied = _tie(slot > r, position[:W], config, chance, iteration)
-        rejected = ~verdict.kept & (tied | (slot <= r)) if maximal else slot == r
-        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, position[:W]), where=rejected)
-        y = torch.where(verdict.kept, x, replacement)
+        slot = torch.arange(len(position), device=task.device)
+        tied = _tie((slot > r) & (slot < W) if maximal else slot > r, position, config, chance, iteration)
+        rejected = ~verdict.kept & (tied[:W] | (slot[:W] <= r)) if maximal else slot[:W] == r
+        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, drafts), where=rejected)
+        after = torch.cat([torch.where(verdict.kept, x, replacement), x.new_zeros(len(position) - W)])
 
-        # Redraft what lies to the right (Alg. 2, lines 4-5); under maximal coupling the MRS output is the draft.
+        # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
+        # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
         if config.coupling == "gumbel":
-            y = torch.where(tied, chance.gumbel_argmax(p, position[:W], where=tied), y)
-        if config.coupling == "none" or config.alpha < 1:
-            free = (slot > r) & ~tied
-            y = torch.where(free, chance.categorical(p, Draw("redraft", iteration, position[:W]), where=free), y)
-        everything = r == W
-        bonus = chance.categorical(probs[W:], Draw("sample", iteration, position[W:]), where=everything.expand(1))
-        after = torch.cat([y, bonus])
-        gain = torch.minimum(r + 1, torch.tensor(W + inside, device=task.device))
+            after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
+        free = ~tied & ((slot > r) | (slot == W))
+        coupled = W if config.coupling != "none" and config.alpha == 1 else 0  # nothing is free before
+        drawn = chance.categorical(probs[coupled:], Draw("sample", iteration, position[coupled:]), where=free[coupled:])
+        after = torch.cat([after[:coupled], torch.where(free[coupled:], drawn, after[coupled:])])
 
-        answer = yield Decision(
-            position,
-            after,
-            _fates(window, y, r, inside),
-            readback=gain[None],
-            draft=x,
-            p=p,
-            q=q,
-            successive=True,
-            accept_prob=verdict.accept_prob,
-            coin=verdict.coin,
-            numbers={"age": window.age, "initial": window.age == 0},
-        )
-        (gained,) = ask_numbers(answer)
+        (gained,) = ask_numbers((yield window.decision(position, after, probs, verdict)))
         done = torch.cat([done, after[:gained]])
-        q_next = torch.where(verdict.kept[:, None], q, p) if config.stale and maximal else p
-        window = Window(y[gained:], q_next[gained:], window.age[gained:] + 1)
+        window = window.moved(after, _stale(probs, q, verdict.kept & ~free[:W]) if keeps_old else probs, gained)
         iteration += 1
     return done
 
@@ -154,12 +137,7 @@ def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iterat
     return chance.keep(bar, Draw("alpha", iteration, position))[0]
 
 
-def _fates(window: Window, y: Tensor, r: Tensor, inside: int) -> Tensor:
-    """Codes [W + 1]: accepted left of r, resampled at r, and what became of the drafts to the right."""
-    slot = torch.arange(len(window), device=y.device)
-    code = FATE_CODES
-    pending = torch.where(y == window.x, code[Fate.KEPT], code[Fate.CHANGED])
-    pending = torch.where(window.age == 0, code[Fate.DRAFTED], pending)
-    fate = torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot == r, code[Fate.RESAMPLED], pending))
-    bonus = torch.where((r == len(window)) & bool(inside), code[Fate.BONUS], NO_ENTRY)
-    return torch.cat([fate, bonus[None]])
+def _stale(probs: Tensor, q: Tensor, kept: Tensor) -> Tensor:
+    """The distributions [E, V] that the release stores: drafts that were kept, not redrawn, stay with their old one."""
+    W = len(q)
+    return torch.cat([torch.where(kept[:, None], q, probs[:W]), probs[W:]])

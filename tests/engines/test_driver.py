@@ -73,12 +73,13 @@ def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[st
             request = run.send(answer)
         except StopIteration:
             break
-        decision: Any = run.send(session.logits({0: request})[0, 0].softmax(-1))
+        probs = session.logits({0: request})[0, 0].softmax(-1)
+        decision: Any = run.send(probs)
         for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
             if decision.numbers["age"][i] > 0:
                 assert torch.equal(decision.q[i], before[position])
                 checked += 1
-        before = {p: decision.p[i] for i, p in enumerate(decision.position[: len(decision.draft)].tolist())}
+        before = {p: probs[i] for i, p in enumerate(decision.position.tolist())}
         answer = tuple(decision.readback.tolist())
     assert checked > 200
 
