@@ -9,7 +9,7 @@ from support.raster import MODEL
 
 from demo.controls import own_settings
 from demo.copy_text import described
-from demo.decoding import Race
+from demo.decoding import LiveRuns
 from demo.pages import methods as methods_page
 from engines.config import make_config
 from engines.methods import METHODS
@@ -32,7 +32,7 @@ def example() -> ModuleType:
 
 def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
     config = make_config(example.Config, {"match": 1})
-    race = Race([Job(example.METHOD, load_model(MODEL), "", config, 1)])
+    race = LiveRuns([Job(example.METHOD, load_model(MODEL), "", config, 1)])
     assert sum(1 for _ in race.turns()) < 256
     (trace,) = race.traces()
     check(trace)
