@@ -58,7 +58,7 @@ class Config(BlockSettings):
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob(
-            "Fewer than gamma left",
+            "When fewer than gamma masks remain",
             "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted, too, as in the "
             "released code.",
         ),
