@@ -191,7 +191,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         p=p,
         q=q,
         probs=torch.cat([p, drafts.probs[count:]]),
-        accept_prob=None if verdict.coin is None else verdict.accept_prob,
+        accept_prob=verdict.accept_prob,
         coin=verdict.coin,
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},

@@ -191,7 +191,7 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         p=p,
         q=q,
         probs=p,
-        accept_prob=verdict.accept_prob if verdict.coin is not None else None,
+        accept_prob=verdict.accept_prob,
         coin=verdict.coin,
         numbers={"order": on.to(p.dtype), **divergences(x, q, p)},
         signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},
