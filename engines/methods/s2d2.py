@@ -171,7 +171,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
 def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_probs((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
