@@ -74,7 +74,7 @@ def compare(
         position = text.open.tolist()
         drafts = _order(text, answer, sessions["draft"])
         all_probs = {
-            label: _ask(sessions["target"], text.request(LAYOUTS[layout](text, drafts, copied), "verify", "target"))
+            label: _ask(sessions["target"], text.feed(LAYOUTS[layout](text, drafts, copied), "verify", "target"))
             for label, (layout, copied) in VERIFIERS.items()
         }
         all_probs[EXACT] = all_probs[EXACT].diagonal().movedim(-1, 0) if len(position) > 1 else all_probs[EXACT]
@@ -96,7 +96,7 @@ def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
         open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
         probs = _ask(
             session,
-            text.request(Layout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"),
+            text.feed(Layout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"),
         )
         surest = int(probs.max(-1).values.argmax())
         position.append(int(inside[open_[surest]]))

@@ -112,7 +112,7 @@ def cividis() -> list[tuple[float, str]]:
 
 
 def diverging() -> list[tuple[float, str]]:
-    """Return the colour scale of differences: what lacks is dark blue, what is too much light orange, nothing white."""
+    """Return the colour scale of differences: too rare is dark blue, too likely light orange, and nothing is white."""
     return [(0.0, BLUE), (0.5, PALE), (1.0, ORANGE)]
 
 

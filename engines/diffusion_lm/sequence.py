@@ -179,14 +179,17 @@ class Row:
         layout = Layout(
             tokens=rows[:, position], position=position, read=read, seen=everybody if seen is None else seen
         )
-        return self.request(layout, mode, role)
+        return self.feed(layout, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""
         return (position == self._first) & self.task.shift
 
-    def request(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
-        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role."""
+    def feed(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
+        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role.
+
+        From now on that counts as stored, so whoever makes the request has to send it.
+        """
         stored = 0 if self.task.full else self._stored.get(role, 0)
         self._stored[role] = stop = 0 if self.task.full else self._first
         lead = torch.arange(stored, stop)

@@ -171,7 +171,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
 def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_probs((yield row.request(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
@@ -191,7 +191,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         p=p,
         q=q,
         probs=torch.cat([p, drafts.probs[count:]]),
-        accept_prob=None if verdict.coin is None else verdict.accept_prob,
+        accept_prob=verdict.accept_prob,
         coin=verdict.coin,
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},

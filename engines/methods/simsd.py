@@ -58,7 +58,7 @@ class Config(BlockSettings):
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob(
-            "Fewer than gamma left",
+            "When fewer than gamma masks remain",
             "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted, too, as in the "
             "released code.",
         ),
@@ -136,7 +136,7 @@ def _draft(row: Row, held: Tensor, open_: Tensor, how: tuple[str, Chance], names
     layout = Layout(
         tokens=held[None, position], position=position, read=open_ - row.block.start, seen=seen, drafted=len(position)
     )
-    request = row.request(layout, "small_draft", "draft")
+    request = row.feed(layout, "small_draft", "draft")
     place, token, q = yield from _choose(row, request, open_, mode, chance, (number, r))
     held[place] = token
     return place, token, q
@@ -175,7 +175,7 @@ def _choose(
 def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part:
     """One pass of the target over all drafts (eq. 2)."""
     gamma = len(drafts.token)
-    probs = ask_probs((yield row.request(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
+    probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
     p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
     rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
     on = rank.to(p.device)
@@ -191,7 +191,7 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         p=p,
         q=q,
         probs=p,
-        accept_prob=verdict.accept_prob if verdict.coin is not None else None,
+        accept_prob=verdict.accept_prob,
         coin=verdict.coin,
         numbers={"order": on.to(p.dtype), **divergences(x, q, p)},
         signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},

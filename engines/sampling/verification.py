@@ -36,7 +36,8 @@ class Verdict:
     fate: Int[Tensor, " W"]
     rejection: Int[Tensor, ""]
     """Place of the first rejection; W when there is none."""
-    accept_prob: Float[Tensor, " W"]
+    accept_prob: Float[Tensor, " W"] | None
+    """None, as `coin`, where no coin was tossed."""
     coin: Float[Tensor, " W"] | None
 
 
@@ -57,9 +58,8 @@ def verify(
     q, p = probs
     slot = torch.arange(len(x), device=x.device)
     if rule == "match":
-        best, coin = p.argmax(-1), None
+        best, accept_prob, coin = p.argmax(-1), None, None
         kept = x == best
-        accept_prob = kept.to(p.dtype)
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)

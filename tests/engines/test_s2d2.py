@@ -60,7 +60,7 @@ def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Te
     filled = row.tokens.clone()
     filled[row.open] = torch.tensor([4, 9])
     row.tokens[row.block.stop - 1] = MASK
-    request = row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify")
+    request = row.feed(s2d2_layouts.judging(row, row.span, filled, config), "verify")
     return session.logits({0: request})[0, 0, 0], row, filled
 
 
@@ -77,7 +77,7 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
             tokens[-1] = MASK
         last = torch.tensor([len(position) - 1])
         layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(position, 1))
-        found.append(session.logits({0: again.request(layout, "verify")})[0, 0, 0, 0])
+        found.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
     return torch.stack(found)
 
 
@@ -122,7 +122,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
-        return model.all_probs(row.request(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
+        return model.all_probs(row.feed(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
 
     assert all_probs(0).equal(all_probs(2))
 

@@ -54,7 +54,7 @@ def drafts_of(row: Row, order: list[int], tokens: list[int]) -> Drafts:
 
 def slots(model: TinyLM, row: Row, drafts: Drafts, verifier: str, rope_copy: bool = True) -> Tensor:
     """Logits the verifier reads for the drafts, from one pass without a cache."""
-    request = row.request(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
+    request = row.feed(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
     row._stored.clear()  # the next request begins anew
     many = [model.everything(tokens, request.position, request.seen)[request.read] for tokens in request.tokens]
     return torch.stack([many[r][r] for r in range(len(many))]) if verifier == "exact" else many[0]
