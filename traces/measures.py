@@ -55,6 +55,10 @@ MEASURES: Final[dict[str, Measure]] = {
     "residual_mass": Measure(
         "position", "Residual mass", "what a rejection is resampled from: sum of (p - q)+", "", 0, 1
     ),
+    # A verdict over a group of tokens that stand in for one another (GSD): min(1, group_p / group_q).
+    "group_p": Measure("position", "p of the group", "p, added up over the tokens that stand in for the draft", "", 0),
+    "group_q": Measure("position", "q of the group", "q, added up over the same tokens", "", 0),
+    "group_size": Measure("position", "Group size", "tokens in the sums, the draft included", "tokens", 1),
     "estimate": Measure("position", "Estimated acceptance", "the router's guess that the draft will pass", "", 0, 1),
     "kl": Measure("position", "KL divergence", "of the judging distribution from the drafting distribution", "nats", 0),
     "cross_entropy": Measure("position", "Cross entropy", "- log p of the draft", "nats", 0),

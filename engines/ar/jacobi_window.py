@@ -1,5 +1,6 @@
 """The window of drafts that Jacobi-style methods carry along: how it is filled, judged and moved on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -42,6 +43,7 @@ class Window:
         after: Int[Tensor, " E"],
         probs: Float[Tensor, "E V"],
         verdict: Coins,
+        numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
         """What an iteration made of the window; its readback is the number of tokens that became final.
 
@@ -50,6 +52,7 @@ class Window:
             after: What they hold now.
             probs: The distributions of these positions, by which the drafts were verified.
             verdict: The verdicts on the drafts.
+            numbers: The method's own columns [W].
         """
         r = first_rejection(verdict.kept)
         return Decision(
@@ -63,7 +66,7 @@ class Window:
             successive=True,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
-            numbers={"age": self.age, "initial": self.age == 0},
+            numbers={"age": self.age, "initial": self.age == 0, **(numbers or {})},
         )
 
     def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:

@@ -2,14 +2,15 @@
 
 Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X
 stays with probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next
-to X by p that are about as likely and look alike. A refused draft is still replaced by its own residual draw, so the
+to X by p that are about as likely and look alike. A rejected draft is still replaced by its own residual draw, so the
 output distribution is not the model's.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
@@ -44,6 +45,14 @@ class Config(GuidedSampling):
             0.05,
         ),
     ] = 0.5
+    ends: Annotated[
+        Literal["cut", "clamp"],
+        Knob(
+            "Ends of the ranking",
+            "Where the group would reach beyond the likeliest or the unlikeliest token. cut: it ends there. clamp: the "
+            "token at the end counts once more for every rank that is missing, as in the sampler for video.",
+        ),
+    ] = "cut"
     initial: Annotated[
         Initial,
         Knob(
@@ -73,7 +82,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         p, drafts = probs[:W], position[:W]
 
         # Verify by groups: r is the first rejection.
-        bar = grouped_ratio(x, q, p, config, task.embedding).clamp(max=1.0)
+        group = grouped(x, q, p, config, task.embedding)
+        bar = (group.p / group.q).clamp(max=1.0)
         kept, coin = chance.keep(bar, Draw("verify", iteration, drafts), until_rejection=True)
         r = first_rejection(kept)
         slot = torch.arange(len(position), device=task.device)
@@ -85,27 +95,42 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         free = (slot > r) | (slot == W)
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
-        (gained,) = ask_numbers((yield window.decision(position, after, probs, Coins(kept, bar, coin))))
+        numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
+        (gained,) = ask_numbers((yield window.decision(position, after, probs, Coins(kept, bar, coin), numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)
         iteration += 1
     return done
 
 
-def grouped_ratio(x: Tensor, q: Tensor, p: Tensor, config: Config, embedding: Tensor | None) -> Tensor:
-    """sum_C p / sum_C q for every draft [W]; the plain ratio where the ranking ends within reach."""
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The tokens that stand in for each draft: their probabilities, added up, and how many were added up."""
+
+    p: Float[Tensor, " W"]
+    q: Float[Tensor, " W"]
+    size: Int[Tensor, " W"]
+
+
+def grouped(
+    x: Int[Tensor, " W"],
+    q: Float[Tensor, "W V"],
+    p: Float[Tensor, "W V"],
+    config: Config,
+    embedding: Float[Tensor, "V D"] | None,
+) -> Groups:
+    """Sum p and q over the group C of every draft."""
     V = p.shape[-1]
     order = p.argsort(dim=-1, stable=True)
     rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]
     reach = rank + torch.arange(-config.group, config.group + 1, device=p.device)  # [W, 2G + 1]
-    whole = ((reach >= 0) & (reach < V)).all(-1, keepdim=True)
     ids = order.gather(1, reach.clamp(0, V - 1))
     member = (p.gather(1, ids) - p.gather(1, x[:, None])).abs() < config.likeness
     if embedding is not None:
         # Mean squared distance of two different codes, from the moments of the codebook.
         spread = 2 * (embedding.square().sum(-1).mean() - embedding.mean(0).square().sum()) * V / (V - 1)
         member &= (embedding[ids] - embedding[x][:, None]).square().sum(-1) < config.distance * spread
-    member = (member & whole) | (ids == x[:, None])
-    # Outside the ranking the clamped ids repeat; a draft then counts once.
-    weight = torch.where(whole, member.double(), member.double() / member.sum(-1, keepdim=True).clamp(min=1))
-    return (weight * p.gather(1, ids)).sum(-1) / (weight * q.gather(1, ids)).sum(-1)
+    if config.ends == "cut":
+        member &= (reach >= 0) & (reach < V)
+    member |= reach == rank  # the draft itself, where no token is alike enough
+    return Groups((member * p.gather(1, ids)).sum(-1), (member * q.gather(1, ids)).sum(-1), member.sum(-1))

@@ -1,0 +1,80 @@
+"""Grouped verdicts: who belongs to a group, at the ends of the ranking too, and what the trace says of it."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.methods.gsd import Config, grouped
+from engines.models import toy_raster
+from engines.runtime.driver import Job, run_batch
+from traces.schema import Trace
+
+P = torch.tensor([[0.05, 0.10, 0.15, 0.20, 0.22, 0.28]], dtype=torch.float64)  # the id is the rank
+Q = torch.tensor([[0.30, 0.25, 0.20, 0.12, 0.08, 0.05]], dtype=torch.float64)
+
+
+def ratio(draft: int, embedding: Tensor | None = None, **values: object) -> tuple[float, float, int]:
+    """p and q of the group of a draft, and its size."""
+    config = make_config(Config, {"group": 2, "likeness": 1.0, **values})
+    group = grouped(torch.tensor([draft]), Q, P, config, embedding)
+    return group.p.item(), group.q.item(), int(group.size)
+
+
+def total(*ids: int) -> tuple[float, float, int]:
+    return pytest.approx((float(P[0, list(ids)].sum()), float(Q[0, list(ids)].sum()), len(ids)))
+
+
+@pytest.mark.parametrize("ends", ["cut", "clamp"])
+def test_inside_the_ranking_a_group_reaches_both_ways(ends: str) -> None:
+    assert ratio(2, ends=ends) == total(0, 1, 2, 3, 4)
+
+
+def test_a_group_is_cut_where_the_ranking_ends() -> None:
+    assert ratio(5) == total(3, 4, 5)
+    assert ratio(4) == total(2, 3, 4, 5)
+    assert ratio(0) == total(0, 1, 2)
+
+
+def test_a_clamped_group_counts_the_end_for_every_rank_that_is_missing() -> None:
+    assert ratio(5, ends="clamp") == total(3, 4, 5, 5, 5)
+    assert ratio(1, ends="clamp") == total(0, 0, 1, 2, 3)
+
+
+def test_members_are_about_as_likely_and_look_alike() -> None:
+    assert ratio(5, likeness=0.07) == total(4, 5)
+    far = torch.tensor([[0.0], [0.1], [0.2], [5.0], [0.3], [0.2]], dtype=torch.float64)
+    assert ratio(5, far) == total(4, 5)
+
+
+@pytest.mark.parametrize("ends", ["cut", "clamp"])
+@pytest.mark.parametrize("values", [{"group": 0}, {"likeness": 0.0}])
+def test_a_draft_always_belongs_to_its_own_group_once(ends: str, values: dict[str, object]) -> None:
+    for draft in range(6):
+        assert ratio(draft, ends=ends, **values) == total(draft)
+
+
+@pytest.fixture(scope="module", params=["cut", "clamp"])
+def recorded(request: pytest.FixtureRequest) -> Trace:
+    config = make_config(Config, {"window": 8, "group": 10, "ends": request.param})
+    return run_batch([Job(METHODS["gsd"], toy_raster.load(), "", config)])[0]
+
+
+def test_the_bar_follows_from_the_columns_of_the_trace(recorded: Trace) -> None:
+    drafts = 0
+    for step in recorded.steps:
+        assert step.accept_prob is not None
+        names = ("group_p", "group_q", "group_size")
+        for bar, *sums in zip(step.accept_prob, *(step.numbers[name] for name in names), strict=True):
+            if bar is None:
+                assert sums == [None] * 3
+                continue
+            p, q, size = sums
+            assert p is not None
+            assert q is not None
+            assert bar == pytest.approx(min(1.0, p / q), rel=1e-4)
+            assert size is not None
+            assert 1 <= size <= 21
+            drafts += 1
+    assert drafts > 300
