@@ -1,17 +1,20 @@
 # make app      serve Draftscope on http://127.0.0.1:7860
-# make test     every check CI runs: ruff, mypy, import contracts, pytest
+# make test     ruff, mypy, import contracts, and the tests that take seconds each
+# make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew and write README's table; wants a quiet machine
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
-# PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium.
+# PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
+# SLOW=yes takes in those that take longer than a few seconds.
 # PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests that need no browser.
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
 BROWSER ?= yes
+SLOW ?= no
 WORKERS ?= 2
 PYTEST ?=
 export GRADIO_SERVER_NAME ?= 127.0.0.1
@@ -20,16 +23,20 @@ export GRADIO_SERVER_PORT ?= 7860
 BIN := $(VENV)/bin
 APP := $(VENV)/.app
 DEV := $(VENV)/.dev
+QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app test check pytest chromium format bench traces figures clean
+.PHONY: app test ci check pytest chromium format bench traces figures clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
 	$(BIN)/python app.py
 
 test: check pytest
+
+ci:
+	$(MAKE) test SLOW=yes
 
 check: $(DEV)
 	$(BIN)/ruff check .
@@ -39,9 +46,9 @@ check: $(DEV)
 
 # A browser wants the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(BIN)/python -m pytest -m "not browser" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
+	$(BIN)/python -m pytest -m "not browser$(QUICK)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
 ifeq ($(BROWSER),yes)
-	$(BIN)/python -m pytest -m browser $(PYTEST) || test $$? -eq 5
+	$(BIN)/python -m pytest -m "browser$(QUICK)" $(PYTEST) || test $$? -eq 5
 endif
 
 chromium:

@@ -114,7 +114,11 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
 def _step(
     row: Row, rows: Branches, guesses: Guesses | None, config: Config
 ) -> Generator[BlockForward | Decision, Any, Guesses | None]:
-    """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2)."""
+    """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
+
+    The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
+    whose distributions this step reveals and drafts.
+    """
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
