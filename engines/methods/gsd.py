@@ -7,7 +7,7 @@ output distribution is not the model's.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -59,6 +59,13 @@ class Config(GuidedSampling):
             "Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour."
         ),
     ] = "random"
+
+
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "Lumina-mGPT, G = 3": {"top_k": 2000, "guidance": 3.0, "window": 32, "group": 3},
+    "Lumina-mGPT, G = 10": {"top_k": 2000, "guidance": 3.0, "window": 32, "group": 10},
+}
+"""The two rows of the SCD paper's Table 1, with the sampling of its App. F.1."""
 
 
 def deviation(config: Config) -> str:

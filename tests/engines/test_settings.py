@@ -90,3 +90,22 @@ def test_prompts_that_cannot_be_drawn_say_what_can(text: str, problem: str) -> N
     assert problem in str(caught.value)
     if "keep one" not in problem:
         assert "background: grass" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "preset", "top_k", "top_p", "guidance", "window"),
+    [
+        ("scd", "Lumina-mGPT", 2000, 1.0, 3.0, 64),
+        ("scd", "Janus-Pro", 1000, 1.0, 5.0, 32),
+        ("scd", "Cosmos", 0, 0.8, 1.0, 128),
+        ("gsd", "Lumina-mGPT, G = 3", 2000, 1.0, 3.0, 32),
+        ("gsd", "Lumina-mGPT, G = 10", 2000, 1.0, 3.0, 32),
+    ],
+)
+def test_presets_sample_as_the_paper_does(
+    method: str, preset: str, top_k: int, top_p: float, guidance: float, window: int
+) -> None:
+    config = make_config(METHODS[method].config, METHODS[method].preset(preset))
+    assert (config.top_k, config.top_p, config.guidance, config.window) == (top_k, top_p, guidance, window)
+    assert config.temperature == 1
+    assert (METHODS[method].deviation(config) == "") == (method == "scd")
