@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
@@ -39,15 +40,17 @@ class Window:
 
     def decision(
         self,
+        task: Task,
         position: Int[Tensor, " E"],
         after: Int[Tensor, " E"],
         probs: Float[Tensor, "E V"],
         verdict: Coins,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
-        """What an iteration made of the window; its readback is the number of tokens that became final.
+        """What an iteration made of the window; its readback says how many tokens became final, and if that is all.
 
         Args:
+            task: What is decoded.
             position: Positions of the drafts and, unless the canvas ends before it, the one behind them.
             after: What they hold now.
             probs: The distributions of these positions, by which the drafts were verified.
@@ -55,11 +58,13 @@ class Window:
             numbers: The method's own columns [W].
         """
         r = first_rejection(verdict.kept)
+        gain = (r + 1).clamp(max=len(position))
+        gain, ended, fate = cut_at_end(task, after, gain, self._fates(after, r))
         return Decision(
             position,
             after,
-            self._fates(after, r),
-            readback=(r + 1).clamp(max=len(position))[None],
+            fate,
+            readback=torch.stack([gain, ended]),
             draft=self.x,
             p=probs[: len(self)],
             q=self.q,

@@ -20,13 +20,13 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import estimators
 from engines.diffusion_lm.estimators import Estimator
-from engines.diffusion_lm.sequence import BlockSettings
+from engines.diffusion_lm.sequence import PartSettings
 
 _SCORES: Final = {"router": ("score", "hysteresis")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouterSettings(BlockSettings):
+class RouterSettings(PartSettings):
     """Settings of routers."""
 
     router: Annotated[
@@ -105,6 +105,7 @@ class RouterSettings(BlockSettings):
     ] = 0
 
     def __post_init__(self) -> None:
+        PartSettings.__post_init__(self)
         if self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 0 to {self.size}."
@@ -131,9 +132,9 @@ class View:
     coin: Float[Tensor, " L"]
     """Uniform numbers, for the random estimate."""
     confident: Int[Tensor, ""]
-    """N_hi, open positions of the block above the threshold."""
+    """N_hi, open positions of the block, or sub-block, above the threshold."""
     progress: float
-    """Share of the block that this run has decoded."""
+    """Share of the block, or sub-block, that this run has decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
 def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Eq. 16. What was never tried comes first, and verifying wins a tie."""
     spans, progresses, entropies = settings.buckets
-    span = _bin((len(view.probs) - 1) / max(settings.size - 1, 1), spans)
+    span = _bin((len(view.probs) - 1) / max(settings.part - 1, 1), spans)
     entropy = (estimators.entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
     bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
     bucket = bucket[None]  # an index without dimensions would be read back to the host

@@ -2,8 +2,9 @@
 
 Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt; a
 bidirectional model has no grid, and its blocks begin where the prompt ends. A finished block is not committed by a pass
-of its own: its tokens lead the next block's first pass, which stores their keys and values. Block size 1 is ordinary
-autoregressive decoding, in one pass a token.
+of its own: its tokens lead the next block's first pass, which stores their keys and values. A right-shifted model is
+the exception: the pass that stores a block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
+arXiv 2509.26328). Block size 1 is ordinary autoregressive decoding, in one pass a token.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.config import Knob
+from engines.config import ConfigError, Knob
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.request import BlockForward
 from engines.protocol import Role, Task
@@ -23,6 +24,7 @@ from engines.sampling.distributions import Sampling
 from traces.schema import ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
+SubSize = Literal["block", "1", "2", "4", "8", "16"]
 MOST_TOKENS: Final = 256
 
 
@@ -66,6 +68,35 @@ class BlockSettings(TextSampling):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartSettings(BlockSettings):
+    """Settings of decoders that may go through a block part by part, as Fast-dLLM v2 does."""
+
+    sub_block: Annotated[
+        SubSize,
+        Knob("Sub-block", "Tokens of a block that are filled before the next ones are; all of the block is seen."),
+    ] = "block"
+    carry: Annotated[
+        bool,
+        Knob(
+            "Carry",
+            "Right-shifted models alone: the pass that stores a block gives the next one's first token, as in "
+            "Fast-dLLM v2. Off: the next block's first draft pass does both, a pass less a block.",
+        ),
+    ] = True
+
+    def __post_init__(self) -> None:
+        if self.part > self.size or self.size % self.part:
+            raise ConfigError(
+                f"sub_block: {self.sub_block} does not divide a block of {self.size}; lower it or use block."
+            )
+
+    @property
+    def part(self) -> int:
+        """The size of a sub-block, which may be the block's."""
+        return self.size if self.sub_block == "block" else int(self.sub_block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LikeliestTokens(BlockSettings):
     """Settings of decoders that are defined for likeliest tokens alone."""
 
@@ -90,9 +121,20 @@ class Layout:
 class Row:
     """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
 
-    def __init__(self, task: TextTask, size: int, *, causal: bool = False) -> None:
-        """Begin with masks behind the prompt. With `causal`, finished tokens are stored as a causal model sees them."""
+    def __init__(
+        self, task: TextTask, size: int, *, causal: bool = False, part: int | None = None, carry: bool = True
+    ) -> None:
+        """Begin with masks behind the prompt.
+
+        Args:
+            task: The prompt, and what is to follow it.
+            size: Tokens of a block.
+            causal: Whether finished tokens are stored as a causal model sees them.
+            part: Tokens of a sub-block, by default the block's; it divides `size`.
+            carry: Whether the first token of a right-shifted model's block comes before the block's first pass.
+        """
         self.task, self.size, self._causal = task, size, causal
+        self._part, self._carry = part or size, carry
         self.asked = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
         self._first = self.asked if task.full else self.asked // size * size
@@ -109,7 +151,27 @@ class Row:
         return self._first // self.size - (0 if self.task.full else self.asked // self.size)
 
     @property
+    def part(self) -> slice:
+        """The positions of the sub-block under way: the first one with an open position."""
+        masked = self._masked
+        inside = int(masked[0]) - self._first if len(masked) else 0
+        start = self._first + inside // self._part * self._part
+        return slice(start, min(start + self._part, self.block.stop))
+
+    @property
     def open(self) -> Int[Tensor, " m"]:
+        """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
+        masked = self._masked
+        return masked[:1] if self.carrying else masked[masked < self.part.stop]
+
+    @property
+    def carrying(self) -> bool:
+        """Whether the next pass stores the block before, which predicts this one's first token, and does no more."""
+        ahead = self.task.shift and not self.task.full and (self._carry or self.size == 1)
+        return ahead and int(self.tokens[self._first]) == self.task.mask
+
+    @property
+    def _masked(self) -> Int[Tensor, " m"]:
         """Open positions of the block under way."""
         masked: Tensor = (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
         return masked
@@ -131,7 +193,7 @@ class Row:
     @property
     def settled(self) -> bool:
         """Whether the block under way has no open position that counts."""
-        return not len(self.open) or self.ended
+        return not len(self._masked) or self.ended
 
     @property
     def ended(self) -> bool:
@@ -149,7 +211,7 @@ class Row:
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""
-        while not len(self.open) and self.block.stop < len(self.tokens):
+        while not len(self._masked) and self.block.stop < len(self.tokens):
             self._first = self.block.stop
 
     def look(
@@ -171,15 +233,11 @@ class Row:
         position = torch.arange(first, last)
         everybody = masks.block_causal(position, len(self.tokens) if self.task.full else self.size)
         read = (self.open if read is None else read) - first - int(self.task.shift)
-        if (
-            self.size == blocks == 1 and self.task.shift and not self.task.full
-        ):  # the token before predicts this one; there is nothing else to feed
-            position, everybody = position[:0], everybody[:0, :0]
+        seen = everybody if seen is None else seen
+        if self.carrying:  # the token before predicts this one; there is nothing else to feed
+            position, seen = position[:0], seen[:0, :0]
         rows = self.tokens[None] if tokens is None else tokens
-        layout = Layout(
-            tokens=rows[:, position], position=position, read=read, seen=everybody if seen is None else seen
-        )
-        return self.feed(layout, mode, role)
+        return self.feed(Layout(tokens=rows[:, position], position=position, read=read, seen=seen), mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
+from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(BlockSettings):
+class Config(PartSettings):
     """Settings of ordinary decoding."""
 
     rule: Annotated[
@@ -54,6 +54,7 @@ class Config(BlockSettings):
     ] = 1
 
     def __post_init__(self) -> None:
+        PartSettings.__post_init__(self)
         if self.rule in ("static", "dynamic") and self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
@@ -71,7 +72,7 @@ def deviation(config: Config) -> str:
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal tokens until the text ends."""
-    row = Row(task, config.size)
+    row = Row(task, config.size, part=config.part, carry=config.carry)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         position = row.open

@@ -45,7 +45,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     row, iteration = Row(task, config.size), 0
     while not row.ended:
         window = torch.arange(row.block.start, min(row.block.start + config.k * config.size, len(row.tokens)))
-        position = window[row.tokens[window] == task.mask]
+        position = row.open if row.carrying else window[row.tokens[window] == task.mask]
         probs = ask_probs((yield row.look(read=position, blocks=config.k)))
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         place = position.to(probs.device)

@@ -80,8 +80,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
     guesser = Guesser(task, config.window - 1, config.initial, chance)
-    iteration = 0
-    while len(done) < task.length:
+    iteration = ended = 0
+    while len(done) < task.length and not ended:
         window = guesser.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
@@ -103,7 +103,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
-        (gained,) = ask_numbers((yield window.decision(position, after, probs, Coins(kept, bar, coin), numbers)))
+        verdict = Coins(kept, bar, coin)
+        gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)
         iteration += 1

@@ -46,7 +46,7 @@ class Config(s2d2_layouts.SpanSettings):
 
 
 _SDAR: Final = {"mode": "sample", "verdict": "ratio", "threshold": 0.85}
-_FAST: Final = {"mode": "greedy", "verdict": "ratio", "threshold": 0.9, "ar_cache": False}
+_FAST: Final = {"mode": "greedy", "verdict": "ratio", "threshold": 0.9, "block": "32", "ar_cache": False}
 _LLADA: Final = {"mode": "greedy", "verdict": "ratio", "block": "32", "router": "score", "cost": 4.0, "ar_cache": False}
 _SWITCH: Final = {"router": "hysteresis", "scoring": "dynamic"}
 PRESETS: Final[dict[str, dict[str, object]]] = {
@@ -56,9 +56,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
     "SDAR-4B B": {**_SDAR, "block": "32", "router": "always"},
     "SDAR-8B A": {**_SDAR, "block": "4", "router": "score"},
     "SDAR-8B B": {**_SDAR, "block": "16", "router": "always"},
-    "Fast-dLLM v2 A": {**_FAST, **_SWITCH, "block": "4"},
-    "Fast-dLLM v2 B": {**_FAST, **_SWITCH, "block": "16"},
-    "Fast-dLLM v2 C": {**_FAST, "router": "span", "span_threshold": 8, "block": "32"},
+    "Fast-dLLM v2 A": {**_FAST, **_SWITCH, "sub_block": "4"},
+    "Fast-dLLM v2 B": {**_FAST, **_SWITCH, "sub_block": "16"},
+    "Fast-dLLM v2 C": {**_FAST, "router": "span", "span_threshold": 8},
     "LLaDA2.1 conservative": {**_LLADA, "threshold": 0.95, "edit": 0.9, "score_threshold": -5.0},
     "LLaDA2.1 quality": {**_LLADA, "threshold": 0.7, "edit": 0.5, "score_threshold": 0.0},
 }
@@ -109,7 +109,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.full:
         raise ValueError("model: s2d2 needs a block-causal model, and this one is bidirectional; use blockwise.")
-    return _decode(Row(task, config.size, causal=config.ar_cache), config, chance)
+    return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
 
 
 def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
@@ -138,7 +138,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
-    progress = (row.block.stop - max(row.block.start, row.asked) - count) / config.size
+    progress = (row.part.stop - max(row.part.start, row.asked) - count) / config.part
     view = routing.View(probs[inside], confidence[inside], coin[inside], sure, progress)
     route = routing.route(config, view, memory)
 

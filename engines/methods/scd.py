@@ -101,8 +101,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     guesser = Guesser(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
     keeps_old = maximal and config.stale
-    iteration = 0
-    while len(done) < task.length:
+    iteration = ended = 0
+    while len(done) < task.length and not ended:
         # Initial guesses, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = guesser.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
@@ -128,7 +128,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         drawn = chance.categorical(probs[coupled:], Draw("sample", iteration, position[coupled:]), where=free[coupled:])
         after = torch.cat([after[:coupled], torch.where(free[coupled:], drawn, after[coupled:])])
 
-        (gained,) = ask_numbers((yield window.decision(position, after, probs, verdict)))
+        gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, _stale(probs, q, verdict.kept & ~free[:W]) if keeps_old else probs, gained)
         iteration += 1

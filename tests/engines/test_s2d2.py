@@ -154,6 +154,13 @@ def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size
     assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio"})) == ""
 
 
+@pytest.mark.parametrize("values", [{"sub_block": "1"}, {"carry": False}, {"block": "4", "sub_block": "2"}])
+@pytest.mark.parametrize("shift", [False, True])
+def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: bool, values: dict[str, object]) -> None:
+    assert deviation(Depth(2, shift=shift), 3 if "block" in values else 4, (1, 0) if shift else (), **values) < EXACT
+    assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values})) == ""
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -203,6 +210,7 @@ def test_greedy_match_is_the_text_of_block_size_one(kind: str, block: str) -> No
         fast, plain = finish(job(model=model, block=block)), finish(job("blockwise", model=model, block="1"))
         assert text(fast) == text(plain)
         assert fast.note == ""
+        assert text(finish(job(model=model, block=block, sub_block="2"))) == text(plain)
         assert (
             finish(job(model=model, block=block, layout="full", causal_draft=True)).output.tokens == fast.output.tokens
         )

@@ -24,15 +24,17 @@ EXACT = 1e-12
 WRONG = 1e-3
 
 
-def enumerated(target: Table, small: Table, ends: tuple[int, ...] = (), **values: object) -> dict[Any, float]:
+def enumerated(
+    target: Table, small: Table, ends: tuple[int, ...] = (), method: str = "speculative", **values: object
+) -> dict[Any, float]:
     """The output distribution, every branch walked."""
-    config = make_config(speculative.Config, values)
+    config = make_config(METHODS[method].config, values)
     task = target.ending(ends)
     found: defaultdict[Any, float] = defaultdict(float)
     todo: list[tuple[int, ...]] = [()]
     while todo:
         chance = Enumerator(todo.pop())
-        decoder, answer = speculative.decode(task, config, chance), None
+        decoder, answer = METHODS[method].decode(task, config, chance), None
         while True:
             try:
                 item: Any = decoder.send(answer)
@@ -60,12 +62,24 @@ def test_it_is_lossless_on_three_tokens() -> None:
     assert largest_error(enumerated(target, Table(3, 3, seed=8), gamma=2), target.joint()) < EXACT
 
 
-def test_a_text_ends_where_ordinary_decoding_ends_it() -> None:
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [
+        ("ar", {}),
+        ("speculative", {"gamma": 3}),
+        ("scd", {"window": 3, "coupling": "maximal", "initial": "left-argmax"}),
+        ("scd", {"window": 3, "coupling": "gumbel", "initial": "left-argmax"}),
+        ("scd", {"window": 3, "coupling": "none", "initial": "left-argmax"}),
+        ("gsd", {"window": 3, "group": 0, "initial": "left-argmax"}),
+    ],
+    ids=str,
+)
+def test_a_text_ends_where_ordinary_decoding_ends_it(method: str, values: dict[str, object]) -> None:
     target, end = Table(4, 2, seed=3), 1
     wanted: defaultdict[Any, float] = defaultdict(float)
     for tokens, probability in target.joint().items():
         wanted[tokens[: tokens.index(end) + 1] if end in tokens else tokens] += probability
-    assert largest_error(enumerated(target, Table(4, 2, seed=9), (end,), gamma=3), wanted) < EXACT
+    assert largest_error(enumerated(target, Table(4, 2, seed=9), (end,), method, **values), wanted) < EXACT
 
 
 def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
