@@ -176,6 +176,11 @@ def _these(traces: Traces) -> str:
     return "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
 
 
+def in_panel(panel: int, index: int) -> dict[str, object]:
+    """Return what puts curve number `index` into one of several panels, with one legend entry for all of them."""
+    return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
+
+
 def side_by_side(titles: Sequence[str], **options: object) -> go.Figure:
     """Return a figure with one panel a title; a single panel needs no title of its own."""
     if len(titles) == 1:

@@ -51,6 +51,10 @@ class Series:
         """Plotly marker properties."""
         return {"color": self.color, "symbol": self.symbol, "size": size}
 
+    def curve(self, size: float = 9) -> dict[str, object]:
+        """Plotly properties of a line with a mark at every point."""
+        return {"mode": "lines+markers", "line": self.line, "marker": self.marker(size)}
+
     def band(self, opacity: float = 0.18) -> str:
         """Return the series' colour, see-through, for a band around the curve."""
         return translucent(self.color, opacity)

@@ -11,7 +11,7 @@ from traces.stats import mean_difference, token_difference
 from visualizers.figure import Figure, Traces, grouped, missing, side_by_side
 from visualizers.figures.drafts import differences
 from visualizers.style import NEUTRAL, series
-from visualizers.summary import Mean, mean_of
+from visualizers.summary import Mean, mean_of, spread
 
 FEWEST_RUNS: Final = 3
 STRENGTH: Final = "alpha"
@@ -113,15 +113,6 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=460, showlegend=True)
 
 
-def spread(means: list[Mean]) -> dict[str, object]:
-    """Return error bars of one standard deviation between runs."""
-    return {
-        "array": [mean.deviation for mean in means],
-        "visible": any(mean.runs > 1 for mean in means),
-        "thickness": 1.2,
-    }
-
-
 def _window(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     groups = by_setting(traces, WINDOW)
@@ -132,10 +123,8 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
             x=list(sweep),
             y=[mean.value for mean in means],
             error_y=spread(means),
-            mode="lines+markers",
             name=name,
-            line=look.line,
-            marker=look.marker(9),
+            **look.curve(),
             hovertemplate="window %{x}: %{y:.1f} forward passes",
         )
     plain_runs = [trace for trace in traces if trace.summary.complete and WINDOW not in trace.config]

@@ -89,11 +89,9 @@ def _mean_by_age(index: int, name: str, trace: Trace) -> tuple[go.Scatter, ...]:
         x=age,
         y=[row.mean for row in ages],
         customdata=[[row.variance, row.count] for row in ages],
-        mode="lines+markers",
         name=f"{name}, mean ± standard deviation",
         legendgroup=name,
-        line=look.line,
-        marker=look.marker(7),
+        **look.curve(7),
         hovertemplate="age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions",
     )
     return band, curve
@@ -119,10 +117,8 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
             x=[distance for distance, _ in found],
             y=[100 * mean.value for _, mean in found],
             error_y={"array": [100 * mean.deviation for _, mean in found], "visible": len(runs) > 1, "thickness": 1.2},
-            mode="lines+markers",
             name=name if len(runs) == 1 else f"{name}, {len(runs)} runs",
-            line=look.line,
-            marker=look.marker(9),
+            **look.curve(),
             hovertemplate="%{x} apart: %{y:.1f} % differ",
         )
     figure.update_xaxes(title_text="Iterations between the windows, N", dtick=1)

@@ -7,10 +7,10 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.schema import Fate, Trace
-from visualizers.figure import Figure, Traces, grouped, missing, side_by_side
+from visualizers.figure import Figure, Traces, grouped, in_panel, missing, side_by_side
 from visualizers.figures.by_setting import by_setting
 from visualizers.style import NEUTRAL, fate_color, series
-from visualizers.summary import mean_of
+from visualizers.summary import mean_of, spread
 
 SIZES: Final = (5, 7, 9)
 """Candidate sets, as in the paper."""
@@ -117,20 +117,11 @@ def _depth(traces: Traces, step: int | None) -> go.Figure:
             figure.add_scatter(
                 x=list(sweep),
                 y=[mean.value for mean in means],
-                error_y={
-                    "array": [mean.deviation for mean in means],
-                    "visible": any(mean.runs > 1 for mean in means),
-                    "thickness": 1.2,
-                },
-                mode="lines+markers",
+                error_y=spread(means),
                 name=name,
-                legendgroup=str(i),
-                showlegend=panel == 1,
-                line=look.line,
-                marker=look.marker(9),
+                **look.curve(),
                 hovertemplate="depth %{x}: %{y:.2f}",
-                row=1,
-                col=panel,
+                **in_panel(panel, i),
             )
     figure.update_xaxes(title_text="Depth of the drafts", dtick=1)
     figure.update_yaxes(rangemode="tozero")

@@ -11,10 +11,10 @@ from traces.schema import Fate, Trace
 from traces.stats import acceptance_by_position
 from traces.text_stats import verifications
 from visualizers.figure import Figure, Traces, grouped, missing, plain, side_by_side
-from visualizers.figures.by_setting import by_value, spread
+from visualizers.figures.by_setting import by_value
 from visualizers.figures.densities import few, judged
 from visualizers.style import NEUTRAL, series
-from visualizers.summary import Mean, mean_of
+from visualizers.summary import Mean, mean_of, spread
 
 BINS: Final = 8
 """Parts of the sequence that positions are gathered in."""
@@ -112,10 +112,8 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
             y=[100 * passed[k] / verdicts[k] for k in drawn],
             error_y={"array": [100 * _error(passed[k], verdicts[k]) for k in drawn], "thickness": 1.2},
             customdata=[verdicts[k] for k in drawn],
-            mode="lines+markers",
             name=f"{name}: {100 * share:.0f} % of {sum(verdicts)} kept",
-            line=look.line,
-            marker=look.marker(9),
+            **look.curve(),
             hovertemplate="%{x:.0f} % along: %{y:.0f} % of %{customdata} drafts kept",
         )
     figure.update_xaxes(title_text="Place in the sequence (%)", range=[0, 100])

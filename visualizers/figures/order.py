@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from traces.replay import outcomes
 from traces.schema import FATES, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, grouped, in_panel, labels, missing, side_by_side, too_many
 from visualizers.style import NEUTRAL, fate_marker, series
-from visualizers.summary import mean_of
+from visualizers.summary import mean_of, spread
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""
@@ -39,16 +39,11 @@ def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
             figure.add_scatter(
                 x=REACHES,
                 y=[mean.value for mean in means],
-                error_y={"array": [mean.deviation for mean in means], "visible": len(runs) > 1, "thickness": 1.2},
-                mode="lines+markers",
+                error_y=spread(means),
                 name=name if len(runs) == 1 else f"{name}, {len(runs)} runs",
-                legendgroup=str(i),
-                showlegend=panel == 1,
-                line=look.line,
-                marker=look.marker(9),
+                **look.curve(),
                 hovertemplate="@%{x}: %{y:.3f}",
-                row=1,
-                col=panel,
+                **in_panel(panel, i),
             )
     for panel in (1, 2):
         figure.add_hline(y=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, row=1, col=panel)
@@ -136,15 +131,10 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
             figure.add_scatter(
                 x=[100 * place for place in x],
                 y=y,
-                mode="lines+markers",
                 name=name if len(runs) == 1 else f"{name}, {len(runs)} runs",
-                legendgroup=str(i),
-                showlegend=panel == 1,
-                line=look.line,
-                marker=look.marker(6),
+                **look.curve(6),
                 hovertemplate="at %{x:.0f} %: %{y:.3~g}",
-                row=1,
-                col=panel,
+                **in_panel(panel, i),
             )
     figure.update_xaxes(title_text="Progress: share of decoding passes (%)", range=[0, 100])
     figure.update_yaxes(title_text="Mean confidence", range=[0, 1.03], row=1, col=1)

@@ -235,11 +235,9 @@ def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
         look = series(i)
         shared = {
             "x": x,
-            "mode": "lines+markers",
             "name": plain(name),
             "legendgroup": str(i),
-            "line": look.line,
-            "marker": look.marker(9),
+            **look.curve(),
         }
         accuracy = [100 * group.accuracy for group in ordered]
         said = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"

@@ -145,10 +145,8 @@ def _apart(traces: Traces, step: int | None) -> go.Figure:
         figure.add_scatter(
             x=list(range(len(means))),
             y=[mean or None for mean in means],
-            mode="lines+markers",
             name=f"{name}: ends {means[-1]:.3g} apart, {count} drafts",
-            line=look.line,
-            marker=look.marker(6),
+            **look.curve(6),
             hovertemplate="after step %{x}<br>mean squared distance %{y:.3g}<extra></extra>",
         )
     figure.update_xaxes(title_text="Denoising step (0: noise)")

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from traces.measures import MEASURES
 from traces.schema import Trace
 from traces.text_stats import by_draft_step, verifications
-from visualizers.figure import Figure, Traces, grouped, missing, side_by_side
+from visualizers.figure import Figure, Traces, grouped, in_panel, missing, side_by_side
 from visualizers.style import hatched, series
 
 MOST_GROUPS: Final = 6
@@ -74,15 +74,10 @@ def _by_step(traces: Traces, step: int | None) -> go.Figure:
                 y=[scale * row.means[measure] for row in here],
                 error_y={"array": [scale * row.errors[measure] for row in here], "thickness": 1.2},
                 customdata=[row.count for row in here],
-                mode="lines+markers",
                 name=name if len(groups[name]) == 1 else f"{name}, {len(groups[name])} runs",
-                legendgroup=str(i),
-                showlegend=panel == 1,
-                line=look.line,
-                marker=look.marker(8),
+                **look.curve(8),
                 hovertemplate="draft %{x}: %{y:.3f}, %{customdata} verifications",
-                row=1,
-                col=panel,
+                **in_panel(panel, i),
             )
     for panel, measure in enumerate(shown, start=1):
         bounds = {"range": [0, 103]} if measure == "agrees" else {"rangemode": "tozero"}
