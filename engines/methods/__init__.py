@@ -7,7 +7,23 @@ from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.continuous.denoising import ContinuousSampling
 from engines.diffusion_lm.sequence import TextSampling
-from engines.methods import ar, blockwise, continuous, cspd, editing, ete, fdm, gsd, lopa, psd, s2d2, scd, simsd
+from engines.methods import (
+    ar,
+    blockwise,
+    continuous,
+    cspd,
+    cspd_block,
+    cspd_release,
+    editing,
+    ete,
+    fdm,
+    gsd,
+    lopa,
+    psd,
+    s2d2,
+    scd,
+    simsd,
+)
 from engines.methods.method import Method, lossless
 from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
@@ -24,8 +40,14 @@ METHODS: Final[dict[str, Method]] = {
         Method("continuous", "Autoregressive decoding of vectors", "continuous-ar", continuous.Config,
                continuous.decode, "denoises one token per forward pass; the baseline", "", lossless),
         Method("cspd", "Continuous Speculative Decoding", "continuous-ar", cspd.Config, cspd.decode,
-               "a small model drafts vectors, a large one judges their denoising", "arXiv 2411.11925",
-               cspd.deviation, drafter=lambda config: config.drafter),
+               "a small model drafts vectors, a large one judges the last step of their denoising",
+               "arXiv 2411.11925", cspd.deviation, drafter=lambda config: config.drafter),
+        Method("cspd-block", "CSpD, whole paths", "continuous-ar", cspd_block.Config, cspd_block.decode,
+               "a small model drafts vectors, a large one judges all steps of their denoising at once",
+               "arXiv 2411.11925 and 2403.10444", lossless, drafter=lambda config: config.drafter),
+        Method("cspd-release", "CSpD as released", "continuous-ar", cspd_release.Config, cspd_release.decode,
+               "accepts nearly all that a small model drafts, and takes nothing back; lossy", "arXiv 2411.11925",
+               cspd_release.deviation, drafter=lambda config: config.drafter),
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
                blockwise.deviation),
