@@ -141,7 +141,7 @@ def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, cha
     place = (at.position * n + level).flatten()  # a name of its own for every step
     passed, over = torch.zeros_like(log_w, dtype=torch.bool), torch.zeros_like(log_w, dtype=torch.bool)
     y, tries = p.mean[..., 0, :].clone(), torch.zeros_like(log_w)
-    made, count = 0, _FIRST_ROUND
+    made, count = 0, min(_FIRST_ROUND, most)
     while True:
         named = [Draw(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
         side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])

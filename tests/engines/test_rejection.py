@@ -147,6 +147,26 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     assert not out.capped.any()
 
 
+@pytest.mark.parametrize("tries", [1, 5, 31, 32, 40, 100])
+def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
+    """Of a path of one step: every second try is a proposal, and each of those succeeds with the total variation."""
+    p, q = (
+        Gaussians(torch.zeros(1, COUNT, 1), torch.full((1, COUNT, 1, 1), mean, dtype=torch.float64), std)
+        for mean, std in ((0.0, torch.full((1, COUNT, 1, 1), 0.5)), (0.1, torch.full((1, COUNT, 1, 1), 0.5)))
+    )
+    log_w = torch.zeros(1, COUNT, dtype=torch.float64)
+    found = block_verification.race(p, q, log_w, tries, CHANCE, Draw("leave", 0, POSITION))
+    assert float(found.tries.max()) == tries  # 60,000 races, of which some are long
+    apart = 2 * float(torch.special.ndtr(torch.tensor(0.1 / 0.5 / 2, dtype=torch.float64))) - 1
+    lost = (1 - apart / 2) ** tries
+    assert float(found.capped.double().mean()) == pytest.approx(lost, abs=4 * (lost * (1 - lost) / COUNT) ** 0.5)
+    assert bool((found.tries[found.capped] == tries).all())
+    # What won follows (p - q)+, all of it below the middle of the two means, and a plain draw of the target follows p.
+    middle = 0.05
+    assert bool((found.state[~found.capped] < middle).all())
+    assert off(found.state[found.capped][:, 0]) > 1e-3
+
+
 def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     right = block_verification.log_weights
 
