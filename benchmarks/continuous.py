@@ -1,6 +1,7 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
-    python -m benchmarks.continuous [--json FILE] [--model ID] [--prompt TEXT] [--gammas N ...] [--batches N ...]
+    python -m benchmarks.continuous [--json FILE] [--method NAME] [--model ID] [--prompt TEXT] [--gammas N ...]
+                                    [--batches N ...]
 
 Every timed run stands next to an ordinary one of the same batch, in alternating order, and nothing is recorded while it
 is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
@@ -33,6 +34,8 @@ from engines.runtime.driver import Job, run_batch, sample_tokens
 from traces.schema import Trace
 from traces.stats import cost_by_role
 
+DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
+"""Methods to choose from, the default first."""
 GAMMAS: Final = (4, 8, 16, 32)
 BATCHES: Final = (1, 32)
 REPEATS: Final = 3
@@ -43,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
     family = [name for name, info in MODELS.items() if "continuous-ar" in info.families and info.small]
+    options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
     options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
     options.add_argument("--prompt", help="default: one after the other, through the whole vocabulary")
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
@@ -55,16 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for batch in chosen.batches:
         asked = prompts(chosen.model, batch) if chosen.prompt is None else [chosen.prompt] * batch
         for gamma in chosen.gammas:
-            jobs = [job(model, prompt, gamma, seed) for seed, prompt in enumerate(asked)]
+            jobs = [job(model, prompt, gamma, seed, chosen.method) for seed, prompt in enumerate(asked)]
             rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
             print(f"gamma {gamma}, batch {batch}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
-    title = f"{MODELS[chosen.model].title}: continuous speculative decoding"
+    title = f"{MODELS[chosen.model].title}: {METHODS[chosen.method].title}"
     finish(result(title, command("continuous", given), claims(rows), rows, model.device), chosen.json)
 
 
-def job(model: Any, prompt: str, gamma: int, seed: int, **values: object) -> Job:
-    """CSpD with default settings but for `gamma`."""
-    method = METHODS["cspd"]
+def job(model: Any, prompt: str, gamma: int, seed: int, name: str = DRAFTING[0], **values: object) -> Job:
+    """A method with default settings but for `gamma`."""
+    method = METHODS[name]
     return Job(method, model, prompt, make_config(method.config, {"gamma": gamma, **values}), seed)
 
 
@@ -88,7 +92,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
     drafts = sum(step.signals["window"] for step in verified)
     faster = spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)])
     return {
-        "method": "cspd",
+        "method": jobs[0].method.name,
         "model": jobs[0].model.card.id,
         "gamma": gamma,
         "batch": len(jobs),
@@ -138,8 +142,8 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """The time ratio of every row."""
     return [
         Claim(
-            name=f"CSpD on {row['model']}, gamma = {row['gamma']}, batch {row['batch']}: times faster than ordinary "
-            "decoding, wall clock",
+            name=f"{METHODS[row['method']].title}, on {row['model']}, gamma = {row['gamma']}, batch {row['batch']}: "
+            "times faster than ordinary decoding, wall clock",
             measured=row["faster_median"],
             unit="×",
             reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "

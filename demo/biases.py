@@ -26,7 +26,7 @@ class Tally:
     kept: float
     """Share of the drafts."""
     tries: float | None
-    """Proposals per refused draft; None where none was refused."""
+    """Proposals per rejected draft; None where none was rejected."""
     capped: float
     """Share of the tokens that are a plain draw, as no proposal was taken in time."""
     to_target: float

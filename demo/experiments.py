@@ -78,7 +78,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         title="Draft length",
         question="How many drafts pass when more of them are made at once, and what does a replacement take?",
         figure="by-setting",
-        arms=tuple(Arm("cspd", {"gamma": gamma}) for gamma in (2, 4, 8, 16, 32)),
+        arms=tuple(Arm("cspd-block", {"gamma": gamma}) for gamma in (2, 4, 8, 16, 32)),
         seeds=2,
         model=_FIELD,
     ),
@@ -86,7 +86,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         title="Pre-filling",
         question="Where in the sequence do drafts pass, and does it help to let the target draw the first tokens?",
         figure="along",
-        arms=tuple(Arm("cspd", {"prefill": share}) for share in (0.0, 0.05, 0.15)),
+        arms=tuple(Arm("cspd-block", {"prefill": share}) for share in (0.0, 0.05, 0.15)),
         seeds=4,
         model=_FIELD,
     ),
@@ -94,7 +94,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         title="Temperature of the steps",
         question="Do more drafts pass when every denoising step draws wider or narrower?",
         figure="by-setting",
-        arms=tuple(Arm("cspd", {"temperature": temperature}) for temperature in (0.6, 0.8, 1.0, 1.2, 1.4)),
+        arms=tuple(Arm("cspd-block", {"temperature": temperature}) for temperature in (0.6, 0.8, 1.0, 1.2, 1.4)),
         seeds=2,
         model=_FIELD,
     ),
@@ -102,7 +102,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         title="Guidance",
         question="Do drafts pass more or less often when both models are guided towards the prompt?",
         figure="by-setting",
-        arms=tuple(Arm("cspd", {"guidance": guidance}) for guidance in (1.0, 1.5, 2.0, 3.0)),
+        arms=tuple(Arm("cspd-block", {"guidance": guidance}) for guidance in (1.0, 1.5, 2.0, 3.0)),
         seeds=1,
         model="patch-target",
     ),
@@ -110,7 +110,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         title="DDIM",
         question="How random do DDIM's steps have to be for drafts to pass? Both models have the same variances then.",
         figure="by-setting",
-        arms=tuple(Arm("cspd", {"sampler": "ddim", "eta": eta}) for eta in (0.25, 0.5, 0.75, 1.0)),
+        arms=tuple(Arm("cspd-block", {"sampler": "ddim", "eta": eta}) for eta in (0.25, 0.5, 0.75, 1.0)),
         seeds=2,
         model=_FIELD,
     ),
@@ -119,7 +119,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         question="Is the ratio 1 on average, as that of two densities must be? The last step is kept wide here.",
         figure="ratio-means",
         arms=tuple(
-            Arm("cspd", {"mode": mode, "align": align, "whole": False, "tied": 0, "last": 150})
+            Arm("cspd", {"mode": mode, "align": align, "tied": 0, "last": 150})
             for mode, align in (("exact", True), ("exact", False), ("paper", True), ("paper", False))
         ),
         seeds=4,

@@ -33,6 +33,7 @@ from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
 from demo.measured import measured
+from engines.methods import METHODS
 from engines.models import toy_field
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
 from visualizers import read_results
@@ -273,11 +274,12 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
         compare.compare(compare.Pair("psd", "none", "slow"), [*found.values()])
 
 
-def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
+@pytest.mark.parametrize("method", ["cspd-block", "cspd"])
+def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) -> None:
     model, small = (
         toy_field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in toy_field.MODELS.items()
     )
-    jobs = [continuous.job(model, "", 3, seed, steps=4, prefill=0, whole=False, tied=0, last=50) for seed in range(3)]
+    jobs = [continuous.job(model, "", 3, seed, method, steps=4, prefill=0, last=50) for seed in range(3)]
     row = continuous.measure([replace(one, small=small) for one in jobs], 1)
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
@@ -288,6 +290,7 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding() -> None:
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
     (claim,) = continuous.claims([row])
     assert claim.measured == row["faster_median"]
+    assert row["method"] == method and claim.name.startswith(METHODS[method].title)
 
 
 def test_pictures_of_every_ratio_are_marked_beside_ordinary_ones() -> None:
@@ -295,13 +298,22 @@ def test_pictures_of_every_ratio_are_marked_beside_ordinary_ones() -> None:
     good, other = (torch.rand(32, 3, 48, 48, generator=generator) * 2 - 1 for _ in range(2))
     asked = prompts("patch-target", 32)
     rows = [patches.row(name, good, asked, good) for name in patches.DECODERS]
-    vanilla, agreement, distance = patches.claims(rows)
-    assert (agreement.measured, agreement.met) == (0, True)
+    vanilla, whole, agreement, distance = patches.claims(rows)
+    assert (whole.measured, whole.met) == (agreement.measured, agreement.met) == (0, True)
     assert vanilla.measured == rows[0]["all_three_percent"]
     assert distance.measured == rows[0]["frechet_like"] > rows[0]["frechet_like_real"]
-    assert patches.row("CSpD exact", other, asked, good)["frechet_like"] != distance.measured
+    assert patches.row("CSpD whole paths", other, asked, good)["frechet_like"] != distance.measured
     rows[1] = {**rows[1], "all_three_off_errors": -3.5}
     assert patches.claims(rows)[1].met is False
     model: Any = continuous.load_model("toy-field")
     jobs = [decoder.job(model, "", 0, 1.0) for decoder in patches.DECODERS.values()]
-    assert [getattr(one.config, "mode", "") for one in jobs][:5] == ["", "exact", "paper", "release", "distance-only"]
+    assert [(one.method.name, getattr(one.config, "mode", "")) for one in jobs] == [
+        ("continuous", ""),
+        ("cspd-block", ""),
+        ("cspd", "exact"),
+        ("cspd", "paper"),
+        ("cspd", "distance-only"),
+        ("cspd-release", ""),
+        ("continuous", ""),
+        ("continuous", ""),
+    ]

@@ -75,11 +75,20 @@ MEASURES: Final[dict[str, Measure]] = {
     "log_variance_ratio": Measure("position", "Log Sigma", "Sigma: draft over target std along the path", "nats"),
     "log_ratio": Measure("position", "Log ratio", "log of the ratio that is compared with the coin", "nats"),
     "path_log_ratio": Measure("position", "Log ratio, path", "target over draft density of the whole path", "nats"),
+    "path_log_ratio_highest": Measure(
+        "position", "Log ratio, path, highest", "the same up to the step before the last where it is highest", "nats", 0
+    ),
+    "soft_log_ratio": Measure(
+        "position", "Log ratio, softened", "target over draft density, distances divided by 42, without Sigma", "nats"
+    ),
     "distance_squared": Measure("position", "Squared distance", "between draft's and target's token", "", 0),
     "distance_squared_before": Measure(
         "position", "Squared distance before", "between both tokens one denoising step earlier", "", 0
     ),
     "noise_norm": Measure("position", "Noise norm", "length of the token's noise in standard deviations", "", 0),
+    "noise_norm_target": Measure(
+        "position", "Noise norm, target", "distance from the target's mean in its standard deviations", "", 0
+    ),
     "last_std": Measure("position", "Last std", "standard deviation of the last denoising step", "", 0),
     "tries": Measure("position", "Tries", "draws until the residual was hit", "draws", 0),
     "capped": Measure("position", "Capped", "1 when the tries ran out and a fallback was drawn", "", 0, 1),

@@ -128,12 +128,12 @@ def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
 
 
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
-    """What the head is told about each token of whole pictures [B, 144, 8] under labels [B, 3]: [B * 144, H]."""
+    """Conditions of the head for each token of whole pictures [B, 144, 8] under labels [B, 3]: [B * 144, H]."""
     inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
     positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
     with torch.autocast(device().type, torch.bfloat16):
-        told: Tensor = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
-    return told.float()
+        condition: Tensor = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
+    return condition.float()
 
 
 def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:

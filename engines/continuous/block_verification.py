@@ -24,6 +24,7 @@ from torch import Tensor
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Branch, Follow, Paths
+from engines.continuous.rejection import accept
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection
 
@@ -31,25 +32,45 @@ _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class PathRatio:
+    """How much likelier W paths are under the target than under the draft, in nats."""
+
+    whole: Float[Tensor, " W"]
+    """S_n, of all steps."""
+    highest: Float[Tensor, " W"]
+    """The highest of S_0 .. S_(n-1)."""
+
+    @property
+    def log_weight(self) -> Float[Tensor, " W"]:
+        """Log w_n without its bound of 0, which is what a coin is compared with."""
+        return self.whole - self.highest
+
+
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
-    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a coin is compared with.
+    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0; see `PathRatio.log_weight`.
 
     Args:
         p: distributions of the target at the draft's states, [n, W].
         q: distributions that the states were drawn from, [n, W].
         states: the draft's, x_T .. x_0, n + 1 of them.
     """
-    after = states[:, 1:].transpose(0, 1)
-    summed = (p.log_density(after) - q.log_density(after)).cumsum(0)
-    summed = torch.cat([torch.zeros_like(summed[:1]), summed])
+    summed = _log_ratios(p, q, states)
     highest = summed.cummax(0).values
     return torch.cat([summed[:-1] - highest[:-1], (summed[-1] - highest[-2])[None]])
 
 
-def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
-    """What the target needs to verify drafts x by their whole paths; the first one that is refused is led on.
+def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
+    """S_0 .. S_n."""
+    after = states[:, 1:].transpose(0, 1)
+    summed = (p.log_density(after) - q.log_density(after)).cumsum(0)
+    return torch.cat([torch.zeros_like(summed[:1]), summed])
 
-    Where none is refused the target goes its own way at the position behind them, with the noise of that position.
+
+def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
+    """What the target needs to verify drafts x by their whole paths; the first one that is rejected is led on.
+
+    Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
     """
     states, q, n = (
         torch.cat([drawn.states, x[:, None]], 1),
@@ -60,8 +81,8 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
     def leave(distributions: tuple[Gaussians, ...]) -> Branch:
         p = stacked(distributions)
         log_w = log_weights(p, q, states)
-        kept, _ = chance.keep(log_w[-1].clamp(max=0.0).exp(), block.draw("verify"), until_rejection=True)
-        r = first_rejection(kept)[None]
+        coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
+        r = first_rejection(coins.kept)[None]
         row, none = r.clamp(max=block.W - 1), r == block.W
         at = Draw("leave", block.iteration, block.position[row])
         found = race(p[:, row], q[:, row], log_w[:-1, row], most, chance, at)
@@ -79,10 +100,11 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
     return Follow(states, leave)
 
 
-def log_ratio(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
-    """What a coin is compared with, of whole paths that the target followed to drafts x."""
+def path_ratio(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> PathRatio:
+    """The ratio of whole paths that the target followed to drafts x."""
     p, q = stacked((*paths.distributions, paths.last[: len(x)])), stacked((*drawn.distributions, drawn.last))
-    return log_weights(p, q, torch.cat([drawn.states, x[:, None]], 1))[-1]
+    summed = _log_ratios(p, q, torch.cat([drawn.states, x[:, None]], 1))
+    return PathRatio(summed[-1], summed[:-1].max(0).values)
 
 
 def stacked(distributions: tuple[Gaussians, ...]) -> Gaussians:
@@ -119,7 +141,7 @@ def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, cha
     place = (at.position * n + level).flatten()  # a name of its own for every step
     passed, over = torch.zeros_like(log_w, dtype=torch.bool), torch.zeros_like(log_w, dtype=torch.bool)
     y, tries = p.mean[..., 0, :].clone(), torch.zeros_like(log_w)
-    made, count = 0, _FIRST_ROUND
+    made, count = 0, min(_FIRST_ROUND, most)
     while True:
         named = [Draw(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
         side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])

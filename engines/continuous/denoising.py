@@ -77,8 +77,8 @@ class ContinuousSampling:
         int,
         Knob(
             "Last timestep",
-            "Timestep, of 1000, that the last denoising step starts from. 0 is MAR's; a later one leaves more noise in "
-            "the last step and drafts more room to pass.",
+            "Start the last denoising step at this timestep. Higher: noisier last step, higher acceptance, softer "
+            "image.",
             0,
             300,
             5,

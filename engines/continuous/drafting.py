@@ -1,21 +1,42 @@
-"""Drafting continuous tokens: blocks that are drafted and verified together, and what can be said of the two paths."""
+"""Drafting continuous tokens: what methods with a small model share, up to the verification of a block."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.denoising import Noise
+from engines.config import ConfigError, Knob
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Paths, Steer, join
-from engines.continuous.rejection import Judge, settle
+from engines.continuous.paths import Paths, join
 from engines.continuous.request import PathForward, ask_paths
 from engines.protocol import FATE_CODES, Decision
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedSampling(ContinuousSampling):
+    """The settings of every method that drafts; the base of their Configs."""
+
+    gamma: Annotated[
+        int, Knob("Draft length", "Tokens drafted per verification; 0 is ordinary decoding.", 0, 64, 1)
+    ] = 8
+    prefill: Annotated[
+        float, Knob("Pre-fill", "Share of the tokens that the target draws alone before speculation.", 0.0, 1.0, 0.05)
+    ] = 0.05
+    tries: Annotated[
+        int,
+        Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
+    ] = 10_000
+    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "The small model, or the target itself.")] = "small"
+
+    def __post_init__(self) -> None:
+        if self.gamma and self.sampler == "ddim" and self.eta == 0:
+            raise ConfigError("eta: 0 leaves no density to judge drafts by; raise it, use sampler=ddpm or gamma=0.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +51,8 @@ class Block:
     noise: Noise
     guidance: Float[Tensor, " E"]
     iteration: int
+    prefilled: bool = False
+    """Whether the target draws here alone because speculation has not begun."""
 
     def __getitem__(self, index: slice) -> "Block":
         """Some of the positions."""
@@ -46,18 +69,39 @@ class Block:
         return Decision(self.position, token, code, code[:0], numbers=numbers | {"guidance": self.guidance})
 
 
+def next_block(
+    task: ContinuousTask, config: DraftedSampling, chance: Chance, done: Tensor, iteration: int, *, bonus: bool = True
+) -> Block:
+    """The positions behind the final tokens: up to gamma drafts and, with `bonus`, one of the target's behind them."""
+    n = len(done)
+    prefilled = n < round(config.prefill * task.length)
+    W = 0 if prefilled else min(config.gamma, task.length - n - bonus)
+    position = torch.arange(n, n + max(W + bonus, 1), device=task.device)
+    noise = noise_at(position, task, config.steps, chance)
+    return Block(done, W, position, noise, config.guidance_at(position, task.length), iteration, prefilled)
+
+
+def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:
+    """Let the target draw the token of a block without drafts, in one forward pass; `cached`: see `PathForward`."""
+    asked = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
+    distribution = ask_paths((yield asked)).last
+    token = block.noise.draw(distribution)
+    yield block.placed(token, Fate.PREFILLED if block.prefilled else Fate.SAMPLED, distribution)
+    return token
+
+
 def draft(
     block: Block, cached: int, *, mean: bool = False
-) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths | None]]:
+) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths]]:
     """Draft the block's tokens one by one, one forward pass each.
 
     Args:
-        block: what is to be drafted.
+        block: what is to be drafted; at least one position.
         cached: see `PathForward.cached`, for the first of them.
         mean: take the last step's mean for the token instead of a draw.
 
     Returns:
-        Drafts [W, D] and the paths they came by; None without drafts.
+        Drafts [W, D] and the paths they came by.
     """
     tokens, paths = block.done, []
     for i in range(block.W):
@@ -68,39 +112,4 @@ def draft(
         token = distribution.mean[:, 0] if mean else one.noise.draw(distribution)
         yield one.placed(token, Fate.DRAFTED, distribution)
         cached, tokens = len(tokens), torch.cat([tokens, token])
-    return tokens[len(block.done) :], join(paths) if paths else None
-
-
-def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
-    """Couple the target's denoising steps before the last one to the drafts', each maximally; see `rejection.settle`.
-
-    A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
-    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same.
-    """
-
-    def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
-        k = len(drawn.distributions) - i  # step i leads from states k to k + 1
-        judge = Judge(
-            "exact", distribution[: block.W], drawn.distributions[k], torch.zeros_like(block.guidance[: block.W])
-        )
-        y = settle(judge, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
-        return torch.cat([y, x[block.W :]])
-
-    return steer
-
-
-def compared(judge: Judge, x: Tensor, y: Tensor, both: tuple[Paths, Paths]) -> Mapping[str, Tensor]:
-    """Measures of drafts x beside y, what the target makes of the same noise, from the paths of draft and target."""
-    drawn, paths = both
-    numbers = {
-        "log_density_target": judge.p.log_density(x),
-        "log_density_draft": judge.q.log_density(x),
-        "log_variance_ratio": judge.log_sigma,
-        "distance_squared": (x - y).square().sum(-1),
-        "noise_norm": judge.q.noise(x)[:, 0].norm(dim=-1),
-        "last_std": judge.p.std.mean((-1, -2)),
-    }
-    if drawn.distributions:
-        before = drawn.states[:, -1] - paths.states[: len(x), -1]
-        numbers["distance_squared_before"] = before.square().sum(-1)
-    return numbers
+    return tokens[len(block.done) :], join(paths)

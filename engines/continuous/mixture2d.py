@@ -27,14 +27,14 @@ from engines.continuous.denoising import (
     step_distribution,
     walk,
 )
-from engines.continuous.rejection import Judge, settle
+from engines.continuous.rejection import DensityRatio, settle
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Canvas
 
 Mode: TypeAlias = Literal["vanilla", "exact", "paper", "release", "distance-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 TRIES: Final = 100
-"""Proposals for a refused token's replacement before a plain draw stands in; the release makes as many."""
+"""Proposals for a rejected draft's replacement before a plain draw stands in; the release makes as many."""
 REACH: Final = 3.0
 """Cells cover the square from -REACH to REACH."""
 CELLS: Final = 24
@@ -130,8 +130,8 @@ def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance
     drawn = walk(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
     paths = walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
-    judge = Judge(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
-    out = settle(judge, x, tries, chance, Draw("token", 0, position))
+    ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
+    out = settle(ratio, x, tries, chance, Draw("token", 0, position))
     return Drawn(out.token, out.kept, out.tries, out.capped)
 
 

@@ -1,7 +1,7 @@
-"""Judging and replacing continuous drafts: the ratio in all its variants, and acceptance-rejection sampling.
+"""Accepting and replacing continuous drafts: the ratio in all its variants, and acceptance-rejection sampling.
 
-A draft x ~ q is kept with probability min(1, R(x)) and otherwise replaced by a draw from what p has over q, found by
-proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
+A draft x ~ q is accepted with probability min(1, R(x)) and otherwise replaced by a draw from what p has over q, found
+by proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
 R = p / q, q and p being the distributions of the last denoising step, that is a maximal coupling of the two, and the
 outcome has distribution p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the
 distribution.
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from engines.continuous.gaussians import Gaussians
 from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import Coins
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0
@@ -25,40 +26,53 @@ _LARGEST_ROUND: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """The distributions that meet at W positions, and the ratio they are compared by."""
+class DensityRatio:
+    """R at W positions: the density under the target over that under the draft, in one of its variants."""
 
-    ratio: Ratio
+    variant: Ratio
     p: Gaussians
-    """What the target's last step follows."""
+    """Distribution of the target's last step."""
     q: Gaussians
-    """What the draft's last step followed."""
+    """Distribution that the draft's last step was drawn from."""
     log_sigma: Float[Tensor, " W"]
     """log Sigma: standard deviations of the draft's over the target's path (Eq. 8)."""
 
-    def __getitem__(self, index: slice | Tensor) -> "Judge":
-        """The judge of some of the positions."""
-        return Judge(self.ratio, self.p[index], self.q[index], self.log_sigma[index])
+    def __getitem__(self, index: slice | Tensor) -> "DensityRatio":
+        """The ratio at some of the positions."""
+        return DensityRatio(self.variant, self.p[index], self.q[index], self.log_sigma[index])
 
-    def verdict(self, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
-        """The logarithm of R for drafts. The release judges by softened distances."""
-        return self._log_ratio(self.p, self.q, self.log_sigma, x, SOFTNESS if self.ratio == "release" else 1.0)
+    def log_of_drafts(self, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
+        """Log R of one draft at each position. The release softens distances here, and here alone."""
+        if self.variant == "release":
+            return self.softened(x) - self.log_sigma
+        return self._log_ratio(self.p, self.q, self.log_sigma, x)
 
-    def proposal(self, x: Float[Tensor, "W N D"]) -> Float[Tensor, "W N"]:
-        """The logarithm of R for N proposals each."""
-        return self._log_ratio(self.p[:, None], self.q[:, None], self.log_sigma[:, None], x, 1.0)
+    def log_of_proposals(self, x: Float[Tensor, "W N D"]) -> Float[Tensor, "W N"]:
+        """Log R of N proposals at each position."""
+        return self._log_ratio(self.p[:, None], self.q[:, None], self.log_sigma[:, None], x)
 
-    def _log_ratio(self, p: Gaussians, q: Gaussians, log_sigma: Tensor, x: Tensor, softness: float) -> Tensor:
-        if self.ratio == "distance-only":
+    def softened(self, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
+        """Logarithm of p / q with standardised distances divided by SOFTNESS, without Sigma."""
+        return self.p.log_density(x, SOFTNESS) - self.q.log_density(x, SOFTNESS)
+
+    def _log_ratio(self, p: Gaussians, q: Gaussians, log_sigma: Tensor, x: Tensor) -> Tensor:
+        if self.variant == "distance-only":
             return 0.5 * (q.noise(x).square().sum((-1, -2)) - p.noise(x).square().sum((-1, -2)))
-        log_ratio = p.log_density(x, softness) - q.log_density(x, softness)
-        if self.ratio == "paper":
+        log_ratio = p.log_density(x) - q.log_density(x)
+        if self.variant == "paper":
             return log_ratio + log_sigma
-        return log_ratio - log_sigma if self.ratio == "release" else log_ratio
+        return log_ratio - log_sigma if self.variant == "release" else log_ratio
+
+
+def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Coins:
+    """Accept each draft with probability min(1, R); see `Chance.keep` for `until_rejection`."""
+    accept_prob = log_ratio.clamp(max=0.0).exp()
+    kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
+    return Coins(kept, accept_prob, coin)
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class Replacements:
     """Replacements at W positions; where nothing was to be replaced they are zeros and the tries are 0."""
 
     token: Float[Tensor, "W D"]
@@ -67,21 +81,23 @@ class Replaced:
     """Where no proposal was taken in time, and a plain draw from p stands in."""
 
 
-def replace(judge: Judge, rejected: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw) -> Replaced:
-    """Draw what replaces the refused drafts, in at most `most` tries each.
+def draw_replacements(
+    ratio: DensityRatio, rejected: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw
+) -> Replacements:
+    """Draw what replaces the rejected drafts, in at most `most` tries each.
 
     Proposals are made many at a time. Which rows are still without is looked up on the host before each round: how
     many it takes cannot be known beforehand.
     """
-    width, count, made = judge.p.mean.shape[-1], _FIRST_ROUND, 0
-    token = judge.p.mean.new_zeros(len(rejected), width)
-    tries = judge.p.mean.new_zeros(len(rejected))
+    width, count, made = ratio.p.mean.shape[-1], _FIRST_ROUND, 0
+    token = ratio.p.mean.new_zeros(len(rejected), width)
+    tries = ratio.p.mean.new_zeros(len(rejected))
     rows = rejected.nonzero().flatten()
     while len(rows) and made < most:
         count = min(count, most - made)
-        here, named = judge[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
+        here, named = ratio[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
         proposals = _propose(here.p, count, chance, named)
-        bar = -torch.expm1(-here.proposal(proposals))  # 1 - 1 / R; below 0 where R is below 1
+        bar = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
         taken = chance.uniform(_part(named, "coin"), count) < bar
         first = taken.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
@@ -91,9 +107,9 @@ def replace(judge: Judge, rejected: Bool[Tensor, " W"], most: int, chance: Chanc
     capped = torch.zeros_like(rejected)
     if len(rows):
         named = Draw(f"{draw.purpose} spare", draw.iteration, draw.position[rows])
-        token[rows] = _propose(judge.p[rows], 1, chance, named)[:, 0]
+        token[rows] = _propose(ratio.p[rows], 1, chance, named)[:, 0]
         capped[rows] = True
-    return Replaced(token, tries, capped)
+    return Replacements(token, tries, capped)
 
 
 def _propose(p: Gaussians, count: int, chance: Chance, draw: Draw) -> Tensor:
@@ -108,14 +124,14 @@ def _part(draw: Draw, part: str) -> Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled(Replaced):
-    """Drafts at W positions after their verdicts."""
+class Settled(Replacements):
+    """Tokens at W positions, accepted drafts and replacements."""
 
     kept: Bool[Tensor, " W"]
 
 
-def settle(judge: Judge, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
-    """Judge drafts x ~ q, each apart, and replace the refused ones. In mode exact that is a maximal coupling."""
-    kept, _ = chance.keep(judge.verdict(x).clamp(max=0.0).exp(), _part(draw, "verdict"))
-    new = replace(judge, ~kept, most, chance, draw)
-    return Settled(torch.where(kept[:, None], x, new.token), new.tries, new.capped, kept)
+def settle(ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
+    """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
+    coins = accept(ratio.log_of_drafts(x), chance, _part(draw, "verdict"))
+    new = draw_replacements(ratio, ~coins.kept, most, chance, draw)
+    return Settled(torch.where(coins.kept[:, None], x, new.token), new.tries, new.capped, coins.kept)

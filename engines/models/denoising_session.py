@@ -28,7 +28,7 @@ class Backbone(Protocol):
         ...
 
 
-Told = Callable[[Tensor, Schedule], Denoiser]
+Conditioned = Callable[[Tensor, Schedule], Denoiser]
 """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
 Mix = Callable[[Tensor], Gaussians]
 """A GMM head: conditions [M, H] to the distribution of the tokens."""
@@ -38,7 +38,7 @@ Mix = Callable[[Tensor], Gaussians]
 class Head:
     """The one head or the other."""
 
-    told: Told | None = None
+    conditioned_on: Conditioned | None = None
     mix: Mix | None = None
 
 
@@ -60,8 +60,8 @@ class ContinuousSession:
     @torch.inference_mode()
     def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
         """One forward pass of the backbone: by lane, what the head is conditioned on at the positions asked for."""
-        told = self._backbone.logits(requests)
-        return {lane: told[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
+        conditions = self._backbone.logits(requests)
+        return {lane: conditions[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
 
     @torch.inference_mode()
     def paths(
@@ -80,15 +80,15 @@ class ContinuousSession:
         self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
         """Tokens by their noise."""
-        told = torch.cat([*conditions], 1)  # [R, M, H]
+        condition = torch.cat([*conditions], 1)  # [R, M, H]
         noise = torch.cat([request.noise for request in asked])
         if self._head.mix is not None:
-            distribution = self._head.mix(told[0])
+            distribution = self._head.mix(condition[0])
             tempered = Gaussians(distribution.log_weight, distribution.mean, sampling.temperature * distribution.std)
             whole = Paths(tempered, noise[:, :0])
         else:
             scale = torch.cat([request.guidance for request in asked])
-            whole = walk(self._denoiser(told, scale, sampling), noise, sampling, _steering(asked))
+            whole = walk(self._denoiser(condition, scale, sampling), noise, sampling, _steering(asked))
         return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
 
     def _follow(
@@ -98,18 +98,18 @@ class ContinuousSession:
         follows = [request.follow for request in asked if request.follow is not None]
         counts = [len(follow.states) for follow in follows]
         states = torch.cat([follow.states for follow in follows])
-        told = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
+        condition = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
         scale = torch.cat([r.guidance[:count] for r, count in zip(asked, counts, strict=True)])
-        distributions = along(self._denoiser(told, scale, sampling), states, sampling)
+        distributions = along(self._denoiser(condition, scale, sampling), states, sampling)
         own = _slices(counts)
         branches = [
             follow.leave(tuple(distribution[o] for distribution in distributions))
             for follow, o in zip(follows, own, strict=True)
         ]
-        told = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
+        condition = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
         scale = torch.cat([r.guidance[branch.row] for r, branch in zip(asked, branches, strict=True)])
         x, left, noise = (torch.cat([getattr(b, part) for b in branches]) for part in ("x", "left", "noise"))
-        last, led = go_on(self._denoiser(told, scale, sampling), x, left, noise, sampling)
+        last, led = go_on(self._denoiser(condition, scale, sampling), x, left, noise, sampling)
         return [
             _led(
                 states[o],
@@ -126,12 +126,12 @@ class ContinuousSession:
         return self._backbone.cost(request)
 
     def _denoiser(
-        self, told: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
+        self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
     ) -> Denoiser:
-        """The head with its conditions filled in, and guided: eps of both rows mixed, v of the conditional one."""
-        assert self._head.told is not None
-        denoise = self._head.told(told.flatten(0, 1), sampling.schedule)
-        if len(told) == 1:
+        """The head conditioned, and guided: eps of both rows mixed, v of the conditional one."""
+        assert self._head.conditioned_on is not None
+        denoise = self._head.conditioned_on(condition.flatten(0, 1), sampling.schedule)
+        if len(condition) == 1:
             return denoise
 
         def guided(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:

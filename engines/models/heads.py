@@ -91,8 +91,8 @@ class DiffusionHead(nn.Module):
         """Return eps and v for noisy tokens."""
         return self._evaluate(x, self.time_embed(timestep) + self.cond_embed(condition), self._modulation())
 
-    def told(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head of tokens under their conditions. What does not depend on the tokens is computed once."""
+    def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
+        """The head given the conditions of M tokens. What does not depend on the tokens is computed once."""
         steps = self.time_embed(torch.tensor(schedule.timestep, device=condition.device).to(condition.dtype))
         embedded, modulation = self.cond_embed(condition), self._modulation()
 
@@ -111,9 +111,9 @@ class DiffusionHead(nn.Module):
         linear = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
         return torch.cat([one.weight for one in linear]), torch.cat([one.bias for one in linear])
 
-    def _evaluate(self, x: Tensor, told: Tensor, modulation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        width = told.shape[-1]
-        parts = F.linear(F.silu(told), *modulation).split([3 * width] * len(self.res_blocks) + [2 * width], -1)
+    def _evaluate(self, x: Tensor, condition: Tensor, modulation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        width = condition.shape[-1]
+        parts = F.linear(F.silu(condition), *modulation).split([3 * width] * len(self.res_blocks) + [2 * width], -1)
         hidden = self.input_proj(x)
         for block, part in zip(self.res_blocks, parts, strict=False):
             hidden = block(hidden, part)

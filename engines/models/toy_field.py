@@ -75,7 +75,7 @@ class ToyField:
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=_told))
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=_conditioned_on))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included."""
@@ -114,8 +114,8 @@ class FieldBackbone:
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.discrete.DiscreteSession.logits`."""
-        told = [self._lane(request) for request in requests.values()]
-        return torch.nn.utils.rnn.pad_sequence(told, batch_first=True)[:, None]
+        conditions = [self._lane(request) for request in requests.values()]
+        return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """See `engines.protocol.Session.cost`."""
@@ -148,14 +148,14 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
     return depends
 
 
-def _told(told: Tensor, _: Schedule) -> Denoiser:
+def _conditioned_on(condition: Tensor, _: Schedule) -> Denoiser:
     """`ideal` of some cells."""
-    return lambda x, schedule, i: ideal(x, told, schedule, i)
+    return lambda x, schedule, i: ideal(x, condition, schedule, i)
 
 
-def ideal(x: Tensor, told: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
     """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
-    mean, variance = told[:, :-1], told[:, -1:].square()
+    mean, variance = condition[:, :-1], condition[:, -1:].square()
     now = schedule.kept[i]
     noisy = now * variance + 1 - now  # variance of x_t
     eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy

@@ -1,5 +1,6 @@
 """CSpD through the driver: the distribution of whole sequences, its limits, batches, records and refusals."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
@@ -12,14 +13,16 @@ from torch import Tensor
 from engines.config import ConfigError, make_config
 from engines.continuous import rejection
 from engines.continuous.paths import Walks, plane
-from engines.continuous.rejection import Judge
-from engines.methods import METHODS, cspd, ordinary
+from engines.continuous.rejection import DensityRatio
+from engines.methods import METHODS, cspd, cspd_block, ordinary
 from engines.methods.cspd import Config, decode
 from engines.models.toy_field import MODELS, ToyField, Weights, load, neighbours
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
 from traces import dumps, loads
-from traces.schema import Fate, Trace
+from traces.schema import Fate, Step, Trace
+from visualizers import FIGURES
+from visualizers.page import standalone
 
 CPU = torch.device("cpu")
 QUICK = {"steps": 4, "last": 150}
@@ -29,6 +32,13 @@ def fields(shape: tuple[int, int], target: Weights, small: Weights | None = None
     return ToyField("target", target, CPU, shape), ToyField("small", small or target, CPU, shape)
 
 
+EXACT = ("cspd", "cspd-block")
+DRAFTING = (*EXACT, "cspd-release")
+WAYS: tuple[dict[str, object], ...] = (
+    *({"mode": mode} for mode in ("exact", "paper", "distance-only")),
+    {"method": "cspd-block"},
+    {"method": "cspd-release"},
+)
 CELLS = 24
 FIELD, SMALL = fields((4, 6), *MODELS.values())
 
@@ -88,12 +98,12 @@ def misfit(tokens: Tensor, weights: Weights = CHAIN, shape: tuple[int, int] = SH
 @pytest.mark.parametrize(
     "values",
     [
-        {"whole": False, "tied": 0},
-        {"whole": False, "tied": 2},
-        {"whole": False, "tied": 0, "align": False},
-        {"whole": False, "tied": 1, "prefill": 0.25, "gamma": 8},
-        {"steps": 6},
-        {"prefill": 0.25, "gamma": 8, "align": False},
+        {"tied": 0},
+        {"tied": 2},
+        {"tied": 0, "align": False},
+        {"tied": 1, "prefill": 0.25, "gamma": 8},
+        {"method": "cspd-block", "steps": 6},
+        {"method": "cspd-block", "prefill": 0.25, "gamma": 8},
     ],
     ids=["last step", "tied", "not aligned", "pre-filled", "whole path", "whole path, pre-filled"],
 )
@@ -115,38 +125,52 @@ def keep_what_follows_a_rejection(kept: Tensor) -> Tensor:
     return torch.full((), len(kept) - 1)
 
 
-def plain_draws(judge: Judge, *_: Any) -> Any:
-    return rejection.replace(Judge("paper", judge.p, judge.p, torch.full_like(judge.log_sigma, 50.0)), *_)
+def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
+    return rejection.draw_replacements(
+        DensityRatio("paper", ratio.p, ratio.p, torch.full_like(ratio.log_sigma, 50.0)), *_
+    )
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("name", "defect"),
-    [("first_rejection", keep_what_follows_a_rejection), ("replace", plain_draws)],
+    [("first_rejection", keep_what_follows_a_rejection), ("draw_replacements", plain_draws)],
     ids=["no rollback", "replacements drawn from p"],
 )
 def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cspd, name, defect)
     model, small = fields(SHAPE, CHAIN, OTHER)
-    assert misfit(many(SAMPLES, model=model, small=small, whole=False, tied=0, **DRAFTS))[0] > 3
+    assert misfit(many(SAMPLES, model=model, small=small, tied=0, **DRAFTS))[0] > 3
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_path_that_is_never_rolled_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cspd_block, "first_rejection", keep_what_follows_a_rejection)
+    model, small = fields(SHAPE, CHAIN, OTHER)
+    assert misfit(many(SAMPLES, method="cspd-block", model=model, small=small, **DRAFTS))[0] > 3
 
 
 # ---------------------------------------------------------------- limits
 
 
-def test_no_drafts_is_ordinary_decoding_bit_for_bit() -> None:
-    assert finish(job(gamma=0)).output.tokens == finish(job("continuous")).output.tokens
+@pytest.mark.parametrize("method", DRAFTING)
+def test_no_drafts_is_ordinary_decoding_bit_for_bit(method: str) -> None:
+    one = job(method, gamma=0)
+    assert finish(one).output.tokens == finish(job("continuous")).output.tokens
+    assert one.method.deviation(one.config) == ""
 
 
-def test_everything_pre_filled_is_ordinary_decoding_bit_for_bit() -> None:
-    trace = finish(job(prefill=1.0))
+@pytest.mark.parametrize("method", DRAFTING)
+def test_everything_pre_filled_is_ordinary_decoding_bit_for_bit(method: str) -> None:
+    trace = finish(job(method, prefill=1.0))
     assert trace.output.tokens == finish(job("continuous")).output.tokens
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.PREFILLED}
 
 
+@pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize(("gamma", "prefill"), [(3, 0.0), (5, 0.0), (8, 0.25)])
-def test_a_target_that_drafts_for_itself_keeps_everything(gamma: int, prefill: float) -> None:
-    trace = finish(job(drafter="itself", gamma=gamma, prefill=prefill))
+def test_a_target_that_drafts_for_itself_keeps_everything(method: str, gamma: int, prefill: float) -> None:
+    trace = finish(job(method, drafter="itself", gamma=gamma, prefill=prefill))
     assert trace.summary.acceptance == 1
     alone = round(prefill * CELLS)
     verified = [step for step in trace.steps if step.call.role == "target"]
@@ -154,8 +178,9 @@ def test_a_target_that_drafts_for_itself_keeps_everything(gamma: int, prefill: f
     assert trace.output.tokens == finish(job("continuous")).output.tokens  # the same noise makes the same tokens
 
 
-def test_draft_calls_and_fates_of_a_verification() -> None:
-    trace = finish(job(gamma=6, seed=3))
+@pytest.mark.parametrize("method", EXACT)
+def test_draft_calls_and_fates_of_a_verification(method: str) -> None:
+    trace = finish(job(method, gamma=6, seed=3))
     done = 0
     for step in trace.steps:
         final = [p for p, fate in zip(step.position, step.fate, strict=True) if fate.final]
@@ -178,9 +203,9 @@ def test_alignment_and_tied_steps_raise_acceptance() -> None:
         traces = run_batch([job(seed=seed, gamma=6, **values) for seed in range(6)])  # type: ignore[arg-type]
         return sum(trace.summary.accepted for trace in traces) / sum(trace.summary.judged for trace in traces)
 
-    assert accepted(align=False, tied=0, whole=False) < accepted(tied=0, whole=False) - 0.2
+    assert accepted(align=False, tied=0) < accepted(tied=0) - 0.2
     # MAR's own last step hardly leaves two models in common; the steps before it do.
-    assert accepted(tied=0, last=0, whole=False) < accepted(tied=3, last=0, whole=False) - 0.2
+    assert accepted(tied=0, last=0) < accepted(tied=3, last=0) - 0.2
 
 
 # ---------------------------------------------------------------- paths
@@ -191,17 +216,17 @@ def path_pairs(trace: Trace) -> list[tuple[Any, Any, int]]:
     return [(pair, step, i) for step in trace.steps for i, pair in enumerate(step.paths or ()) if pair is not None]
 
 
-@pytest.mark.parametrize("mode", ["exact", "release"])
-def test_every_judged_draft_has_its_paths_and_no_other_entry(mode: str) -> None:
-    trace = finish(job(gamma=5, seed=1, mode=mode, tries=200))
+@pytest.mark.parametrize("method", DRAFTING)
+def test_every_judged_draft_has_its_paths_and_no_other_entry(method: str) -> None:
+    trace = finish(job(method, gamma=5, seed=1, tries=200))
     for step in trace.steps:
-        told = [pair is not None for pair in step.paths or (None,) * len(step.position)]
-        assert told == [fate.judged for fate in step.fate]
+        recorded = [pair is not None for pair in step.paths or (None,) * len(step.position)]
+        assert recorded == [fate.judged for fate in step.fate]
     assert len(path_pairs(trace)) == trace.summary.judged
 
 
 def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
-    trace = finish(job(gamma=5, tied=0, whole=False))
+    trace = finish(job(gamma=5, tied=0))
     onto = plane(torch.zeros(3, dtype=torch.float64))
     for pair, step, i in path_pairs(trace):
         assert len(pair.draft) == QUICK["steps"] + 1
@@ -215,13 +240,13 @@ def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
 
 
 def test_without_alignment_paths_start_apart() -> None:
-    pairs = path_pairs(finish(job(gamma=5, tied=0, align=False, whole=False)))
+    pairs = path_pairs(finish(job(gamma=5, tied=0, align=False)))
     assert all(pair.draft[0] != pair.target[0] for pair, *_ in pairs)
     assert min(pair.distance_squared[0] for pair, *_ in pairs) > 0.01
 
 
 def test_tied_steps_let_paths_meet() -> None:
-    pairs = path_pairs(finish(job(gamma=5, tied=3, last=0, whole=False)))
+    pairs = path_pairs(finish(job(gamma=5, tied=3, last=0)))
     assert any(0 in pair.distance_squared[1:] for pair, *_ in pairs)
 
 
@@ -249,15 +274,17 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
     """Regression: it rejects drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
     model, _ = fields((1, 24), Weights("line", 0.9, 0.0, 0.0, 0.25))
 
-    def run(gamma: int, mode: str) -> tuple[float, float, set[int]]:
-        values = {"drafter": "itself", "gamma": gamma, "prefill": 0.0, "mode": mode, "tries": 50, "steps": 2, "last": 0}
+    def run(gamma: int, method: str) -> tuple[float, float, set[int]]:
+        values = {
+            "method": method, "drafter": "itself", "gamma": gamma, "prefill": 0.0, "tries": 50, "steps": 2, "last": 0
+        }  # fmt: skip
         traces = run_batch([job(seed=seed, model=model, **values) for seed in range(30)])  # type: ignore[arg-type]
         x = torch.tensor([trace.output.tokens for trace in traces], dtype=torch.float64)
         lag = float((x[:, 1:] * x[:, :-1]).sum() / x[:, :-1].square().sum())
         accepted = sum(t.summary.accepted for t in traces) / sum(t.summary.judged for t in traces)
         return lag, accepted, {len(trace.steps) for trace in traces}
 
-    exact, release, single = run(8, "exact"), run(8, "release"), run(1, "release")
+    exact, release, single = run(8, "cspd-block"), run(8, "cspd-release"), run(1, "cspd-release")
     assert exact[0] == pytest.approx(0.9, abs=0.05)
     assert exact[1] == 1
     assert release[0] == pytest.approx(0.47, abs=0.08)
@@ -269,31 +296,101 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
 # ---------------------------------------------------------------- batches and records
 
 
-@pytest.mark.parametrize(
-    "values", [{}, {"mode": "release"}, {"whole": False}, {"whole": False, "tied": 0, "align": False}], ids=str
-)
+@pytest.mark.parametrize("values", [*({"method": method} for method in DRAFTING), {"tied": 0, "align": False}], ids=str)
 def test_a_ragged_batch_equals_single_runs(values: dict[str, object]) -> None:
     jobs = [job(seed=seed, gamma=7, **values) for seed in range(3)]  # type: ignore[arg-type]
     together = run_batch(jobs)
     for trace, alone in zip(together, map(finish, jobs), strict=True):
         assert trace.output.tokens == alone.output.tokens
-    if "mode" not in values:
+    if values.get("method") != "cspd-release":
         assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
 
 
-def test_recording_changes_no_token() -> None:
-    jobs = [job(seed=seed) for seed in range(2)]
+@pytest.mark.parametrize("method", DRAFTING)
+def test_recording_changes_no_token(method: str) -> None:
+    jobs = [job(method, seed=seed) for seed in range(2)]
     for tokens, trace in zip(sample_tokens(jobs), run_batch(jobs), strict=True):
         torch.testing.assert_close(torch.tensor(tokens), torch.tensor(trace.output.tokens), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["exact", "paper", "release", "distance-only"])
-def test_traces_survive_a_file_and_say_what_deviates(mode: str) -> None:
-    trace = finish(job(mode=mode, gamma=5, tries=200))
+@pytest.mark.parametrize("values", WAYS, ids=str)
+def test_traces_survive_a_file_and_say_what_deviates(values: dict[str, object]) -> None:
+    trace = finish(job(**values, gamma=5, tries=200))  # type: ignore[arg-type]
     assert loads(dumps(trace)) == trace
     assert trace.summary.complete
-    assert bool(trace.note) is (mode != "exact")
+    assert bool(trace.note) is (values not in ({"mode": "exact"}, {"method": "cspd-block"}))
     assert len(trace.legend.frames) == len(trace.steps)
+
+
+def from_columns(step: Step, i: int) -> float:
+    """The log ratio that entry i was judged by, from what a trace keeps of the densities."""
+    column = {name: values[i] for name, values in step.numbers.items()}
+    if "path_log_ratio" in column:
+        return column["path_log_ratio"] - column["path_log_ratio_highest"]
+    if "soft_log_ratio" in column:
+        return column["soft_log_ratio"] - column["log_variance_ratio"]
+    return column["log_density_target"] - column["log_density_draft"]
+
+
+@pytest.mark.parametrize("values", WAYS, ids=str)
+def test_acceptance_probabilities_follow_from_the_recorded_columns(values: dict[str, object]) -> None:
+    """A reader of a file needs no model to check a verdict; columns have six digits."""
+    trace = finish(job(**values, gamma=5, tries=200, seed=2))  # type: ignore[arg-type]
+    checked, certain = 0, 0
+    for step in trace.steps:
+        for i, fate in enumerate(step.fate):
+            if not fate.judged:
+                continue
+            log_ratio = from_columns(step, i)
+            if values.get("mode") == "paper":
+                log_ratio += step.numbers["log_variance_ratio"][i]
+            if values.get("mode") == "distance-only":
+                log_ratio = 0.5 * (step.numbers["noise_norm"][i] ** 2 - step.numbers["noise_norm_target"][i] ** 2)
+            assert step.accept_prob[i] == pytest.approx(math.exp(min(log_ratio, 0.0)), abs=1e-3)
+            assert (fate is Fate.ACCEPTED) is (step.coin[i] < step.accept_prob[i])
+            checked, certain = checked + 1, certain + (step.accept_prob[i] in (0, 1))
+    assert checked == trace.summary.judged > 5
+    assert certain < checked
+
+
+def test_softened_densities_follow_from_the_recorded_distances() -> None:
+    """The release's densities, distances over 42, from the densities and the distances themselves."""
+    trace = finish(job("cspd-release", gamma=5, seed=2))
+    compared = 0
+    for step in trace.steps:
+        for i, soft in enumerate(step.numbers.get("soft_log_ratio", ())):
+            column = {name: values[i] for name, values in step.numbers.items()}
+            target, draft = (
+                column[f"log_density_{owner}"] + 0.5 * column[noise] ** 2 * (1 - 1 / rejection.SOFTNESS**2)
+                for owner, noise in (("target", "noise_norm_target"), ("draft", "noise_norm"))
+            )
+            assert soft == pytest.approx(target - draft, abs=1e-3)
+            compared += abs(column["log_density_target"] - column["log_density_draft"] - soft) > 0.1
+    assert compared > 5
+
+
+@pytest.mark.parametrize(
+    ("method", "config"),
+    [
+        ("cspd-block", {"mode": "exact", "whole": True, "align": True, "tied": 5}),
+        ("cspd-release", {"mode": "release", "whole": True, "align": True, "tied": 5}),
+    ],
+)
+def test_a_trace_from_before_the_methods_parted_still_opens(method: str, config: dict[str, Any]) -> None:
+    """It goes by the name cspd, with settings that are no more and without the columns that came since."""
+    new = finish(job(method, gamma=5, seed=1))
+    later = ("path_log_ratio", "path_log_ratio_highest", "soft_log_ratio", "noise_norm_target")
+    steps = tuple(
+        changed(step, numbers={name: values for name, values in step.numbers.items() if name not in later})
+        for step in new.steps
+    )
+    old = loads(dumps(changed(new, method="cspd", config={**new.config, **config}, steps=steps)))
+    assert old.config["whole"] is True
+    drawn = [figure.name for figure in FIGURES.values() if figure.supports([old]) is None]
+    assert {"ratios", "distances", "trajectories", "divergence", "along", "ratio-means"} <= set(drawn)
+    for name in drawn:
+        assert FIGURES[name].draw([old]).data
+    assert "whole" in standalone([old], "An old run")
 
 
 def test_the_baseline_shares_the_settings_of_sampling() -> None:
@@ -311,6 +408,7 @@ def test_the_baseline_shares_the_settings_of_sampling() -> None:
         ({"prefill": 1.2}, "prefill: 1.2 is not allowed; use a number from 0 to 1"),
         ({"sampler": "ddim", "eta": 0}, "eta: 0 leaves no density"),
         ({"mode": "exactly"}, "mode: 'exactly' is not allowed"),
+        ({"whole": True}, "whole: no such setting"),
     ],
 )
 def test_bad_settings_are_refused_with_the_reason(values: dict[str, object], named: str) -> None:
@@ -331,5 +429,8 @@ def test_models_of_different_tokens_are_refused() -> None:
 
 def test_a_mixture_has_no_single_distance_to_judge_by() -> None:
     task = changed(load().pose("", Config()), mixture=True)
-    with pytest.raises(ConfigError, match="mode: 'release'"):
-        decode(task, make_config(Config, {"mode": "release"}), SeededChance(0))
+    with pytest.raises(ConfigError, match="mode: 'distance-only'"):
+        decode(task, make_config(Config, {"mode": "distance-only"}), SeededChance(0))
+    for method in (METHODS["cspd-block"], METHODS["cspd-release"]):
+        with pytest.raises(ConfigError, match=r"gamma: 8 drafts .* use method cspd, or gamma=0"):
+            method.decode(task, method.config(), SeededChance(0))

@@ -10,11 +10,11 @@ from engines.models.heads import ResidualHead
 from engines.models.toy_field import ideal
 
 MEAN, STD = 0.4, 0.25
-TOLD = torch.tensor([[MEAN, STD]], dtype=torch.float64)
+CONDITION = torch.tensor([[MEAN, STD]], dtype=torch.float64)
 
 
 def denoise(x, schedule, i):  # type: ignore[no-untyped-def]
-    return ideal(x, TOLD.expand(len(x), -1), schedule, i)
+    return ideal(x, CONDITION.expand(len(x), -1), schedule, i)
 
 
 def test_mar_visits_every_tenth_step_down_to_the_first() -> None:

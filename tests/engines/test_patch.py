@@ -57,7 +57,7 @@ def mar(seed: int = 0) -> MARModel:
 
 
 def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:
-    known = {name: value for name, value in (QUICK | values).items() if method == "cspd" or name in ("steps", "last")}
+    known = {k: value for k, value in (QUICK | values).items() if method != "continuous" or k in ("steps", "last")}
     return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, known), seed, 0, small)
 
 
@@ -80,10 +80,10 @@ def values(trace: Trace) -> Tensor:
 PROMPT = "a red coat on grass"
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("method", ["cspd", "cspd-block", "cspd-release"])
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
-def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) -> None:
-    asked = job(patch(0), PROMPT, small=patch(1), guidance=guidance, tied=2, whole=whole)
+def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) -> None:
+    asked = job(patch(0), PROMPT, method, patch(1), guidance=guidance)
     models = {"target": patch(0), "draft": patch(1)}
     sessions = {role: model.start([asked.task], guidance != 1) for role, model in models.items()}
     decoder = asked.decoder()
@@ -92,15 +92,15 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, whole: bool) 
     while passes < 25:
         request: Any = decoder.send(answer)
         session = sessions[request.role]
-        told = session.conditions({0: request})
+        conditions = session.conditions({0: request})
         silent = (-1, -1, -1)
         said = torch.tensor([task.asked, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
         inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
         positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
         with torch.inference_mode():
             fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.done :][:, : request.wanted]
-        worst = max(worst, float((told[0] - fresh).abs().max()))
-        decision: Any = decoder.send(session.paths({0: request}, told, asked.config)[0])  # type: ignore[arg-type]
+        worst = max(worst, float((conditions[0] - fresh).abs().max()))
+        decision: Any = decoder.send(session.paths({0: request}, conditions, asked.config)[0])  # type: ignore[arg-type]
         answer = tuple(decision.readback.tolist())
         passes += 1
     assert worst < 1e-4
@@ -115,9 +115,9 @@ def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
         assert len(values(trace)) > 2
 
 
-@pytest.mark.parametrize("kind", ["draft", "mixture"])
-def test_every_head_decodes_and_a_model_that_drafts_for_itself_is_hardly_refused(kind: str) -> None:
-    trace = finish(job(patch(0, kind), PROMPT, drafter="itself", gamma=5), 18)
+@pytest.mark.parametrize(("kind", "method"), [("draft", "cspd"), ("draft", "cspd-block"), ("mixture", "cspd")])
+def test_every_head_decodes_and_a_model_that_drafts_for_itself_is_hardly_rejected(kind: str, method: str) -> None:
+    trace = finish(job(patch(0, kind), PROMPT, method, drafter="itself", gamma=5), 18)
     assert trace.summary.acceptance is not None
     assert trace.summary.acceptance > 0.9  # a pass over many tokens rounds otherwise than passes over one
     assert values(trace).shape[1] == WIDTH
@@ -141,11 +141,12 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     noise = torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     empty = torch.zeros(0, WIDTH, dtype=torch.float64)
     request = PathForward(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
-    told = session.conditions({0: request})[0]
+    condition = session.conditions({0: request})[0]
     x, schedule = noise[:, 0].float(), asked.config.schedule
     with torch.inference_mode():
-        (eps_c, v_c), (eps_u, _) = (model._transformer.head.told(told[row], schedule)(x, schedule, 2) for row in (0, 1))
-        eps, v = session._denoiser(told, request.guidance, asked.config)(x, schedule, 2)
+        head = model._transformer.head
+        (eps_c, v_c), (eps_u, _) = (head.conditioned_on(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
+        eps, v = session._denoiser(condition, request.guidance, asked.config)(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)
@@ -160,10 +161,10 @@ def test_a_mixture_head_gives_distributions_that_sum_to_one() -> None:
 # ---------------------------------------------------------------- MAR
 
 
-def straight(network: MAR, tokens: Tensor, visible: list[int], told: Tensor) -> Tensor:
+def straight(network: MAR, tokens: Tensor, visible: list[int], label: Tensor) -> Tensor:
     """MAR as its paper describes it: the encoder is given what is visible, and nothing else is there."""
     place = torch.tensor([*range(network.buffer), *(network.buffer + cell for cell in visible)])
-    x = torch.cat([told.expand(network.buffer, -1), network.z_proj(tokens[visible])])[None]
+    x = torch.cat([label.expand(network.buffer, -1), network.z_proj(tokens[visible])])[None]
     x = network.z_proj_ln(x + network.encoder_pos_embed_learned[:, place])
     for layer in network.encoder_blocks:
         x = layer(x, None)
@@ -177,12 +178,12 @@ def straight(network: MAR, tokens: Tensor, visible: list[int], told: Tensor) -> 
 
 def test_masking_equals_leaving_out() -> None:
     network, generator = mar()._network, torch.Generator().manual_seed(1)
-    tokens, told = torch.randn(9, 4, generator=generator), network.class_emb.weight[7:8]
+    tokens, label = torch.randn(9, 4, generator=generator), network.class_emb.weight[7:8]
     visible = torch.zeros(1, 9, dtype=torch.bool)
     visible[0, [1, 4, 8]] = True
     with torch.inference_mode():
-        ours = network(tokens[None], visible, told)[0]
-        torch.testing.assert_close(ours, straight(network, tokens, [1, 4, 8], told), atol=1e-5, rtol=1e-5)
+        ours = network(tokens[None], visible, label)[0]
+        torch.testing.assert_close(ours, straight(network, tokens, [1, 4, 8], label), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("unseen", [0, 2])
@@ -194,7 +195,7 @@ def test_stacked_rows_are_the_prefixes_one_by_one(unseen: int) -> None:
     wanted = 2 if unseen else 3
     noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
     request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
-    told = session.conditions({0: request})[0]  # [2, wanted, H]
+    conditions = session.conditions({0: request})[0]  # [2, wanted, H]
     order = list(task.canvas.order or ())
     raster = torch.zeros(9, 4)
     raster[order[:5]] = tokens.float()
@@ -204,22 +205,23 @@ def test_stacked_rows_are_the_prefixes_one_by_one(unseen: int) -> None:
             visible = order[: 3 if unseen else 3 + k]
             for row, label in enumerate((network.class_emb.weight[7:8], network.fake_latent)):
                 alone = straight(network, raster, visible, label)[order[3 + k]]
-                torch.testing.assert_close(told[row, k], alone, atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(conditions[row, k], alone, atol=1e-5, rtol=1e-5)
     assert session.cost(request) == ((2, 2 * 13) if unseen else (6, 6 * 13))
 
 
-@pytest.mark.parametrize("mode", ["exact", "release"])
-def test_mar_decodes_with_drafts(mode: str) -> None:
-    trace = finish(job(mar(0), "7", small=mar(1), gamma=2, mode=mode))
+@pytest.mark.parametrize(("method", "rows"), [("cspd", 3), ("cspd-block", 3), ("cspd-release", 1)])
+def test_mar_decodes_with_drafts(method: str, rows: int) -> None:
+    trace = finish(job(mar(0), "7", method, mar(1), gamma=2))
     assert trace.summary.complete
     assert trace.canvas.order is not None
     assert loads(dumps(trace)) == trace
     verify = next(step for step in trace.steps if step.call.mode == "verify")
-    assert verify.call.rows == (3 if mode == "exact" else 1)
+    assert verify.call.rows == rows
 
 
-def test_a_mar_that_drafts_for_itself_keeps_everything() -> None:
-    trace = finish(job(mar(0), "7", drafter="itself", gamma=2))
+@pytest.mark.parametrize("method", ["cspd", "cspd-block"])
+def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
+    trace = finish(job(mar(0), "7", method, drafter="itself", gamma=2))
     assert trace.summary.acceptance == pytest.approx(1, abs=0.15)
     plain = finish(job(mar(0), "7", "continuous"))
     torch.testing.assert_close(

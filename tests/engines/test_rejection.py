@@ -14,10 +14,11 @@ from torch import Tensor
 from engines.continuous import block_verification
 from engines.continuous.block_verification import stacked
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
-from engines.continuous.drafting import Block, tying
+from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Paths
-from engines.continuous.rejection import Judge, Ratio, replace
+from engines.continuous.rejection import DensityRatio, Ratio, accept, draw_replacements
+from engines.continuous.tying import tying
 from engines.models.toy_field import ideal
 from engines.sampling.chance import Draw, SeededChance
 from traces.schema import Canvas
@@ -39,8 +40,8 @@ class HeadOf:
     factor: float = 1.0
 
     def __call__(self, x: Tensor, schedule: Any, i: int) -> tuple[Tensor, Tensor]:
-        told = torch.tensor([[self.mean, self.std]], dtype=torch.float64).expand(len(x), -1)
-        eps, v = ideal(x, told, schedule, i)
+        condition = torch.tensor([[self.mean, self.std]], dtype=torch.float64).expand(len(x), -1)
+        eps, v = ideal(x, condition, schedule, i)
         width = torch.tensor(schedule.beta(i) / schedule.posterior(i)).log()
         return eps, v + 4 * torch.tensor(self.factor).log() / width
 
@@ -52,24 +53,24 @@ class Outcome:
     tries: Tensor
     capped: Tensor
     log_ratio: Tensor
-    judge: Judge
+    ratio: DensityRatio
 
 
 TARGET = HeadOf(0.0)
 
 
-def verify(judge: Judge, x: Tensor, most: int = 10_000) -> Outcome:
-    log_ratio = judge.verdict(x)
-    kept, _ = CHANCE.keep(log_ratio.clamp(max=0).exp(), Draw("verify", 0, POSITION))
-    new = replace(judge, ~kept, most, CHANCE, Draw("residual", 0, POSITION))
+def verify(ratio: DensityRatio, x: Tensor, most: int = 10_000) -> Outcome:
+    log_ratio = ratio.log_of_drafts(x)
+    kept = accept(log_ratio, CHANCE, Draw("verify", 0, POSITION)).kept
+    new = draw_replacements(ratio, ~kept, most, CHANCE, Draw("residual", 0, POSITION))
     token = torch.where(kept[:, None], x, new.token)
-    return Outcome(token[:, 0], kept, new.tries, new.capped, log_ratio, judge)
+    return Outcome(token[:, 0], kept, new.tries, new.capped, log_ratio, ratio)
 
 
 def speculate(
     draft: HeadOf,
     sampling: ContinuousSampling,
-    ratio: Ratio = "exact",
+    variant: Ratio = "exact",
     *,
     align: bool = True,
     tied: int = 0,
@@ -85,7 +86,7 @@ def speculate(
     steer = tying(block, drawn, most, CHANCE) if tied else None
     guarded = None if steer is None else (lambda i, distribution, y: steer(i, distribution, y) if i <= tied else y)
     paths = walk(TARGET, own.path, sampling, guarded)
-    return verify(Judge(ratio, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
+    return verify(DensityRatio(variant, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
 
 
 def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
@@ -102,8 +103,8 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     fresh = CHANCE.normal(Draw("led", 0, rows), sampling.steps + 1)[..., None]
     _, led = go_on(TARGET, found.state, sampling.steps - 1 - found.step, fresh, sampling)
     token = x.index_copy(0, rows, led[:, -1])
-    judge = Judge("exact", p[-1], q[-1], torch.zeros(len(x)))
-    return Outcome(token[:, 0], kept, found.tries, found.capped, log_w[-1], judge)
+    ratio = DensityRatio("exact", p[-1], q[-1], torch.zeros(len(x)))
+    return Outcome(token[:, 0], kept, found.tries, found.capped, log_w[-1], ratio)
 
 
 def off(token: Tensor) -> float:
@@ -146,6 +147,26 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     assert not out.capped.any()
 
 
+@pytest.mark.parametrize("tries", [1, 5, 31, 32, 40, 100])
+def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
+    """Of a path of one step: every second try is a proposal, and each of those succeeds with the total variation."""
+    p, q = (
+        Gaussians(torch.zeros(1, COUNT, 1), torch.full((1, COUNT, 1, 1), mean, dtype=torch.float64), std)
+        for mean, std in ((0.0, torch.full((1, COUNT, 1, 1), 0.5)), (0.1, torch.full((1, COUNT, 1, 1), 0.5)))
+    )
+    log_w = torch.zeros(1, COUNT, dtype=torch.float64)
+    found = block_verification.race(p, q, log_w, tries, CHANCE, Draw("leave", 0, POSITION))
+    assert float(found.tries.max()) == tries  # 60,000 races, of which some are long
+    apart = 2 * float(torch.special.ndtr(torch.tensor(0.1 / 0.5 / 2, dtype=torch.float64))) - 1
+    lost = (1 - apart / 2) ** tries
+    assert float(found.capped.double().mean()) == pytest.approx(lost, abs=4 * (lost * (1 - lost) / COUNT) ** 0.5)
+    assert bool((found.tries[found.capped] == tries).all())
+    # What won follows (p - q)+, all of it below the middle of the two means, and a plain draw of the target follows p.
+    middle = 0.05
+    assert bool((found.state[~found.capped] < middle).all())
+    assert off(found.state[found.capped][:, 0]) > 1e-3
+
+
 def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     right = block_verification.log_weights
 
@@ -182,9 +203,9 @@ def test_sigma_biases_where_variances_differ() -> None:
 
 
 def test_sigma_says_which_is_wider_and_vanishes_for_equal_variances() -> None:
-    assert bool((speculate(WIDE, DDPM).judge.log_sigma > 0).all())
-    assert bool((speculate(NARROW, DDPM).judge.log_sigma < 0).all())
-    assert torch.equal(speculate(SHIFTED, DDIM).judge.log_sigma, torch.zeros(COUNT, dtype=torch.float64))
+    assert bool((speculate(WIDE, DDPM).ratio.log_sigma > 0).all())
+    assert bool((speculate(NARROW, DDPM).ratio.log_sigma < 0).all())
+    assert torch.equal(speculate(SHIFTED, DDIM).ratio.log_sigma, torch.zeros(COUNT, dtype=torch.float64))
     exact, paper = speculate(SHIFTED, DDIM), speculate(SHIFTED, DDIM, "paper")
     assert torch.equal(exact.token, paper.token)
     assert torch.equal(exact.kept, paper.kept)
@@ -193,27 +214,29 @@ def test_sigma_says_which_is_wider_and_vanishes_for_equal_variances() -> None:
 def test_the_release_turns_sigma_upside_down_and_softens() -> None:
     out = speculate(HeadOf(0.05, factor=1.05), DDPM)
     x = out.token[:, None]
-    judges = {
-        ratio: Judge(ratio, out.judge.p, out.judge.q, out.judge.log_sigma) for ratio in ("exact", "paper", "release")
+    ratios = {
+        variant: DensityRatio(variant, out.ratio.p, out.ratio.q, out.ratio.log_sigma)
+        for variant in ("exact", "paper", "release")
     }
-    of = {ratio: judge.proposal(x[:, None])[:, 0] for ratio, judge in judges.items()}
-    torch.testing.assert_close(of["paper"] - of["exact"], out.judge.log_sigma)
-    torch.testing.assert_close(of["release"] - of["exact"], -out.judge.log_sigma)
-    widths = (out.judge.q.std.log() - out.judge.p.std.log())[:, 0, 0] - out.judge.log_sigma
-    hard = out.judge.p.noise(x).square().flatten() - out.judge.q.noise(x).square().flatten()
-    torch.testing.assert_close(judges["release"].verdict(x), widths - 0.5 * hard / 42**2)
+    of = {variant: ratio.log_of_proposals(x[:, None])[:, 0] for variant, ratio in ratios.items()}
+    torch.testing.assert_close(of["paper"] - of["exact"], out.ratio.log_sigma)
+    torch.testing.assert_close(of["release"] - of["exact"], -out.ratio.log_sigma)
+    widths = (out.ratio.q.std.log() - out.ratio.p.std.log())[:, 0, 0] - out.ratio.log_sigma
+    hard = out.ratio.p.noise(x).square().flatten() - out.ratio.q.noise(x).square().flatten()
+    torch.testing.assert_close(ratios["release"].log_of_drafts(x), widths - 0.5 * hard / 42**2)
 
 
 def test_equal_heads_keep_everything() -> None:
-    for ratio in ("exact", "paper", "distance-only", "release"):
-        out = speculate(TARGET, DDPM, ratio)
+    variants: tuple[Ratio, ...] = ("exact", "paper", "distance-only", "release")
+    for variant in variants:
+        out = speculate(TARGET, DDPM, variant)
         assert bool(out.kept.all())
         assert bool((out.tries == 0).all())
 
 
 def test_acceptance_is_what_two_gaussians_share() -> None:
     out = speculate(SHIFTED, FEW.__class__(steps=2, last=150, sampler="ddim"))
-    apart = (out.judge.p.mean - out.judge.q.mean).abs() / out.judge.p.std
+    apart = (out.ratio.p.mean - out.ratio.q.mean).abs() / out.ratio.p.std
     shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
     kept = out.kept.double()
     assert abs(float((kept - shared).mean())) < 4 * float((kept - shared).std()) / COUNT**0.5
@@ -233,8 +256,8 @@ def test_alignment_and_tied_steps_raise_acceptance_alone() -> None:
 def test_running_out_of_tries_is_flagged_and_never_a_zero() -> None:
     """With p = q and Sigma below 1 there is nothing to resample from; the paper's loop would not end."""
     out = speculate(TARGET, DDPM)
-    judge = Judge("paper", out.judge.p, out.judge.p, torch.full((COUNT,), -0.1, dtype=torch.float64))
-    ended = verify(judge, out.token[:, None], most=100)
+    ratio = DensityRatio("paper", out.ratio.p, out.ratio.p, torch.full((COUNT,), -0.1, dtype=torch.float64))
+    ended = verify(ratio, out.token[:, None], most=100)
     rejected = ~ended.kept
     assert 0.05 < float(rejected.double().mean()) < 0.15
     assert torch.equal(ended.capped, rejected)
@@ -253,8 +276,8 @@ def test_mixtures_need_no_path_and_are_exact() -> None:
     q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
     noise = Noise(torch.zeros(COUNT, 0, 1), *_last())
     drawn, paths = (Paths(distribution, torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
-    judge = Judge("exact", p, q, drawn.log_std - paths.log_std)
-    out = verify(judge, noise.draw(q))
+    ratio = DensityRatio("exact", p, q, drawn.log_std - paths.log_std)
+    out = verify(ratio, noise.draw(q))
     grid = torch.linspace(-6, 6, 60_001, dtype=torch.float64)
     densities = [distribution[:1].log_density(grid[:, None]).exp() for distribution in (p, q)]
     apart = 0.5 * float(torch.trapezoid((densities[0] - densities[1]).abs(), grid))

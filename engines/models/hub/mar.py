@@ -112,17 +112,17 @@ class MAR(nn.Module):
         return head
 
     def forward(
-        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], told: Float[Tensor, "B C"]
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B N C"]:
         """Conditions of the head at every position.
 
         Args:
             tokens: in raster order; what is not visible may hold anything.
             visible: which of them may be seen.
-            told: embedded class, or `fake_latent` for none.
+            label: embedded class, or `fake_latent` for none.
         """
         seen = F.pad(visible, (self.buffer, 0), value=True)
-        x = torch.cat([told[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
+        x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
         for layer in self.encoder_blocks:
             x = layer(x, seen[:, None, None])
@@ -150,8 +150,8 @@ class StackedRows:
         self.rows = 1 + guided
         self._network = network
         self._order = torch.tensor([task.canvas.order for task in tasks], device=tasks[0].device)  # [lanes, N]
-        told = network.class_emb(torch.tensor([task.label for task in tasks], device=tasks[0].device))
-        self._told = torch.stack([told, network.fake_latent.expand_as(told)][: self.rows], 1)  # [lanes, R, C]
+        labels = network.class_emb(torch.tensor([task.label for task in tasks], device=tasks[0].device))
+        self._labels = torch.stack([labels, network.fake_latent.expand_as(labels)][: self.rows], 1)  # [lanes, R, C]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """Rows, and tokens fed over all of them: every row is whole."""
@@ -180,8 +180,8 @@ class StackedRows:
         visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
         for row, length in enumerate(lengths):
             visible[row, order[:length]] = True
-        told = self._told[lane].repeat_interleave(len(lengths), 0)
-        return tokens.expand(len(told), -1, -1), visible.repeat(self.rows, 1), told
+        label = self._labels[lane].repeat_interleave(len(lengths), 0)
+        return tokens.expand(len(label), -1, -1), visible.repeat(self.rows, 1), label
 
 
 class MARModel:
@@ -225,7 +225,7 @@ class MARModel:
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
-            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.told))
+            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.conditioned_on))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step."""

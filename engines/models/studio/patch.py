@@ -69,7 +69,9 @@ class StudioPatch:
         network = self._transformer
         backbone = CausalSession(network, prefixes, GRID**2, len(network.backbone.layers))
         head = network.head
-        return ContinuousSession(backbone, Head(head.told) if isinstance(head, DiffusionHead) else Head(mix=head))
+        return ContinuousSession(
+            backbone, Head(head.conditioned_on) if isinstance(head, DiffusionHead) else Head(mix=head)
+        )
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included; open positions hold the mean token, and viewers mark them."""

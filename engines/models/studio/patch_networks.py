@@ -125,7 +125,7 @@ class PatchTransformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T H"]:
-        """What the head is told about the token after each input. See `networks.Transformer.forward`."""
+        """What the head is conditioned on for the token after each input. See `networks.Transformer.forward`."""
         said = positions < PREFIX
         ids = torch.where(said, inputs[..., 0].round().long(), 0)
         inputs = torch.where(said[..., None], 0.0, inputs)

@@ -1,0 +1,84 @@
+"""What became of a block's drafts: their fates, and what a trace keeps of the two paths that each was judged by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.continuous.drafting import Block
+from engines.continuous.paths import Branch, Paths, Walks
+from engines.continuous.rejection import DensityRatio, Ratio, Replacements
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision
+from engines.sampling.coupling import Coins
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The drafts of a block beside what the target makes of the same positions."""
+
+    block: Block
+    x: Float[Tensor, "W D"]
+    """The drafts."""
+    drawn: Paths
+    """Their paths Y_q."""
+    y: Float[Tensor, "W D"]
+    """The target's tokens."""
+    paths: Paths
+    """The target's paths Y_p; the first W rows speak of the drafts."""
+
+    def ratio(self, variant: Ratio) -> DensityRatio:
+        """The ratio of the last step's densities."""
+        W = self.block.W
+        return DensityRatio(variant, self.paths.last[:W], self.drawn.last, self.drawn.log_std - self.paths.log_std[:W])
+
+    def decision(
+        self, token: Tensor, fate: Tensor, coins: Coins, numbers: Mapping[str, Tensor], readback: Tensor
+    ) -> Decision:
+        """The Decision on the block; `numbers` are what the method adds to the measures of the last step."""
+        return Decision(
+            self.block.position,
+            token,
+            fate,
+            readback,
+            draft=self.x,
+            accept_prob=coins.accept_prob,
+            coin=coins.coin,
+            numbers={**self._measures(), **numbers},
+            walks=Walks(self.drawn, self.paths, self.x, self.y),
+        )
+
+    def _measures(self) -> dict[str, Tensor]:
+        ratio = self.ratio("exact")
+        numbers = {
+            "log_density_target": ratio.p.log_density(self.x),
+            "log_density_draft": ratio.q.log_density(self.x),
+            "log_variance_ratio": ratio.log_sigma,
+            "distance_squared": (self.x - self.y).square().sum(-1),
+            "noise_norm": ratio.q.noise(self.x)[:, 0].norm(dim=-1),
+            "noise_norm_target": ratio.p.noise(self.x)[:, 0].norm(dim=-1),
+            "last_std": ratio.p.std.mean((-1, -2)),
+            "guidance": self.block.guidance[: self.block.W],
+        }
+        if self.drawn.distributions:
+            before = self.drawn.states[:, -1] - self.paths.states[: len(self.x), -1]
+            numbers["distance_squared_before"] = before.square().sum(-1)
+        return numbers
+
+
+def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
+    """Fates of W drafts of which the first n are accepted, and of the target's token behind them."""
+    slot, code = torch.arange(W, device=n.device), FATE_CODES
+    fate = torch.where(slot < n, code[Fate.ACCEPTED], code[Fate.DISCARDED])
+    fate = torch.where(slot == n, code[Fate.RESAMPLED], fate)
+    return torch.cat([fate, torch.where(n == W, code[Fate.BONUS], NO_ENTRY)[None]])
+
+
+def search(rejected: Bool[Tensor, " W"], new: Replacements | Branch) -> dict[str, Tensor]:
+    """What it took to replace the rejected drafts, in the names of the trace."""
+    return {
+        "tries": torch.where(rejected, new.tries, torch.nan),
+        "capped": torch.where(rejected, new.capped.double(), torch.nan),
+    }

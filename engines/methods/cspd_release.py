@@ -1,0 +1,96 @@
+"""CSpD as the authors' code does it, which differs from the paper (arXiv 2411.11925). Lossy.
+
+Symbols are those of cspd.py. What differs, in the order of the code:
+
+    drafts    leave the noise of the last step out, so that each is the mode of q
+    target    sees the final tokens alone, no draft, where a model can do so; its guidance is the last draft's, for all
+    R         p(x) / (q(x) Sigma): Sigma upside down; for drafts, not for proposals, standardised distances are divided
+              by 42
+    rejection takes nothing back: each draft is accepted or replaced apart from the others, so that a block always
+              gains gamma tokens, and there is no token of the target's behind them
+
+Where the authors' code gives up after 100 proposals and returns zeros, a plain draw of the target's stands in.
+docs/methods/cspd-release.md says what comes of it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+
+from engines.config import ConfigError, Knob
+from engines.continuous.denoising import ContinuousTask
+from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
+from engines.continuous.rejection import accept, draw_replacements
+from engines.continuous.request import PathForward, ask_paths
+from engines.continuous.verified import Verified, search
+from engines.protocol import FATE_CODES, Decoder
+from engines.sampling.chance import Chance
+from traces.schema import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(DraftedSampling):
+    """Settings of CSpD as released."""
+
+    tries: Annotated[
+        int,
+        Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
+    ] = 100
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from being lossless."""
+    return (
+        "Lossy: softened distances, inverted Sigma, no rollback, drafts judged apart, as in the release."
+        if config.gamma
+        else ""
+    )
+
+
+def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+    """Decode with drafts of a small model.
+
+    Raises:
+        ConfigError: for drafts of a model whose distances are not those of one Gaussian.
+    """
+    if task.mixture and config.gamma:
+        raise ConfigError(
+            f"gamma: {config.gamma} drafts cannot be judged by one Gaussian's distances, as this model mixes several; "
+            "use method cspd, or gamma=0."
+        )
+    return _decode(task, config, chance)
+
+
+def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+    done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
+    while (start := len(done)) < task.length:
+        block, iteration = next_block(task, config, chance, done, iteration, bonus=False), iteration + 1
+        if not (W := block.W):
+            token = yield from alone(block, settled)
+            done, settled = torch.cat([done, token]), start
+            continue
+        x, drawn = yield from draft(block, min(settled, fed), mean=True)
+        asked = PathForward(
+            torch.cat([done, x]),
+            done=start,
+            cached=settled,
+            noise=block.noise.path,
+            guidance=block.guidance[-1:].expand_as(block.guidance),
+            mode="verify",
+            unseen=W if task.gaps else 0,
+        )
+        paths = ask_paths((yield asked))
+        verified = Verified(block, x, drawn, block.noise.draw(paths.last), paths)
+        ratio = verified.ratio("release")
+        log_ratio = ratio.log_of_drafts(x)
+        coins = accept(log_ratio, chance, block.draw("verify"))
+        new = draw_replacements(ratio, ~coins.kept, config.tries, chance, block.draw("residual"))
+        token = torch.where(coins.kept[:, None], x, new.token)
+        fate = torch.where(coins.kept, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
+        numbers = {"log_ratio": log_ratio, "soft_log_ratio": ratio.softened(x)} | search(~coins.kept, new)
+        yield verified.decision(token, fate, coins, numbers, fate[:0])
+        # What the target's cache holds of drafts, other tokens have replaced.
+        done, settled, fed = torch.cat([done, token]), start, start + W - 1
+    return done
