@@ -102,7 +102,7 @@ def tell(
     """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
 
     A draft is judged by the row that vouched for the smallest accepted set that holds it, or else by the winner; it is
-    refused if a set one larger than the winner's holds it, and dropped unjudged otherwise.
+    rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
     order = guesses.rank.argsort()[: rows.graph.reach].to(probs.device)
     filled, winner = rows.filled.to(probs.device)[:, order], outcome.winner[None]  # [K, R]

@@ -32,7 +32,7 @@ class Config(s2d2_layouts.SpanSettings):
         Knob(
             "Verdict",
             "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q, and redraws a "
-            "refused draft from (p - q)+.",
+            "rejected draft from (p - q)+.",
         ),
     ] = "match"
     tempering: Annotated[

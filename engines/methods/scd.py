@@ -2,7 +2,7 @@
 
 Symbols follow the paper. At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one forward
 pass gives the new distributions p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1}
-that equals X_j^t as often as any coupling allows. Left of the first refusal the drafts are final; the refused one is
+that equals X_j^t as often as any coupling allows. Left of the first rejection the drafts are final; the rejected one is
 replaced by its residual draw; what lies to the right is redrafted for the next iteration (Alg. 2):
 
     coupling "none"     an independent draw from p               speculative Jacobi decoding, SJD (arXiv 2410.01699)

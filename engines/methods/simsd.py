@@ -81,7 +81,7 @@ def deviation(config: Config) -> str:
     if config.order == "position" and several:
         found.append("drafts are judged from left to right, by distributions that are given the tokens drafted before")
     if config.verdict == "plain":
-        found.append("a refused draft is redrawn from the target's distribution instead of what is missing")
+        found.append("a rejected draft is redrawn from the target's distribution instead of what is missing")
     if config.verdict == "ratio" and config.mode == "greedy":
         found.append("likeliest tokens are judged by a coin as if they were drawn")
     if config.verdict == "match" and config.mode == "sample":

@@ -2,7 +2,7 @@
 
 Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
 and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
-a refused draft lies behind every later query until the token that replaces it overwrites the slot.
+a rejected draft lies behind every later query until the token that replaces it overwrites the slot.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -44,12 +44,12 @@ def toss(
 
 
 def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
-    """Index of the first draft that was refused; W when all were kept."""
+    """Index of the first draft that was rejected; W when all were kept."""
     return kept.long().cumprod(0).sum()
 
 
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
-    """(p - q)+, unnormalised: the distribution of a refused draft's replacement.
+    """(p - q)+, unnormalised: the distribution of a rejected draft's replacement.
 
     Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
     of rounding too, and p itself stands in.

@@ -20,8 +20,8 @@ Rule = Annotated[
     Literal["match", "ratio", "plain"],
     Knob(
         "Verdict",
-        "match keeps drafts that are the judge's likeliest token. ratio tosses a coin at p/q and redraws a refused "
-        "draft from what is missing, (p - q)+, which keeps the judge's distribution. plain redraws it from p, which "
+        "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q and redraws a rejected "
+        "draft from what is missing, (p - q)+, which keeps the verifier's distribution. plain redraws it from p, which "
         "does not.",
     ),
 ]

@@ -281,7 +281,7 @@ class TestAcceptance:
                     seen += 1
         assert seen == sum(value is not None for row in heat for value in row)
         rejected = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
-        assert len(named(drawn, "the draft was refused")[0].x) == rejected
+        assert len(named(drawn, "the draft was rejected")[0].x) == rejected
 
     def test_one_step_shows_the_tests_of_that_step(self) -> None:
         trace = run()

@@ -33,7 +33,7 @@ def test_every_draft_is_told_with_its_verdict_and_who_vouched(page: Page) -> Non
         "{} fills nothing: accepted",
         "{1} fills “ w2”: accepted, vouched for by {}",
         "{1 2} fills “ w2”, “ w3”: kept, vouched for by {1}",
-        "{1 2 3} fills “ w2”, “ w3”, “ w4”: refused",
+        "{1 2 3} fills “ w2”, “ w3”, “ w4”: rejected",
     ]
 
 

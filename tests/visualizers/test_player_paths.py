@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 REJECTED = (
     "The same noise: both paths start at one point and end 1.58 apart, 1.58 of it in this plane. "
-    "The draft was refused; a new draw (□) took its place."
+    "The draft was rejected; a new draw (□) took its place."
 )
 KEPT = (
     "The same noise: both paths start at one point and end 0.354 apart, 0.354 of it in this plane. The draft was kept."

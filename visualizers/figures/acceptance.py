@@ -56,7 +56,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             marked.setdefault(fate, []).append(position)
         size = max(4.0, min(13.0, 260 / (columns * len(drawn))))
         for fate in sorted(marked, key=list(FATES).index):
-            name = "the draft was refused" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
+            name = "the draft was rejected" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
             figure.add_scatter(
                 x=[place[position][1] for position in marked[fate]],
                 y=[place[position][0] for position in marked[fate]],
@@ -89,7 +89,8 @@ ACCEPTANCE = Figure(
     caption=(
         "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
         "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "
-        "step is given. Squares mark drafts that were refused; cells without a colour were decoded without a test, and "
+        "step is given. Squares mark drafts that were rejected; cells without a colour were decoded without a test, "
+        "and "
         "over a whole run a mark says how."
     ),
     paper="",

@@ -12,7 +12,7 @@ MOST_GROUPS: Final = 6
 HIGHEST: Final = 10.0
 """Nats; what lies above is drawn at the edge, as such drafts pass in any case."""
 LOWEST: Final = -30.0
-NAMES: Final = {Fate.ACCEPTED: "draft kept", Fate.RESAMPLED: "draft refused and replaced"}
+NAMES: Final = {Fate.ACCEPTED: "draft kept", Fate.RESAMPLED: "draft rejected and replaced"}
 
 
 class Judged(NamedTuple):

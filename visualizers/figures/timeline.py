@@ -60,7 +60,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             mode="markers",
             showlegend=False,
             marker={"symbol": "x-thin", "size": size, "line": {"color": BLACK, "width": size / 4}},
-            hovertemplate="position %{x}, forward pass %{y}: refused<extra></extra>",
+            hovertemplate="position %{x}, forward pass %{y}: rejected<extra></extra>",
             row=1,
             col=panel,
         )

@@ -14,7 +14,7 @@ MOST_PATHS: Final = 3
 MOST_GROUPS: Final = 6
 
 
-class Told(NamedTuple):
+class Entry(NamedTuple):
     """A judged draft with its paths."""
 
     step: int
@@ -24,17 +24,17 @@ class Told(NamedTuple):
     pair: PathPair
 
 
-def told(trace: Trace) -> Iterator[Told]:
+def recorded(trace: Trace) -> Iterator[Entry]:
     """Return the judged drafts of a run that have paths, in the order of their verdicts."""
     for number, step in enumerate(trace.steps, start=1):
         for position, fate, pair in zip(step.position, step.fate, step.paths or (), strict=False):
             if pair is not None:
-                yield Told(number, position, fate, pair)
+                yield Entry(number, position, fate, pair)
 
 
-def shown(trace: Trace, step: int | None) -> list[Told]:
+def shown(trace: Trace, step: int | None) -> list[Entry]:
     """Return the few drafts to draw: from the verification at `step` or before, else from the first rejection."""
-    found = list(told(trace))
+    found = list(recorded(trace))
     if step is None:
         first = next((one.step for one in found if one.fate is not Fate.ACCEPTED), found[0].step)
     else:
@@ -44,12 +44,12 @@ def shown(trace: Trace, step: int | None) -> list[Told]:
 
 def mean_distances(runs: Sequence[Trace]) -> list[float]:
     """Return the mean squared distance of draft and target over the judged drafts of runs, at x_T ... x_0."""
-    columns = zip(*(one.pair.distance_squared for trace in runs for one in told(trace)), strict=True)
+    columns = zip(*(one.pair.distance_squared for trace in runs for one in recorded(trace)), strict=True)
     return [sum(column) / len(column) for column in columns]
 
 
 def _has(trace: Trace) -> bool:
-    return next(told(trace), None) is not None
+    return next(recorded(trace), None) is not None
 
 
 def _paths(traces: Traces, step: int | None) -> go.Figure:
@@ -85,7 +85,7 @@ def _paths(traces: Traces, step: int | None) -> go.Figure:
 _KEY: Final = (
     ("target", "solid", "square"),
     ("draft, kept", "dot", "triangle-up"),
-    ("draft, refused", "dot", "x"),
+    ("draft, rejected", "dot", "x"),
 )
 """What is drawn the same way for every draft: dash of the line, mark of its end."""
 _STARTS: Final = ("circle-open", "diamond-open", "pentagon-open", "hexagram-open", "square-open")
@@ -104,7 +104,7 @@ def _key(figure: go.Figure, name: str, color: str, dash: str | None, symbol: str
     )
 
 
-def _pair(figure: go.Figure, draft: Told, look: tuple[str, str], panel: int) -> None:
+def _pair(figure: go.Figure, draft: Entry, look: tuple[str, str], panel: int) -> None:
     """Draw both paths in a colour, from a symbol of their own on."""
     color, start = look
     kept = draft.fate is Fate.ACCEPTED
@@ -140,7 +140,7 @@ def _apart(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped([trace for trace in traces if _has(trace)]).items()):
         means = mean_distances(runs)
-        count = sum(1 for trace in runs for _ in told(trace))
+        count = sum(1 for trace in runs for _ in recorded(trace))
         look = series(i)
         figure.add_scatter(
             x=list(range(len(means))),

@@ -68,7 +68,7 @@ class GraphView extends View {
     const { graph, signals } = this.step;
     const line = (node, index) => {
       const vouched = node.vouchedBy.map((parent) => `{${ranksOf(graph[parent], this.drafts)}}`).join(" and ");
-      const fate = node.accepted ? (index === signals.winner ? "kept" : "accepted") : "refused";
+      const fate = node.accepted ? (index === signals.winner ? "kept" : "accepted") : "rejected";
       return make("li", {}, `{${ranksOf(node, this.drafts)}} fills ${this.named(node)}: ${fate}${vouched ? `, vouched for by ${vouched}` : ""}`);
     };
     this.rows.replaceChildren(...graph.map(line));

@@ -111,7 +111,7 @@ function pathsInWords({ draft, target, apart }, fate) {
   const start = apart[0] === 0 ? "The same noise: both paths start at one point" : `Noise of their own: the paths start ${far(apart[0])} apart`;
   const [last, own] = [draft.at(-1), target.at(-1)];
   const seen = Math.hypot(last[0] - own[0], last[1] - own[1]);
-  const verdict = fate?.name === "accepted" ? "The draft was kept." : `The draft was refused; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
+  const verdict = fate?.name === "accepted" ? "The draft was kept." : `The draft was rejected; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
   const inside = seen > PATHS_ROUNDED ? `, ${formatNumber(seen)} of it in this plane` : "";
   return `${start} and end ${far(apart.at(-1))} apart${inside}. ${verdict}`;
 }
