@@ -56,8 +56,8 @@ def test_scd_is_lossless(coupling: str, initial: str) -> None:
 @pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
 @pytest.mark.parametrize(("length", "vocabulary", "window"), [(4, 3, THREE_DRAFTS), (5, 2, FOUR_DRAFTS)])
 def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary: int, window: int) -> None:
-    table = Table(length, vocabulary, seed=2)
-    assert error("scd", table, coupling=coupling, initial="left-argmax", window=window) < EXACT
+    table = Table(length, vocabulary, seed=2)  # uniform guesses leave the fewest branches
+    assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
 
 
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
