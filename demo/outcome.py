@@ -18,21 +18,35 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     acceptance = Fact("Acceptance", "none judged", "this method makes no drafts")
     if made.acceptance is not None:
         acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", f"{made.accepted} of {made.judged} judged drafts")
-    passes = (
-        "" if beside is None else f"{_times(comparison.forwards_ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
-    )
     time = (
         ""
         if beside is None
         else f"{_times(comparison.time_ratio, 'faster', 'slower')}; ordinary: {beside.seconds:.2f} s"
     )
+    drafted = sum(step.call.role == "draft" for step in comparison.trace.steps)
     return [
-        Fact("Forward passes (NFE)", f"{made.forwards}", passes or f"for {made.tokens} tokens"),
+        _passes(made, drafted, beside),
         Fact("Decoding time", f"{made.seconds:.2f} s", time or "sum over the passes"),
         # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
-        Fact("Tokens per forward pass", f"{made.tokens_per_forward:.2f}", _fed(made)),
+        Fact(
+            f"Tokens per {'target' if drafted else 'forward'} pass",
+            f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
+            _fed(made),
+        ),
         acceptance,
     ]
+
+
+def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
+    """Forward passes; where another model drafts, those of the target, with the drafter's beside them."""
+    own = made.forwards - drafted
+    usual = f"for {made.tokens} tokens"
+    if beside is not None:
+        ratio = beside.forwards / own if own else None
+        usual = f"{_times(ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
+    if not drafted:
+        return Fact("Forward passes (NFE)", f"{own}", usual)
+    return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
 
 
 def _fed(made: Summary) -> str:

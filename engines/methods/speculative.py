@@ -83,7 +83,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         if config.drafter == "lookup":
             x, q = _look_up(context, most, task)
         else:
-            x, q = yield from _draft(done, most, kept[1], task.vocabulary, chance)
+            x, q = yield from _draft(task, done, most, kept[1], chance)
         W = len(x)
 
         # Verify all drafts in one pass.
@@ -122,22 +122,24 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 
 def _draft(
-    done: Tensor, count: int, kept: int, vocabulary: int, chance: Chance
+    task: Task, done: Tensor, count: int, kept: int, chance: Chance
 ) -> Generator[Request | Decision, Any, tuple[Tensor, Tensor]]:
-    """Draw `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
+    """Draw at most `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
 
-    `kept` final tokens went through the drafter before.
+    A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
     """
-    tokens, probs = done, [torch.empty(0, vocabulary, dtype=torch.float64, device=done.device)]
+    tokens, probs = done, [torch.empty(0, task.vocabulary, dtype=torch.float64, device=done.device)]
     for _ in range(count):
         n = len(tokens)
         q = ask_probs((yield Forward(tokens, done=n, cached=max(kept, 0), role="draft", mode="draft")))  # [1, V]
         position = torch.full((1,), n, device=done.device)
         token = chance.categorical(q, Draw("draft", n, position))
         drafted = torch.full_like(position, FATE_CODES[Fate.DRAFTED])
-        ask_numbers((yield Decision(position, token, drafted, readback=position[:0], probs=q)))
+        (drawn,) = ask_numbers((yield Decision(position, token, drafted, readback=token, probs=q)))
         tokens, kept = torch.cat([tokens, token]), n
         probs.append(q)
+        if drawn in task.ends:
+            break
     return tokens[len(done) :], torch.cat(probs)
 
 

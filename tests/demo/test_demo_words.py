@@ -66,6 +66,16 @@ def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]
     assert opening(recorded, "scd") is entry
 
 
+def test_a_baseline_from_before_there_was_a_setting_is_one_still(tmp_path: Path) -> None:
+    ordinary = decoded("ar")
+    older = {name: value for name, value in ordinary.config.items() if name != "top_p"}
+    assert len(older) < len(ordinary.config)
+    write(replace(ordinary, config=older), tmp_path / "ar.json.gz")
+    write(decoded("scd", window=16), tmp_path / "scd.json.gz")
+    (entry,) = recordings(tmp_path)
+    assert [trace.method for trace in entry.traces] == ["ar", "scd"]
+
+
 def test_recordings_of_other_seeds_stand_alone_and_broken_files_are_left_out(tmp_path: Path) -> None:
     write(decoded("ar", seed=1), tmp_path / "ar.json.gz")
     write(decoded("scd", seed=2, window=16), tmp_path / "scd.json.gz")
