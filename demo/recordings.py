@@ -110,7 +110,9 @@ def _shared(trace: Trace) -> list[str]:
 def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
     asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
-    note = [asked or trace.model.title or trace.model.id, f"{trace.summary.forwards} forward passes"]
+    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
+    note = [asked or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     titled = trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method)
