@@ -8,11 +8,11 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from engines.diffusion_lm.sequence import BlockSettings, TextTask
+from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.block_session import BlockSession, Network
 from engines.protocol import Family
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, ModelCard, Output
+from traces.schema import Legend, ModelCard, Output
 
 _WHOLE_VOCABULARY: Final = 4096
 """Vocabularies up to this size go into a trace as a whole; of larger ones, what occurs."""
@@ -86,8 +86,7 @@ class DiffusionLM:
                 f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
                 f"{config.length}; shorten it or lower length."
             )
-        offset = 0 if self.kind.full else len(ids) % config.size
-        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
+        canvas = text_canvas(config.length, config.size, 0 if self.kind.full else len(ids))
         kind = self.kind
         traits = (kind.mask, kind.ends, kind.shift, kind.full, self.card)
         return TextTask(canvas, self._width, self.device, None, ids, *traits)
