@@ -73,7 +73,7 @@ class ToyField:
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=_told))
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(told=told_exactly))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included."""
@@ -146,7 +146,7 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
     return depends
 
 
-def _told(told: Tensor, _: Schedule) -> Denoiser:
+def told_exactly(told: Tensor, _: Schedule) -> Denoiser:
     """`ideal` of some cells."""
     return lambda x, schedule, i: ideal(x, told, schedule, i)
 

@@ -1,22 +1,21 @@
-"""Language models over tiny vocabularies, given by tables, and the exact distribution of a decoder on them."""
+"""Masked language models over tiny vocabularies, given by tables."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Final
 
 import torch
-from support.enumeration import Enumerator
 from torch import Tensor
 
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
-from engines.protocol import Decision, Decoder
-from engines.sampling.chance import Chance
+from engines.testing.enumeration import Distribution
 from traces.schema import Canvas
 
 State = tuple[int, ...]
-END = 99
+NO_END: Final = 99
+"""An id that no model draws."""
 
 
 @dataclass
@@ -41,62 +40,38 @@ class Conditionals:
 
     @property
     def task(self) -> TextTask:
+        """The text in one block, without a prompt."""
         canvas = Canvas(kind="text", shape=(self.length,), block=self.length)
-        return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, (END,))
+        return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, (NO_END,))
 
     def probs(self, state: State, position: int) -> Tensor:
+        """The distribution [V] of a position of a text in which the id `vocabulary` is a mask."""
         if state[position] != self.vocabulary:  # nobody wants the distribution of a token that is there
             return torch.full((self.vocabulary,), torch.nan, dtype=torch.float64)
-        if self.joint:
-            seen = self.table[tuple(slice(None) if t == self.vocabulary else slice(t, t + 1) for t in state)]
-            others = [i for i in range(self.length) if i != position]
-            marginal = seen.sum(others) if others else seen
-            return marginal / marginal.sum()
         if (state, position) not in self.known:
-            weights = torch.rand(self.vocabulary, generator=self.noise, dtype=torch.float64) + 0.05
-            self.known[state, position] = weights / weights.sum()
+            self.known[state, position] = self._marginal(state, position) if self.joint else self._any()
         return self.known[state, position]
 
-    def all_probs(self, request: BlockForward) -> Tensor:
-        """For requests that hold the whole text in every row."""
-        rows = [
-            torch.stack([self.probs(tuple(row.tolist()), int(place)) for place in request.position[request.read]])
-            for row in request.tokens
-        ]
-        return torch.stack(rows)
+    def answer(self, request: BlockForward) -> Tensor:
+        """The distributions that a request asks for, which holds the whole text in every row."""
+        places: Sequence[int] = request.position[request.read].tolist()
+        rows = [torch.stack([self.probs(tuple(row), place) for place in places]) for row in request.tokens.tolist()]
+        return request.cut(torch.stack(rows))
+
+    def _any(self) -> Tensor:
+        weights = torch.rand(self.vocabulary, generator=self.noise, dtype=torch.float64) + 0.05
+        return weights / weights.sum()
+
+    def _marginal(self, state: State, position: int) -> Tensor:
+        seen = self.table[tuple(slice(None) if t == self.vocabulary else slice(t, t + 1) for t in state)]
+        others = [i for i in range(self.length) if i != position]
+        marginal = seen.sum(others) if others else seen
+        return marginal / marginal.sum()
 
 
-def outputs(make: Callable[[Chance], Decoder], models: dict[str, Conditionals]) -> Iterator[tuple[State, float]]:
-    """Every branch of a decoder: its tokens and its probability."""
-    todo: list[tuple[int, ...]] = [()]
-    while todo:
-        path = todo.pop()
-        chance = Enumerator(path)
-        decoder, answer = make(chance), None
-        while True:
-            try:
-                item = decoder.send(answer)  # type: ignore[arg-type]
-            except StopIteration as stop:
-                yield tuple(stop.value.tolist()), chance.weight
-                break
-            if isinstance(item, BlockForward):
-                answer = item.cut(models[item.role].all_probs(item))  # type: ignore[assignment]
-            else:
-                assert isinstance(item, Decision)
-                answer = tuple(item.readback.long().tolist())  # type: ignore[assignment]
-        todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
-
-
-def probs_of(make: Callable[[Chance], Decoder], models: dict[str, Conditionals]) -> dict[State, float]:
-    distribution: defaultdict[State, float] = defaultdict(float)
-    for tokens, weight in outputs(make, models):
-        distribution[tokens] += weight
-    return dict(distribution)
-
-
-def sequential(target: Conditionals, drafter: Conditionals) -> dict[State, float]:
+def sequential(target: Conditionals, drafter: Conditionals) -> Distribution:
     """The distribution of the target when it decodes one token a pass in the order the drafter would choose."""
-    distribution: dict[State, float] = {}
+    distribution: Distribution = {}
     for tokens in product(range(target.vocabulary), repeat=target.length):
         state, weight = [target.vocabulary] * target.length, 1.0
         while target.vocabulary in state:
