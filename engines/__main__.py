@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE` and `calibrate`."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD` and `calibrate`."""
 
 import argparse
 import json
@@ -17,9 +17,11 @@ from engines.models.catalog import MODELS, default_model, open_model
 from engines.models.errors import ModelError
 from engines.protocol import Model
 from engines.runtime.driver import Job, Run, run_batch
+from engines.testing import conformance
+from engines.testing.subject import claims, find, subject
 from traces import write
 
-DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
+DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,6 +119,17 @@ def _drafter(name: str | None, method: Method, model: Model, device: str) -> Mod
     return small
 
 
+def check(options: argparse.Namespace) -> int:
+    """Say what holds of a method, one line a check."""
+    method = find(options.method)
+    values = dict(_assignment(text) for text in options.set)
+    holds = True
+    for finding in conformance.check(subject(method, values), claims(method, values)):
+        print(finding, flush=True)
+        holds = holds and finding.holds
+    return DONE if holds else BROKEN
+
+
 def calibrate(options: argparse.Namespace) -> int:
     """Decode prompts by a transfer policy alone, and store which ranks of its confidence came true."""
     method = METHODS["psd"]
@@ -173,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run,calibrate}")
+    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate}")
     listing: Any = actions.add_parser("list", help="methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true")
     listing.set_defaults(action=list_everything)
@@ -188,6 +201,10 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
     running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")
     running.set_defaults(action=run)
+    checking: Any = actions.add_parser("check", help="whether a method keeps its promises, on tiny models")
+    checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
+    checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
+    checking.set_defaults(action=check)
     trying: Any = actions.add_parser("calibrate", help="find out which drafts of psd come true for a model and policy")
     trying.add_argument("--model", help="as for run")
     trying.add_argument(

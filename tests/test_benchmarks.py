@@ -12,7 +12,6 @@ import pytest
 import torch
 from support.language import tiny
 from support.results import row as sweep_row
-from support.tables import Table
 
 from benchmarks import (
     _parts,
@@ -36,6 +35,7 @@ from demo.measured import measured
 from engines.methods import METHODS
 from engines.models import toy_field
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+from engines.testing.tables import Table
 from visualizers import read_results
 from visualizers.groups import gathered
 

@@ -21,11 +21,20 @@ from engines.diffusion_lm.request import BlockForward
 from engines.protocol import Role, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import Sampling
-from traces.schema import ModelCard
+from traces.schema import Canvas, ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
 SubSize = Literal["block", "1", "2", "4", "8", "16"]
 MOST_TOKENS: Final = 256
+
+
+def text_canvas(length: int, size: int, before: int) -> Canvas:
+    """The canvas of an answer of `length` positions behind `before` tokens, on a grid of blocks of `size`.
+
+    A block that is larger than the answer is recorded as far as the answer goes.
+    """
+    offset = before % size
+    return Canvas(kind="text", shape=(length,), block=min(size, length + offset), block_offset=offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from engines.diffusion_lm.sequence import BlockSettings, TextTask
+from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.block_session import BlockSession, Network
 from engines.models.token_session import TokenSession
 from engines.protocol import Family, Task
@@ -85,8 +85,7 @@ class DiffusionLM:
             return Task(line, self._width, self.device, prompt=ids, ends=kind.ends)
         if kind.sizes and config.size not in kind.sizes:
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
-        offset = 0 if kind.full else len(ids) % config.size
-        canvas = Canvas(kind="text", shape=(config.length,), block=config.size, block_offset=offset)
+        canvas = text_canvas(config.length, config.size, 0 if kind.full else len(ids))
         traits = (kind.mask, kind.shift, kind.full, self.card)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
 

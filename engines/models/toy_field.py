@@ -75,7 +75,7 @@ class ToyField:
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=_conditioned_on))
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=knowing))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included."""
@@ -148,7 +148,7 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
     return depends
 
 
-def _conditioned_on(condition: Tensor, _: Schedule) -> Denoiser:
+def knowing(condition: Tensor, _: Schedule) -> Denoiser:
     """`ideal` of some cells."""
     return lambda x, schedule, i: ideal(x, condition, schedule, i)
 

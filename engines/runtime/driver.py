@@ -270,6 +270,6 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         legend=legend,
         steps=tuple(steps),
         output=model.output(tokens),
-        summary=summarise(steps, task.length, bool(lane.result), legend.ends),
+        summary=summarise(steps, task.length, bool(lane.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
     )

@@ -1,10 +1,11 @@
 """Block-wise decoding of diffusion language models: masks, caches, the grid of blocks, and ordinary decoding."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 import torch
-from support.language import END, MASK, tiny
+from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
 from engines.config import ConfigError, make_config
@@ -174,6 +175,15 @@ def test_a_trace_of_text_reads_back() -> None:
     assert again.canvas == Canvas(kind="text", shape=(16,), block=4, block_offset=2)
     assert again.output.tokens == trace.output.tokens
     assert all(token != MASK for token in again.output.tokens)
+
+
+@pytest.mark.parametrize("prompt", ["abc", "abcdefgh"])
+def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: str) -> None:
+    known: Any = tiny()
+    model = TinyLM(known._network, known._tokenizer, replace(known.kind, sizes=()), known.card, known.device)
+    canvas = loads(dumps(finish(job(prompt, model=model, block="32", length=8)))).canvas
+    offset = len(prompt) + 1  # with the line break behind it
+    assert canvas == Canvas(kind="text", shape=(8,), block=8 + offset, block_offset=offset)
 
 
 def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:

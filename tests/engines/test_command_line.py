@@ -1,13 +1,15 @@
 """`python -m engines`: what it writes, what it says, and how it fails."""
 
 import json
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engines.__main__ import main
-from engines.methods import METHODS
+from engines.methods import METHODS, scd
 from traces import read
 
 
@@ -119,3 +121,88 @@ def test_an_interrupted_run_keeps_what_it_has(
     assert len(trace.steps) == 4
     assert not trace.summary.complete
     assert capsys.readouterr().out.rstrip().endswith("incomplete")
+
+
+# ---------------------------------------------------------------- check
+
+MINE = """
+from dataclasses import replace
+from engines.methods import METHODS
+
+GOOD = replace(METHODS["ar"], name="good")
+NEITHER = 3
+ODD = replace(METHODS["ar"], family="continuous")
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of somebody's own in the working directory."""
+    name = f"mine_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(MINE, encoding="utf-8")
+    (tmp_path / "broken_module.py").write_text("import none_such", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return name
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"{mine}:GOOD"]) == 0
+    *promises, claim = capsys.readouterr().out.splitlines()
+    assert promises == [
+        "draws the same tokens twice: yes",
+        "recording changes nothing: yes",
+        "a batch equals single runs: yes",
+        "cached equals uncached: yes",
+        "the trace replays to the output: yes",
+        "every forward pass is counted: yes",
+        "stops and goes on: yes",
+    ]
+    said = "output distribution equals ordinary decoding's: largest error [0-9e-]+ over 65 outcomes"
+    assert re.fullmatch(said, claim)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "blockwise"]) == 0
+    assert "lossy, as declared: 8 of 8 texts" in capsys.readouterr().out
+    assert main(["check", "blockwise", "--set", "block=1"]) == 0
+    assert "8 of 8 texts of likeliest tokens are those of one token a pass" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    assert main(["check", "scd", "--set", "coupling=none"]) == 1
+    out = capsys.readouterr().out
+    assert "ordinary decoding's: no, although the method says so: TV 0." in out
+    assert out.count(": yes") == 7
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none_such_module:A"], "the module 'none_such_module' cannot be imported (ModuleNotFoundError"),
+        (["broken_module:A"], "cannot be imported (ModuleNotFoundError: No module named 'none_such'); run this in"),
+        ([":A"], "the module '' cannot be imported"),
+        (["MINE:BAD"], "has no 'BAD'; its methods are GOOD, ODD."),
+        (["MINE:"], "has no ''; its methods are"),
+        (["MINE:NEITHER"], "NEITHER is of the type int; make it an engines.methods.method.Method"),
+        (["MINE:ODD"], "family: 'continuous' is none; use discrete-ar, diffusion-lm, continuous-ar."),
+        (["none-such"], "method: 'none-such' is none of ar, scd"),
+        (["MINE:GOOD", "--set", "window=3"], "window: no such setting; there are"),
+        (["scd", "--set", "window=0"], "window: '0' is not allowed"),
+        (["scd", "--set", "guidance=3"], "guidance: a table has no conditions to guide; use 1."),
+        (["scd", "--set", "window"], "--set: 'window' must read NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_checked_is_named(
+    arguments: list[str], said: str, mine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *(argument.replace("MINE", mine) for argument in arguments)]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out == ""

@@ -1,11 +1,9 @@
 """CSpD through the driver: the distribution of whole sequences, its limits, batches, records and refusals."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 from torch import Tensor
@@ -16,9 +14,12 @@ from engines.continuous.paths import Walks, plane
 from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd, cspd_block, ordinary
 from engines.methods.cspd import Config, decode
-from engines.models.toy_field import MODELS, ToyField, Weights, load, neighbours
+from engines.models.toy_field import MODELS, ToyField, Weights, load
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
+from engines.testing.fields import SHAPE, misfit
+from engines.testing.fields import SMALL as OTHER
+from engines.testing.fields import TARGET as CHAIN
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 from visualizers import FIGURES
@@ -65,33 +66,8 @@ def many(count: int, **values: object) -> Tensor:
 
 # ---------------------------------------------------------------- the distribution of sequences
 
-SHAPE = (2, 4)
-CHAIN = Weights("target", 0.55, 0.5, -0.2, 0.25)
-OTHER = Weights("small", 0.3, 0.3, 0.2, 0.3)
 DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
 SAMPLES = 600
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Shapes are checked by every other test; a thousand sequences take ten times as long with it."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-def misfit(tokens: Tensor, weights: Weights = CHAIN, shape: tuple[int, int] = SHAPE) -> tuple[float, float]:
-    """Mean square and largest of the z-scores of all means and covariances of what is left to chance in each cell.
-
-    These are standard normal and independent where the distribution is right. Components are repeats.
-    """
-    depends = neighbours(weights, shape)
-    x = tokens.transpose(1, 2).flatten(0, 1)  # [samples * D, N]
-    e = (x - x @ depends.T) / weights.std
-    count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
-    scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
-    scores = torch.cat([e.mean(0) * count**0.5, scores])
-    return float(scores.square().mean()), float(scores.abs().max())
 
 
 @pytest.mark.usefixtures("unchecked")

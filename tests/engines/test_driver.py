@@ -4,7 +4,6 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.tables import Table
 from torch import Tensor
 
 from engines.config import make_config
@@ -14,7 +13,8 @@ from engines.models.causal_session import CausalSession
 from engines.models.studio.image import PromptTask
 from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
 from engines.protocol import Model
-from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
+from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.testing.tables import Table
 from traces import dumps, loads
 from traces.schema import Canvas, Fate, Legend, ModelCard, Output, Trace
 
@@ -100,24 +100,11 @@ def test_a_batch_of_ragged_sequences_equals_single_runs(values: dict[str, object
     assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
 
 
-def test_recording_changes_no_token() -> None:
-    jobs = [job("scd", window=12, seed=seed) for seed in range(2)]
-    assert sample_tokens(jobs) == [list(trace.output.tokens) for trace in run_batch(jobs)]
-
-
 def test_independent_positions_accept_every_seasoned_draft() -> None:
     trace = finish(job("scd", Table(6, 3, 0, free=True), window=5, coupling="maximal"))
     for step in trace.steps:
         for fate, age in zip(step.fate, step.numbers["age"], strict=True):
             assert not (fate is Fate.RESAMPLED and age)
-
-
-@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.family == "discrete-ar"])
-def test_traces_survive_a_file(method: str) -> None:
-    trace = finish(job(method))
-    assert loads(dumps(trace)) == trace
-    assert trace.summary.complete
-    assert trace.summary.forwards == len(trace.steps)
 
 
 def test_a_stopped_run_leaves_a_sound_trace() -> None:
@@ -131,6 +118,15 @@ def test_a_stopped_run_leaves_a_sound_trace() -> None:
     assert len(trace.steps) == 5
     assert loads(dumps(trace)) == trace
     assert trace.output.tokens.count(None) == 256 - trace.summary.tokens
+
+
+def test_a_trace_taken_when_the_canvas_is_full_is_complete() -> None:
+    run = Run(job("scd", Table(4, 2, 0), window=4))
+    for _ in run:
+        trace = run.trace()
+        assert loads(dumps(trace)) == trace
+        assert trace.summary.complete == (None not in trace.output.tokens)
+    assert run.trace().summary.complete
 
 
 def test_a_lossy_setting_says_so_in_the_trace() -> None:

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.enumeration import Enumerator, exact_distribution, largest_error
-from support.tables import Table
 from torch import Tensor
 
 from engines.ar.jacobi_window import Guesser, Window
@@ -14,6 +12,8 @@ from engines.config import make_config
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.sampling.chance import Chance, Draw
+from engines.testing.enumeration import CoinKey, Enumerator, exact_distribution, largest_error
+from engines.testing.tables import Table
 
 # Defects that let a draft keep too old a distribution show only from three drafts in flight on: a position must survive
 # two rounds to the right of a rejection, and the first round, out of a point mass, cancels exactly. Keep window >= 4.
@@ -21,6 +21,7 @@ THREE_DRAFTS = 4
 FOUR_DRAFTS = 5
 EXACT = 1e-12
 WRONG = 1e-4
+pytestmark = pytest.mark.usefixtures("unchecked")
 LIVE = {"ar": ("done",), "scd": ("done", "window"), "gsd": ("done", "window")}
 
 
@@ -30,9 +31,9 @@ def decoder(method: str, table: Table, **values: object) -> Callable[[Chance], D
     return lambda chance: chosen.decode(table.task, config, chance)
 
 
-def error(method: str, table: Table, coin_key: Callable[[Draw, int], object] | None = None, **values: object) -> float:
+def error(method: str, table: Table, coin_key: CoinKey | None = None, **values: object) -> float:
     return largest_error(
-        exact_distribution(decoder(method, table, **values), table, LIVE[method], coin_key), table.joint()
+        exact_distribution(decoder(method, table, **values), table.answer, LIVE[method], coin_key), table.joint()
     )
 
 
@@ -69,8 +70,8 @@ def test_mixtures_are_lossless(coupling: str) -> None:
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     table = Table(4, 2, seed=4)
     shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
-    plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table, LIVE["scd"])
-    mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table, LIVE["scd"])
+    plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table.answer, LIVE["scd"])
+    mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table.answer, LIVE["scd"])
     assert largest_error(plain, mixed) < EXACT
 
 

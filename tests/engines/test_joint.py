@@ -4,21 +4,20 @@ import itertools
 
 import pytest
 from scipy import stats
-from support.tables import Table
 
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.runtime.driver import Job, sample_tokens
+from engines.testing.tables import Table
 
 CHAINS = 1500
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
-def test_seeded_samples_follow_the_joint(coupling: str) -> None:
+@pytest.mark.usefixtures("unchecked")
+def test_seeded_samples_follow_the_joint() -> None:
     """Enumeration proves the decoder; this proves that seeded randomness gives it what it asks for."""
     table = Table(4, 3, seed=11)
-    config = make_config(METHODS["scd"].config, {"coupling": coupling, "window": 4})
+    config = make_config(METHODS["scd"].config, {"coupling": "gumbel", "window": 4})
     counts = dict.fromkeys(itertools.product(range(3), repeat=4), 0)
     jobs = [Job(METHODS["scd"], table, "", config, seed=5, sample=i) for i in range(CHAINS)]
     for tokens in sample_tokens(jobs):

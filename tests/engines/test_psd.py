@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.conditionals import Conditionals
 from support.language import MASK, tiny
 
 from engines.__main__ import main
@@ -18,6 +17,7 @@ from engines.methods import METHODS
 from engines.protocol import Decision
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import SeededChance
+from engines.testing.conditionals import Conditionals
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 from traces.text_stats import decode_order
@@ -128,7 +128,7 @@ def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[
         except StopIteration as stop:
             return stop.value.tolist(), decisions
         if isinstance(item, BlockForward):
-            answer = item.cut(model.all_probs(item).nan_to_num(0.0))
+            answer = model.answer(item).nan_to_num(0.0)
         else:
             decisions.append(cast(Decision, item))
             answer = tuple(decisions[-1].readback.long().tolist())

@@ -6,9 +6,6 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.conditionals import probs_of
-from support.depth import Depth
-from support.enumeration import Enumerator
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
@@ -22,6 +19,8 @@ from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.sampling.verification import verify
+from engines.testing.depth import Depth
+from engines.testing.enumeration import Enumerator, exact_distribution, variation
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 from traces.text_stats import decisions
@@ -137,10 +136,9 @@ def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object
 
 def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values: object) -> float:
     """Total variation from the distribution of block size 1."""
-    probs = probs_of(decoder(model, length, prompt, **values), cast(Any, {"self": model}))
+    probs = exact_distribution(decoder(model, length, prompt, **values), model.answer)
     assert sum(probs.values()) == pytest.approx(1)
-    wanted = model.joint(length, prompt)
-    return sum(abs(probs.get(key, 0.0) - wanted.get(key, 0.0)) for key in probs.keys() | wanted.keys()) / 2
+    return variation(probs, model.joint(length, prompt))
 
 
 @pytest.mark.parametrize("causal_draft", [False, True])
@@ -183,12 +181,11 @@ def committed(p: Tensor, q: Tensor, *, sampled: bool) -> Tensor:
     probs, todo = torch.zeros_like(p[0]), [cast(tuple[int, ...], ())]
     place = torch.arange(len(p))
     while todo:
-        path = todo.pop()
-        chance = Enumerator(path)
+        chance = Enumerator(todo.pop())
         x = chance.categorical(q, Draw("draft", 0, place)) if sampled else q.argmax(-1)
         verdict = verify(x, (q, p), "ratio", chance, Draw("verify", 0, place))
         probs[verdict.token[0]] += chance.weight
-        todo += [sibling for sibling in chance.siblings if len(sibling) > len(path)]
+        todo += chance.siblings
     return probs
 
 
@@ -300,7 +297,7 @@ def play(run: Decoder, model: Depth) -> list[int]:
             item = run.send(answer)
         except StopIteration as stop:
             return cast(list[int], stop.value.tolist())
-        answer = item.cut(model.all_probs(item)) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
+        answer = model.answer(item) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
 
 
 def test_nothing_is_decoded_behind_the_end() -> None:

@@ -6,9 +6,6 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.conditionals import Conditionals, probs_of, sequential
-from support.depth import Depth
-from support.enumeration import largest_error
 from support.language import END, MASK, TinyLM, tiny
 from torch import Tensor
 
@@ -21,6 +18,9 @@ from engines.methods.simsd import Config
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.sampling.chance import Chance
+from engines.testing.conditionals import Conditionals, sequential
+from engines.testing.depth import Depth
+from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from traces import dumps, loads
 from traces.replay import states
 from traces.schema import Fate, Trace
@@ -183,7 +183,7 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
 
 def test_judged_in_draft_order_the_distribution_is_the_targets() -> None:
     models = pair(joint=False)
-    probs = probs_of(decoder(models["target"].task), models)
+    probs = exact_distribution(decoder(models["target"].task), by_role(models))
     assert largest_error(probs, sequential(models["target"], models["draft"])) < EXACT
 
 
@@ -191,7 +191,7 @@ def test_judged_in_draft_order_the_distribution_is_the_targets() -> None:
 @pytest.mark.parametrize("gamma", [1, 2, 3])
 def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str) -> None:
     models = pair(joint=True)
-    probs = probs_of(decoder(models["target"].task, gamma=gamma, rest=rest), models)
+    probs = exact_distribution(decoder(models["target"].task, gamma=gamma, rest=rest), by_role(models))
     table = models["target"].table
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
@@ -222,14 +222,15 @@ def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only
     models = deep(4)
     config = settings(block="4", length=8, mode="sample", verdict="ratio", verifier="eq1", gamma=gamma)
     assert (METHODS["simsd"].deviation(config) == "") == exact
-    probs = probs_of(lambda chance: METHODS["simsd"].decode(models["target"].task(5), config, chance), models)
+    task = models["target"].task(5)
+    probs = exact_distribution(lambda chance: METHODS["simsd"].decode(task, config, chance), by_role(models))
     error = largest_error(probs, surest_first(models, 5, 4))
     assert error < EXACT if exact else error > 1e-3
 
 
 def test_judged_in_order_of_position_the_distribution_is_another() -> None:
     models = pair(joint=False)
-    probs = probs_of(decoder(models["target"].task, order="position"), models)
+    probs = exact_distribution(decoder(models["target"].task, order="position"), by_role(models))
     assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
 
 
@@ -238,7 +239,9 @@ def test_other_verdicts_change_the_distribution(values: dict[str, object]) -> No
     models = pair(joint=False)
     config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     assert METHODS["simsd"].deviation(config)
-    probs = probs_of(lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), models)
+    probs = exact_distribution(
+        lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), by_role(models)
+    )
     assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
 
 

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from support.enumeration import Enumerator, largest_error
 from support.language import tiny
 from support.raster import job as raster_job
-from support.tables import Table
 from torch import Tensor
 
 from engines.ar.request import Forward
@@ -17,6 +15,8 @@ from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.protocol import Decision
 from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
+from engines.testing.enumeration import by_role, exact_distribution, largest_error
+from engines.testing.tables import Table
 from traces import Fate, Trace, check
 from traces.replay import state_after
 
@@ -30,23 +30,8 @@ def enumerated(
     """The output distribution, every branch walked."""
     config = make_config(METHODS[method].config, values)
     task = target.ending(ends)
-    found: defaultdict[Any, float] = defaultdict(float)
-    todo: list[tuple[int, ...]] = [()]
-    while todo:
-        chance = Enumerator(todo.pop())
-        decoder, answer = METHODS[method].decode(task, config, chance), None
-        while True:
-            try:
-                item: Any = decoder.send(answer)
-            except StopIteration as stop:
-                found[tuple(stop.value.tolist())] += chance.weight
-                break
-            if isinstance(item, Decision):
-                answer = tuple(item.readback.tolist())
-            else:
-                answer = (small if item.role == "draft" else target).probs(item)
-        todo += chance.siblings
-    return dict(found)
+    models = {"target": target, "draft": small}
+    return exact_distribution(lambda chance: METHODS[method].decode(task, config, chance), by_role(models))
 
 
 @pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)

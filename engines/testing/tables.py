@@ -1,17 +1,21 @@
-"""Models small enough to know by heart: one random distribution for every prefix."""
+"""Causal models small enough to know by heart: one random distribution for every prefix."""
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from engines.ar.request import Forward
 from engines.models.discrete import DiscreteSession
-from engines.protocol import Task
-from engines.sampling.distributions import Sampling
+from engines.protocol import Family, Task
+from engines.testing.memory import Memory
 from traces.schema import Canvas, Legend, ModelCard, Output
+
+LETTERS: Final = "abcdefgh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,31 +26,40 @@ class TableTask(Task):
 
     @property
     def row_length(self) -> int:
+        """See `Task.row_length`."""
         return self.row
 
 
 class Table:
     """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix."""
 
+    tokens = "table"
+    parameters = 0
+    families: tuple[Family, ...] = ("discrete-ar",)
+
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
         self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, row=row_length)
         self.card = ModelCard(id="table")
-        self.families, self.tokens = ("discrete-ar",), "table"
-        self._probs_of: dict[tuple[int, ...], Tensor] = {}
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
         for n in range(length + 1):
             shared = self._random(generator)
             for prefix in itertools.product(range(vocabulary), repeat=n):
-                self._probs_of[prefix] = shared if free else self._random(generator)
+                self._rows[prefix] = shared if free else self._random(generator)
 
     def _random(self, generator: torch.Generator) -> Tensor:
         probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(2) + 0.02
         return probs / probs.sum()
 
-    def probs(self, request: Forward) -> Tensor:
-        tokens = tuple(request.tokens.tolist())
-        return torch.stack([self._probs_of[tokens[:i]] for i in range(request.done, len(tokens) + 1)])
+    def answer(self, request: Forward) -> Tensor:
+        """The distributions [W + 1, V] that a request asks for; nobody may write into them."""
+        asked = (request.done, tuple(request.tokens.tolist()))
+        if asked not in self._answers:
+            done, tokens = asked
+            self._answers[asked] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
+        return self._answers[asked]
 
     def ending(self, ends: tuple[int, ...]) -> TableTask:
         """The task of a text that some tokens end."""
@@ -54,29 +67,38 @@ class Table:
 
     def joint(self) -> dict[tuple[int, ...], float]:
         """The distribution of ordinary decoding, multiplied out."""
-        probs = {}
-        for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length):
-            factors = [float(self._probs_of[tokens[:i]][tokens[i]]) for i in range(len(tokens))]
-            probs[tokens] = torch.tensor(factors, dtype=torch.float64).prod().item()
-        return probs
+        rows = {prefix: row.tolist() for prefix, row in self._rows.items()}
+        return {
+            tokens: prod(rows[tokens[:i]][token] for i, token in enumerate(tokens))
+            for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length)
+        }
 
-    def pose(self, prompt: str, config: Sampling) -> Task:
+    def pose(self, prompt: str, config: Any) -> Task:
+        """See `engines.protocol.Model.pose`. A table takes no prompt and cannot be guided."""
+        if config.guided:
+            raise ValueError("guidance: a table has no conditions to guide; use 1.")
         return self.task
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
+        """See `engines.protocol.Model.start`."""
         return TableSession(self)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
-        return Legend(vocabulary={i: "abcd"[i] for i in range(self.task.vocabulary)})
+        """See `engines.protocol.Model.legend`."""
+        return Legend(vocabulary={i: LETTERS[i] for i in range(self.task.vocabulary)})
 
     def output(self, tokens: Sequence[int | None]) -> Output:
-        return Output(tokens=tuple(tokens), text="".join("-" if t is None else "abcd"[t] for t in tokens))
+        """See `engines.protocol.Model.output`."""
+        return Output(tokens=tuple(tokens), text="".join("-" if t is None else LETTERS[t] for t in tokens))
 
 
 class TableSession(DiscreteSession):
+    """Looks distributions up, for the tokens that its cache would hold."""
+
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self._table, self._memory = table, Memory()
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        logs = [self._table.probs(request).log() for request in requests.values()]
+        """See `DiscreteSession.logits`."""
+        logs = [self._table.answer(self._memory.seen(lane, request)).log() for lane, request in requests.items()]
         return torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)[:, None]

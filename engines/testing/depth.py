@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from engines.diffusion_lm.request import BlockForward
-from engines.diffusion_lm.sequence import Row, TextTask
-from traces.schema import Canvas
-
-NO_END = 99
+from engines.diffusion_lm.sequence import Row, TextTask, text_canvas
+from engines.testing.conditionals import NO_END
+from engines.testing.enumeration import Distribution
 
 
 @dataclass
@@ -26,17 +25,32 @@ class Depth:
     layers: int = 3
     seed: int = 0
     shift: bool = False
+    sharpness: float = 2.0
+    """How far its opinions are from uniform."""
     finished: list[tuple[int, list[int]]] = field(default_factory=list)
     """Position and states, layer by layer, of the tokens in the cache."""
 
-    def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END) -> TextTask:
-        canvas, device = Canvas(kind="text", shape=(length,)), torch.device("cpu")
-        return TextTask(canvas, self.vocabulary, device, None, prompt, self.vocabulary, (end,), self.shift)
+    def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END, block: int = 1) -> TextTask:
+        """A text behind a prompt of ids; the mask's id is `vocabulary`."""
+        canvas, device = text_canvas(length, block, len(prompt)), torch.device("cpu")
+        return TextTask(canvas, self.vocabulary, device, None, prompt, (end,), self.vocabulary, self.shift)
+
+    def answer(self, request: BlockForward) -> Tensor:
+        """The distributions that a request asks for; one that finds nothing finished begins a new text."""
+        return request.cut(self.all_probs(request))
 
     def all_probs(self, request: BlockForward) -> Tensor:
-        """Distributions [1, m, V] of a request; a request that finds nothing finished begins a new text."""
+        """Distributions [K, m, V] of a request; see `answer`."""
         past = self.finished = self.finished[: request.finished]
-        (tokens,) = request.tokens.tolist()
+        rows = [self._states(past, request, tokens) for tokens in request.tokens.tolist()]
+        self.finished = past + list(zip(request.position.tolist(), rows[0], strict=True))[: request.keep]
+        read = request.read.tolist()
+        return torch.stack(
+            [torch.stack([_probs(self.vocabulary, self.sharpness, states[i][-1]) for i in read]) for states in rows]
+        )
+
+    def _states(self, past: list[tuple[int, list[int]]], request: BlockForward, tokens: list[int]) -> list[list[int]]:
+        """What is known at every token of a row, layer by layer."""
         position, seen = request.position.tolist(), request.seen.tolist()
         states = [[hash((self.seed, token))] for token in tokens]
         for layer in range(self.layers):
@@ -45,10 +59,9 @@ class Depth:
             for i, row in enumerate(seen):
                 seen_here = sorted(known + [token for token, visible in zip(fed, row, strict=True) if visible])
                 states[i].append(hash((position[i], tuple(seen_here))))
-        self.finished = past + list(zip(position, states, strict=True))[: request.keep]
-        return torch.stack([_probs(self.vocabulary, states[i][-1]) for i in request.read.tolist()])[None]
+        return states
 
-    def joint(self, length: int, prompt: tuple[int, ...] = ()) -> dict[tuple[int, ...], float]:
+    def joint(self, length: int, prompt: tuple[int, ...] = ()) -> Distribution:
         """The distribution of the text under block size 1."""
         probs = {}
         for tokens in product(range(self.vocabulary), repeat=length):
@@ -61,7 +74,7 @@ class Depth:
 
 
 @cache
-def _probs(vocabulary: int, state: int) -> Tensor:
+def _probs(vocabulary: int, sharpness: float, state: int) -> Tensor:
     weights = torch.rand(vocabulary, generator=torch.Generator().manual_seed(state % 2**63), dtype=torch.float64)
-    weights = weights.pow(2) + 0.05
+    weights = weights.pow(sharpness) + 0.05
     return weights / weights.sum()

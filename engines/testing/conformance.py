@@ -1,0 +1,339 @@
+"""What every method promises to the rest of the program, checked by running it: see `CHECKS`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, cast
+
+import torch
+from torch import Tensor
+
+from engines.diffusion_lm import masks
+from engines.diffusion_lm.request import BlockForward
+from engines.protocol import Lap, Request, Session
+from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.testing.proofs import proof
+from engines.testing.subject import Subject, decoded, same
+from traces import dumps, loads
+from traces.replay import replayed, states
+from traces.schema import Milliseconds, Step, Token, Trace
+
+LANES: Final = 3
+SEEDS: Final = 2
+CLAIM: Final = "output distribution equals ordinary decoding's"
+_CLOSE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check came to."""
+
+    check: str
+    holds: bool
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.said}"
+
+
+class DoesNotHoldError(Exception):
+    """A promise is broken; the message says how."""
+
+
+def check(subject: Subject, claimed: bool) -> Iterator[Finding]:
+    """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, too."""
+    for name, run in CHECKS.items():
+        yield _finding(name, lambda run=run: run(subject))  # type: ignore[misc]
+    yield _finding(CLAIM, lambda: _claim(subject, claimed))
+
+
+def _finding(name: str, run: Callable[[], str | None]) -> Finding:
+    try:
+        return Finding(name, True, run() or "yes")
+    except DoesNotHoldError as broken:
+        return Finding(name, False, f"no, {broken}")
+    except Exception as error:  # a method of somebody's own may raise anything; that is what is found out
+        return Finding(name, False, f"no, it raises {type(error).__name__}: {error}")
+
+
+def _claim(subject: Subject, claimed: bool) -> str:
+    if claimed:
+        found = proof(subject)
+        if not found.holds:
+            raise DoesNotHoldError(f"although the method says so: {found.said}")
+        return found.said
+    found = proof(subject)
+    return f"lossy, as declared{', though not where it is this small' if found.holds else ''}: {found.said}"
+
+
+def expect(holds: object, said: str) -> None:
+    """Raise unless something holds."""
+    if not holds:
+        raise DoesNotHoldError(said)
+
+
+# ---------------------------------------------------------------- traces
+
+
+def finish(job: Job) -> Trace:
+    """A run to its end."""
+    run = Run(job)
+    for _ in run:
+        pass
+    return run.trace()
+
+
+def timeless(trace: Trace) -> Trace:
+    """A trace without what differs from run to run: when it was made and how long it took."""
+    summary = replace(trace.summary, seconds=0.0, forward_seconds=0.0)
+    return replace(trace, created="", steps=tuple(map(_timeless, trace.steps)), summary=summary)
+
+
+def _timeless(step: Step) -> Step:
+    return replace(step, call=replace(step.call, milliseconds=Milliseconds(), batch=1))
+
+
+def deterministic(subject: Subject) -> None:
+    """The same seed twice gives equal traces."""
+    for seed in range(SEEDS):
+        first, second = (timeless(finish(subject.job(seed))) for _ in "12")
+        expect(first == second, f"two runs of seed {seed} differ{_where(first, second)}")
+
+
+def recorded(subject: Subject) -> None:
+    """Recording changes no token."""
+    for seed in range(SEEDS):
+        (with_record,), (without,) = (decoded([subject.job(seed)], record=record) for record in (True, False))
+        expect(torch.equal(with_record, without), f"with seed {seed} a recorded run has other tokens")
+
+
+def batched(subject: Subject) -> None:
+    """Sequences of different lengths and prompts in lockstep equal each alone."""
+    jobs = [subject.job(seed) for seed in range(LANES)]
+    for seed, (together, alone) in enumerate(zip(decoded(jobs), (decoded([job])[0] for job in jobs), strict=True)):
+        expect(same(together, alone), f"seed {seed} has other tokens beside {LANES - 1} others than alone")
+    for trace, job in zip(run_batch(jobs), jobs, strict=True):
+        alone_trace = finish(job)
+        found, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
+        expect(found == wanted, f"seed {job.seed} takes other steps beside {LANES - 1} others than alone")
+
+
+def replays(subject: Subject) -> None:
+    """The replay of a trace ends with what the decoder returned, and pictures show what the replay holds."""
+    for seed in range(SEEDS):
+        job, canvases = subject.job(seed), dict[int, Sequence[Token | None]]()
+        noting: Any = _Noting(job.model, canvases)
+        run = Run(replace(job, model=noting))
+        for _ in run:
+            pass
+        trace, result = run.trace(), decoded([job])[0]
+        expect(_reads_back(trace), "the trace does not read back as it was written")
+        ends_as_returned(trace, result)
+        pictures_hold(trace, canvases)
+
+
+def ends_as_returned(trace: Trace, result: Tensor) -> None:
+    """The steps leave behind what the decoder returned, wherever they made something final."""
+    end = replayed(trace.steps, len(result))
+    for position, (token, final) in enumerate(zip(end.tokens, end.final, strict=True)):
+        if final:
+            shown = torch.tensor(token, dtype=torch.float64)
+            close = torch.allclose(shown, result[position].double(), rtol=1e-4, atol=1e-4)
+            expect(close, f"the steps leave {token} at {position}, and the decoder returns {result[position].tolist()}")
+    expect(trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True)),
+           "the output is not what the steps leave behind")  # fmt: skip
+
+
+def pictures_hold(trace: Trace, canvases: Mapping[int, Sequence[Token | None]]) -> None:
+    """What pictures were made of is the replayed canvas, cell by cell."""
+    expect(sorted(canvases) == list(range(1, len(trace.steps) + 1)), "not every step has its picture")
+    for state in islice(states(trace), 1, None):
+        step, cells = state.step, canvases[state.step]
+        wrong = [i for i, (cell, token) in enumerate(zip(cells, state.tokens, strict=True)) if cell != token]
+        expect(not wrong, f"the picture of step {step} shows what is not there, at positions {wrong}")
+
+
+def counted(subject: Subject) -> None:
+    """Every forward pass is a step, and the summary counts what the session counted."""
+    for seed in range(SEEDS):
+        job = subject.job(seed)
+        session = _Counting(open_session([job]))
+        run = Run(job)
+        run._session = session
+        for _ in run:
+            pass
+        trace = run.trace()
+        made, roles = trace.summary, Counter(step.call.role for step in trace.steps)
+        passes = sum(session.roles.values())
+        expect(len(trace.steps) == made.forwards == passes, f"{passes} forward passes make {len(trace.steps)} steps")
+        expect(roles == session.roles, f"passes by role are {dict(session.roles)}, and steps {dict(roles)}")
+        found, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
+        expect(found == wanted, f"rows and tokens fed are {wanted}, and the summary has {found}")
+        final = sum(replayed(trace.steps, job.task.length).final)
+        expect(made.tokens <= final, f"{final} tokens are final, and the summary counts {made.tokens}")
+
+
+def resumed(subject: Subject) -> None:
+    """A run that is stopped for a while has a sound trace and goes on as if nothing had happened."""
+    for seed in range(SEEDS):
+        whole = finish(subject.job(seed))
+        for k in sorted({1, max(1, len(whole.steps) // 2)}):
+            run = Run(subject.job(seed))
+            steps = iter(run)
+            next(islice(steps, k - 1, None))
+            part = run.trace()
+            expect(_reads_back(part), f"stopped after {k} passes, its trace does not read back as it was written")
+            full = None not in part.output.tokens
+            expect(part.summary.complete == full, f"stopped after {k} passes, its trace does not say so")
+            expect(tuple(map(_timeless, part.steps)) == tuple(map(_timeless, whole.steps[:k])), "its steps differ")
+            for _ in steps:
+                pass
+            expect(timeless(run.trace()) == timeless(whole), f"stopped after {k} passes, it ends elsewhere")
+
+
+def _reads_back(trace: Trace) -> bool:
+    written = dumps(trace)
+    return dumps(loads(written)) == written
+
+
+def _where(first: Trace, second: Trace) -> str:
+    for k, (a, b) in enumerate(zip(first.steps, second.steps, strict=False), 1):
+        if a != b:
+            return f" from step {k} on"
+    return ""
+
+
+# ---------------------------------------------------------------- caches
+
+
+def uncached(subject: Subject) -> None:
+    """A session that is opened anew for every pass, and told everything, gives the same tokens and distributions."""
+    for seed in range(SEEDS):
+        job = subject.job(seed)
+        anew = _Anew(job, open_session([job]))
+        (slow,), (fast,) = decoded([job], anew), decoded([job])
+        expect(anew.worst < _CLOSE, f"what is cached changes an answer by {anew.worst:.1g}")
+        expect(same(slow, fast), "tokens differ")
+
+
+class _Anew:
+    """Answers every request from a fresh session, and compares with a session that goes on."""
+
+    def __init__(self, job: Job, cached: Session) -> None:
+        self._job, self._cached, self._past = job, cached, dict[str, _Past]()
+        self.worst = 0.0
+
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+        """See `Session.answer`, for one lane."""
+        ((lane, request),) = requests.items()
+        fast = self._cached.answer(requests, sampling, lap)[lane]
+        slow = open_session([self._job]).answer({lane: self._whole(request)}, sampling, lap)[lane]
+        for a, b in zip(_numbers(fast), _numbers(slow), strict=True):
+            self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
+        return {lane: slow}
+
+    def cost(self, request: Any) -> tuple[int, int]:
+        """See `Session.cost`."""
+        return self._cached.cost(request)
+
+    def _whole(self, request: Any) -> Any:
+        """The request with everything that a cache would know."""
+        if not isinstance(request, BlockForward):
+            return replace(request, cached=0)
+        past = self._past.get(request.role, _Past()).cut(request.finished)
+        n = len(past.tokens)
+        rows = len(request.tokens)
+        self._past[request.role] = past.grown(request)
+        return replace(
+            request,
+            tokens=torch.cat([past.tokens.expand(rows, -1), request.tokens], 1),
+            position=torch.cat([past.position, request.position]),
+            read=request.read + n,
+            finished=0,
+            seen=masks.behind(past.seen, request.seen),
+            keep=0,
+        )
+
+
+_NOTHING: Final = torch.empty(0, dtype=torch.long)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What is finished, and who of it saw whom."""
+
+    tokens: Tensor = _NOTHING
+    position: Tensor = _NOTHING
+    seen: Tensor = torch.empty(0, 0, dtype=torch.bool)  # noqa: RUF009
+
+    def cut(self, count: int) -> "_Past":
+        """The first of it."""
+        return _Past(self.tokens[:count], self.position[:count], self.seen[:count, :count])
+
+    def grown(self, request: BlockForward) -> "_Past":
+        """With what a request finishes."""
+        keep = request.keep
+        return _Past(
+            torch.cat([self.tokens, request.tokens[0, :keep]]),
+            torch.cat([self.position, request.position[:keep]]),
+            masks.behind(self.seen, request.seen[:keep, :keep]),
+        )
+
+
+def _numbers(answer: Any) -> list[Tensor]:
+    """The tensors of an answer: distributions, or the states and last distributions of denoising paths."""
+    return [answer] if isinstance(answer, Tensor) else [answer.states, answer.last.mean, answer.last.std]
+
+
+# ---------------------------------------------------------------- what looks on
+
+
+class _Counting:
+    """A session that counts what it is asked."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.roles: Counter[str] = Counter()
+        self.rows = self.fed = 0
+
+    def answer(self, requests: Mapping[int, Request], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+        """See `Session.answer`."""
+        for request in requests.values():
+            rows, fed = self._session.cost(request)
+            self.roles[request.role] += 1
+            self.rows, self.fed = self.rows + rows, self.fed + fed
+        return self._session.answer(requests, sampling, lap)
+
+    def cost(self, request: Any) -> tuple[int, int]:
+        """See `Session.cost`."""
+        return self._session.cost(request)
+
+
+class _Noting:
+    """A model that notes what its pictures are made of."""
+
+    def __init__(self, model: Any, canvases: dict[int, Sequence[Token | None]]) -> None:
+        self._model, self._canvases = model, canvases
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Any = ()) -> Any:
+        """See `Model.legend`."""
+        self._canvases.update(canvases)
+        return self._model.legend(canvases, mentioned)
+
+
+CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = cast(
+    Mapping[str, Callable[[Subject], None]],
+    {
+        "draws the same tokens twice": deterministic,
+        "recording changes nothing": recorded,
+        "a batch equals single runs": batched,
+        "cached equals uncached": uncached,
+        "the trace replays to the output": replays,
+        "every forward pass is counted": counted,
+        "stops and goes on": resumed,
+    },
+)

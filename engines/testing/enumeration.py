@@ -1,0 +1,308 @@
+"""The exact output distribution of a decoder: walk every branch of its randomness and add up the probabilities.
+
+A decoder is a generator and cannot be copied, so every branch runs it anew along its path of choices. All bookkeeping
+is done on plain floats: what is left is the decoder's own work.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor
+
+from engines.protocol import FATE_CODES, Decision, Decoder
+from engines.sampling.chance import Chance, Draw
+
+Path: TypeAlias = tuple[int, ...]
+Distribution: TypeAlias = dict[tuple[int, ...], float]
+CoinKey: TypeAlias = Callable[[Draw, int], object]
+Point: TypeAlias = tuple[float, float, float]
+Polygon: TypeAlias = tuple[Point, ...]
+_SIMPLEX: Final[Polygon] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+_FINAL: Final = frozenset(code for fate, code in FATE_CODES.items() if fate.final)
+_IMPOSSIBLE: Final = 1e-15
+"""Branches no likelier than rounding are not walked."""
+_INTERVAL: Final = (
+    "numbers from an interval have too many branches to walk; draw with keep, categorical or gumbel_argmax"
+)
+
+
+class TooManyBranchesError(RuntimeError):
+    """A walk took more branches than it was allowed."""
+
+
+class WideRaceError(NotImplementedError):
+    """A race of Gumbel noise among more ids than there is geometry for."""
+
+
+@dataclass
+class Enumerator:
+    """A Chance that follows a path of choices, multiplies their probabilities and notes the branches it left out.
+
+    Coins with the same key share one uniform number: its interval narrows with every verdict. Gumbel noise of a
+    position is a race of exponentials; normalised, three of them are uniform on a triangle, and every argmax cuts a
+    polygon out of it.
+    """
+
+    path: Path = ()
+    coin_key: CoinKey | None = None
+    """Which coins are one; by default those of one purpose, iteration and position, as with a seed."""
+    weight: float = 1.0
+    taken: list[int] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    siblings: list[Path] = field(default_factory=list)
+    intervals: dict[object, tuple[float, float]] = field(default_factory=dict)
+    races: dict[int, Polygon] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)
+    """Positions whose token is final, so that their noise decides nothing any more."""
+
+    def choose(self, probs: Sequence[float]) -> int:
+        """Take the branch of the path, or the first that can be taken; the others become siblings."""
+        depth = len(self.taken)
+        if depth < len(self.path):
+            choice = self.path[depth]
+        else:
+            choice, *others = (i for i, p in enumerate(probs) if p > _IMPOSSIBLE)
+            self.siblings += [(*self.taken, other) for other in others]
+        self.taken.append(choice)
+        self.weight *= probs[choice]
+        self.weights.append(self.weight)
+        return choice
+
+    def weight_of(self, length: int) -> float:
+        """Probability of the first `length` choices."""
+        return self.weights[length - 1] if length else 1.0
+
+    def memory(self) -> object:
+        """What later draws depend on, apart from the path. A coin of its own name is never looked at again."""
+        shared = () if self.coin_key is None else tuple(sorted(self.intervals.items(), key=str))
+        return shared, tuple(sorted(race for race in self.races.items() if race[0] not in self.settled))
+
+    def hear(self, decision: Decision) -> None:
+        """Note which positions are final."""
+        for position, fate in zip(decision.position.tolist(), decision.fate.tolist(), strict=True):
+            if fate in _FINAL:
+                self.settled.add(position)
+
+    def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+        """See `Chance.keep`. The uniform numbers, which have no value here, are 0."""
+        verdicts: list[bool] = []
+        over = False
+        for bar, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
+            kept = not over and self._toss(bar, draw, position)
+            over = until_rejection and not kept
+            verdicts.append(kept)
+        return torch.tensor(verdicts, dtype=torch.bool), torch.zeros(len(verdicts), dtype=torch.float64)
+
+    def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+        """See `Chance.categorical`."""
+        rows: list[list[float]] = weights.tolist()
+        used = [True] * len(rows) if where is None else where.tolist()
+        ids = [self.choose(_shares(row)) if use else 0 for row, use in zip(rows, used, strict=True)]
+        return torch.tensor(ids, dtype=torch.long)
+
+    def gumbel_argmax(self, weights: Tensor, position: Tensor, where: Tensor | None = None) -> Tensor:
+        """See `Chance.gumbel_argmax`, for up to three ids."""
+        rows: list[list[float]] = weights.tolist()
+        used = [True] * len(rows) if where is None else where.tolist()
+        ids = [
+            self._win(at, _shares(row)) if use else 0
+            for row, at, use in zip(rows, position.tolist(), used, strict=True)
+        ]
+        return torch.tensor(ids, dtype=torch.long)
+
+    def uniform(self, draw: Draw, count: int) -> Tensor:
+        """See `Chance.uniform`."""
+        raise NotImplementedError(_INTERVAL)
+
+    def normal(self, draw: Draw, count: int) -> Tensor:
+        """See `Chance.normal`."""
+        raise NotImplementedError(_INTERVAL)
+
+    def _toss(self, bar: float, draw: Draw, position: int) -> bool:
+        key = (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
+        low, high = self.intervals.get(key, (0.0, 1.0))
+        cut = min(max(bar, low), high)
+        chance = (cut - low) / (high - low)
+        kept = self.choose((1 - chance, chance)) == 1
+        self.intervals[key] = (low, cut) if kept else (cut, high)
+        return kept
+
+    def _win(self, position: int, probs: tuple[float, ...]) -> int:
+        """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
+        if len(probs) > 3:
+            raise WideRaceError(f"gumbel_argmax: {len(probs)} ids; races of more than three cannot be walked")
+        if position in self.settled:
+            raise ValueError(f"gumbel_argmax: the token at {position} is final, and its noise is used once more.")
+        shares, parts = _race(self.races.get(position, _SIMPLEX), (*probs, 0.0)[:3])
+        winner = self.choose(shares)
+        self.races[position] = parts[winner]
+        return winner
+
+
+def _shares(weights: list[float]) -> tuple[float, ...]:
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+@lru_cache(maxsize=65_536)
+def _race(polygon: Polygon, probs: tuple[float, float, float]) -> tuple[tuple[float, ...], tuple[Polygon, ...]]:
+    """For every id its probability to win where the noise lies in a polygon, and the part of it where it does."""
+    parts: list[Polygon] = []
+    for i in range(3):
+        part = polygon if probs[i] > 0 else ()
+        for v in range(3):
+            if v != i:
+                part = _clip(part, i, v, probs)
+        parts.append(part)
+    return _shares([_area(part) for part in parts]), tuple(parts)
+
+
+def _clip(polygon: Polygon, i: int, v: int, probs: tuple[float, float, float]) -> Polygon:
+    """The part of a polygon where E_i / p_i <= E_v / p_v."""
+    sides = [point[v] * probs[i] - point[i] * probs[v] for point in polygon]
+    kept: list[Point] = []
+    for a, b, here, there in zip(polygon, polygon[1:] + polygon[:1], sides, sides[1:] + sides[:1], strict=True):
+        if here >= 0:
+            kept.append(a)
+        if here * there < 0:
+            t = here / (here - there)
+            kept.append((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])))
+    return tuple(kept)
+
+
+def _area(polygon: Polygon) -> float:
+    return 0.5 * abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(polygon, polygon[1:] + polygon[:1], strict=True)))
+
+
+Answer: TypeAlias = Callable[[Any], Tensor]
+"""Gives a request its distributions; `answer` of the models in this package."""
+
+
+def by_role(models: Mapping[str, Any]) -> Answer:
+    """Answers of several models, each to the requests of its role."""
+    return lambda request: models[request.role].answer(request)
+
+
+def advance(decoder: Decoder, answer: Answer, chance: Enumerator, rounds: int | None = None) -> tuple[int, ...] | None:
+    """Drive a decoder for some rounds of request and Decision, or to its end, without any of the driver's machinery.
+
+    Returns:
+        The tokens if the decoder is done by then. Otherwise it waits for the answer to its next request.
+    """
+    told: Tensor | tuple[int, ...] | None = None
+    while True:
+        try:
+            item = decoder.send(told)
+        except StopIteration as stop:
+            return tuple(stop.value.tolist())
+        if isinstance(item, Decision):
+            chance.hear(item)
+            told = tuple(item.readback.long().tolist())
+        elif rounds == 0:
+            return None
+        else:
+            rounds = None if rounds is None else rounds - 1
+            told = answer(item)
+
+
+def branches(
+    make: Callable[[Chance], Decoder], answer: Answer, coin_key: CoinKey | None = None, most: int = 1_000_000
+) -> Iterator[tuple[Path, float]]:
+    """Every branch of a decoder: its tokens and its probability.
+
+    Raises:
+        TooManyBranchesError: beyond `most` of them.
+    """
+    todo: list[Path] = [()]
+    for _ in range(most):
+        chance = Enumerator(todo.pop(), coin_key)
+        tokens = advance(make(chance), answer, chance)
+        assert tokens is not None
+        yield tokens, chance.weight
+        todo += chance.siblings
+        if not todo:
+            return
+    raise TooManyBranchesError(f"more than {most} branches; take fewer positions or fewer tokens.")
+
+
+def exact_distribution(
+    make: Callable[[Chance], Decoder],
+    answer: Answer,
+    live: Sequence[str] = (),
+    coin_key: CoinKey | None = None,
+    most: int = 1_000_000,
+) -> Distribution:
+    """Probability of every output of a decoder.
+
+    Args:
+        make: A fresh decoder that draws from the given chance.
+        answer: What the models say to a request.
+        live: The decoder's variables that make up its state between two rounds. Branches that lead to the same state
+            are merged and walked on once, which takes a fraction of the time. What chance remembers (coins in use,
+            races) belongs to the state, too. Without names nothing is merged.
+        coin_key: See `Enumerator`.
+        most: Branches at most, where nothing is merged.
+
+    Raises:
+        TooManyBranchesError: beyond `most` of them.
+    """
+    if live:
+        return _merged(lambda path: Enumerator(path, coin_key), make, answer, live)
+    probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
+    for tokens, weight in branches(make, answer, coin_key, most):
+        probs[tokens] += weight
+    return dict(probs)
+
+
+def _merged(
+    chance_of: Callable[[Path], Enumerator],
+    make: Callable[[Chance], Decoder],
+    answer: Answer,
+    live: Sequence[str],
+) -> Distribution:
+    probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
+    level: dict[object, tuple[Path, float]] = {None: ((), 1.0)}
+    rounds = 0
+    while level:
+        rounds += 1
+        following: dict[object, tuple[Path, float]] = {}
+        for path, weight in level.values():
+            scale = 0.0
+            todo = [path]
+            while todo:
+                chance = chance_of(todo.pop())
+                decoder: Any = make(chance)
+                tokens = advance(decoder, answer, chance, rounds)
+                scale = scale or weight / chance.weight_of(len(path))
+                todo += chance.siblings
+                if tokens is not None:
+                    probs[tokens] += scale * chance.weight
+                    continue
+                variables = decoder.gi_frame.f_locals
+                key = (*(_fingerprint(variables[name]) for name in live), chance.memory())
+                first, total = following.get(key, (tuple(chance.taken), 0.0))
+                following[key] = (first, total + scale * chance.weight)
+        level = following
+    return dict(probs)
+
+
+def _fingerprint(value: object) -> object:
+    if isinstance(value, Tensor):
+        return (tuple(value.shape), value.numpy().tobytes())
+    if is_dataclass(value):
+        return tuple(_fingerprint(getattr(value, f.name)) for f in fields(value))
+    return value
+
+
+def largest_error(probs: Distribution, reference: Distribution) -> float:
+    """The largest difference between the probabilities of an output."""
+    return max(abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys())
+
+
+def variation(probs: Distribution, reference: Distribution) -> float:
+    """Total variation of two distributions."""
+    return sum(abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys()) / 2

@@ -1,0 +1,66 @@
+"""A small model of continuous tokens whose distribution is known in closed form, and a test of samples against it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engines.continuous.denoising import ContinuousTask
+from engines.continuous.request import PathForward
+from engines.models.denoising_session import ContinuousSession, Head
+from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
+from engines.testing.memory import Memory
+
+SHAPE: Final = (2, 4)
+TARGET: Final = Weights("target", 0.55, 0.5, -0.2, 0.25)
+SMALL: Final = Weights("small", 0.3, 0.3, 0.2, 0.3)
+"""Far enough from the target that what it drafts is rejected often."""
+
+
+class Field(ToyField):
+    """A toy field that remembers what it was fed, as a model with a cache does."""
+
+    def __init__(self, weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> None:
+        super().__init__(weights.title, weights, torch.device("cpu"), shape)
+        self.weights = weights
+
+    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        return ContinuousSession(RememberingBackbone(self.weights, self.shape), Head(conditioned_on=knowing))
+
+
+class RememberingBackbone(FieldBackbone):
+    """The closed form, of the tokens that a cache would hold."""
+
+    def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
+        super().__init__(weights, shape)
+        self._memory = Memory()
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `FieldBackbone.logits`."""
+        return super().logits({lane: self._memory.seen(lane, request) for lane, request in requests.items()})
+
+
+class Misfit(NamedTuple):
+    """How far samples are from a field's distribution."""
+
+    square: float
+    """Mean square of the z-scores: 1 where the distribution is right."""
+    largest: float
+    """The largest z-score."""
+
+
+def misfit(samples: Float[Tensor, "B N D"], weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> Misfit:
+    """The z-scores of all means and covariances of what is left to chance in each cell.
+
+    These are standard normal and independent where the distribution is right. Components are repeats.
+    """
+    depends = neighbours(weights, shape)
+    x = samples.transpose(1, 2).flatten(0, 1)  # [B * D, N]
+    e = (x - x @ depends.T) / weights.std
+    count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
+    scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
+    scores = torch.cat([e.mean(0) * count**0.5, scores])
+    return Misfit(float(scores.square().mean()), float(scores.abs().max()))

@@ -1,0 +1,148 @@
+"""How far a method's output distribution is from ordinary decoding's: walked where it can be, else tested on samples.
+
+Discrete tokens are drawn by enumeration of all branches, and equal means up to 1e-12. Likeliest tokens leave no
+branches: their texts are compared on several models. Tokens that are vectors are sampled and put to a test that is
+known to fail: with 600 fields of 8 cells and 3 components, a mean off by a tenth of a standard deviation has a z-score
+of 4.2, and replacements drawn from the target in place of the residual raise the mean square above 3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+
+from engines.methods import ordinary
+from engines.protocol import Decoder
+from engines.runtime.driver import Job
+from engines.sampling.chance import Chance
+from engines.testing.depth import Depth
+from engines.testing.enumeration import (
+    Distribution,
+    TooManyBranchesError,
+    WideRaceError,
+    by_role,
+    exact_distribution,
+    largest_error,
+    variation,
+)
+from engines.testing.fields import misfit
+from engines.testing.language import LETTERS, DepthModel
+from engines.testing.subject import Subject, decoded
+from engines.testing.tables import Table
+
+EXACT: Final = 1e-12
+MOST_BRANCHES: Final = 20_000
+TEXTS: Final = 8
+"""Models on which likeliest tokens are compared."""
+SAMPLES: Final = 600
+SQUARE, LARGEST = 1.9, 4.5
+"""Bounds of the mean square and the largest of 44 z-scores. A right distribution passes either with a probability of
+more than 0.9995."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a comparison with ordinary decoding came to."""
+
+    holds: bool
+    said: str
+
+
+def proof(subject: Subject) -> Proof:
+    """Compare a method with ordinary decoding, in the way that its family and settings allow."""
+    if subject.method.family == "continuous-ar":
+        return _sampled(subject)
+    if subject.method.family == "discrete-ar":
+        return _walked(subject, _table, ((4, 2), (2, 7)))
+    return _texts(subject) if subject.config.mode == "greedy" else _walked(subject, _depth, ((3, 2), (2, 4)))
+
+
+Case = tuple[Callable[[Chance], Decoder], dict[str, Any], Distribution]
+"""A decoder, its models by role, and the distribution of ordinary decoding."""
+
+
+def _walked(subject: Subject, case: Callable[[Subject, int, int], Case], shapes: Sequence[tuple[int, int]]) -> Proof:
+    """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
+    worst, outcomes = 0.0, 0
+    for length, vocabulary in shapes:
+        found = _walk(subject, case, length, vocabulary)
+        if found is None:
+            continue
+        probs, wanted = found
+        error = largest_error(probs, wanted)
+        if error >= EXACT:
+            said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
+            return Proof(False, said)
+        worst, outcomes = max(worst, error), outcomes + len(wanted)
+    if not outcomes:
+        return Proof(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be walked")
+    return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes")
+
+
+def _walk(
+    subject: Subject, case: Callable[[Subject, int, int], Case], length: int, vocabulary: int
+) -> tuple[Distribution, Distribution] | None:
+    """The method's distribution and ordinary decoding's, on the longest text that can be walked."""
+    for fewer in range(length, 1, -1):
+        make, models, wanted = case(subject, fewer, vocabulary)
+        try:
+            return exact_distribution(make, by_role(models), most=MOST_BRANCHES), wanted
+        except TooManyBranchesError:
+            continue
+        except WideRaceError:
+            return None
+    return None
+
+
+def _table(subject: Subject, length: int, vocabulary: int) -> Case:
+    """With many tokens, what can be walked has one draft in flight."""
+    if vocabulary > 2:
+        own = {name: min(most, getattr(subject.config, name, 0)) for name, most in (("window", 2), ("gamma", 1))}
+        few = {name: value for name, value in own.items() if hasattr(subject.config, name)}
+        subject = replace(subject, config=replace(subject.config, **few))
+    target, small = Table(length, vocabulary, seed=6), Table(length, vocabulary, seed=7)
+    drafting = small if subject.drafting is subject.small else target
+    models = {"target": target, "self": target, "draft": drafting}
+    return _making(subject, target.task), models, target.joint()
+
+
+def _depth(subject: Subject, length: int, vocabulary: int) -> Case:
+    target, small = Depth(vocabulary, seed=3), Depth(vocabulary, seed=4)
+    drafting = small if subject.drafting is subject.small else replace(target)
+    models = {"target": target, "self": target, "draft": drafting}
+    return _making(subject, target.task(length)), models, Depth(vocabulary, seed=3).joint(length)
+
+
+def _making(subject: Subject, task: Any) -> Callable[[Chance], Decoder]:
+    return lambda chance: subject.method.decode(task, subject.config, chance)
+
+
+def _texts(subject: Subject) -> Proof:
+    """Likeliest tokens: the texts of several models are those of ordinary decoding, up to their end."""
+    method, config = ordinary(subject.method.family, {"length": subject.config.length, "mode": "greedy"})
+    other = 0
+    for seed in range(TEXTS):
+        model, small = DepthModel(seed), DepthModel(seed + TEXTS)
+        asked = replace(subject, model=model, small=small).job(seed)
+        plain = replace(asked, method=method, config=config)
+        other += _text(asked) != _text(plain)
+    if other:
+        return Proof(False, f"{other} of {TEXTS} texts of likeliest tokens are not those of one token a pass")
+    return Proof(True, f"{TEXTS} of {TEXTS} texts of likeliest tokens are those of one token a pass")
+
+
+def _text(job: Job) -> str | None:
+    (tokens,) = decoded([job])
+    return job.model.output([token if token < len(LETTERS) else None for token in tokens.tolist()]).text
+
+
+def _sampled(subject: Subject) -> Proof:
+    """Vectors: z-scores of what is left to chance in each cell."""
+    first = subject.job()
+    samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
+    found = misfit(samples)
+    said = f"z-scores of {SAMPLES} samples have mean square {found.square:.2g} and reach {found.largest:.2g}"
+    if found.square < SQUARE and found.largest < LARGEST:
+        return Proof(True, f"{said}, as they do by chance")
+    return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")

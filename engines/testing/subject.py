@@ -1,0 +1,147 @@
+"""What is checked: a method under short settings, on the small models of its family."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import torch
+from torch import Tensor
+
+from engines.config import ConfigError, Value, make_config, settings
+from engines.methods import METHODS
+from engines.methods.method import Method
+from engines.protocol import Family, Model, Session
+from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.testing.fields import SMALL, Field
+from engines.testing.language import DepthModel
+from engines.testing.tables import Table
+
+SHORT: Final[dict[Family, dict[str, Value]]] = {
+    "discrete-ar": {"window": 4, "gamma": 3},
+    "diffusion-lm": {"length": 16, "block": "4", "gamma": 3},
+    "continuous-ar": {"steps": 3, "last": 150, "gamma": 3, "prefill": 0.0, "tied": 1},
+}
+"""Settings of a small size, for those a method has: four positions, or a block of four, with three drafts in flight."""
+_PROMPTS: Final[dict[Family, tuple[str, ...]]] = {
+    "discrete-ar": ("", "", ""),
+    "diffusion-lm": ("abcde", "ab", "gfedcba"),
+    "continuous-ar": ("", "", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A method with settings, and the models to run it on."""
+
+    method: Method
+    config: Any
+    model: Model
+    small: Model
+    """Drafts, for methods that have another model draft."""
+
+    def job(self, seed: int = 0) -> Job:
+        """A run; seeds differ in their prompts, too, where the family has prompts."""
+        prompts = _PROMPTS[self.method.family]
+        return Job(self.method, self.model, prompts[seed % len(prompts)], self.config, seed, small=self.small)
+
+    @property
+    def drafting(self) -> Model:
+        """Whose distributions a request of the role `draft` gets."""
+        drafter = self.method.drafter(self.config) if self.method.drafter else ""
+        return self.small if drafter == "small" else self.model
+
+
+def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:
+    """A method under `given` settings, shortened where they leave room, on models of its family.
+
+    Raises:
+        ConfigError: for a family that there is not, or a setting that is not allowed.
+        ValueError: for settings that the models or the method refuse.
+    """
+    if method.family not in SHORT:
+        raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
+    given = {} if given is None else given
+    wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
+    config = make_config(method.config, {**_allowed(method, wanted), **given})
+    model, small = _models(method.family)
+    found = Subject(method, config, model, small)
+    open_session([found.job()])
+    next(found.job().decoder())
+    return found
+
+
+def claims(method: Method, given: Mapping[str, object]) -> bool:
+    """Whether the method says that its output distribution is ordinary decoding's under these settings, unshortened."""
+    return not method.deviation(make_config(method.config, given))
+
+
+def find(spec: str) -> Method:
+    """The method that a text names: one of the registry, or module:name of an importable module.
+
+    Raises:
+        ConfigError: where there is none, with what to do.
+    """
+    module_name, colon, name = spec.partition(":")
+    if not colon:
+        if spec in METHODS:
+            return METHODS[spec]
+        raise ConfigError(f"method: {spec!r} is none of {', '.join(METHODS)}; for one of your own write module:name.")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:  # whatever a module does while it is imported
+        first_line = next(iter(str(error).splitlines()), "")
+        raise ConfigError(
+            f"method: the module {module_name!r} cannot be imported ({type(error).__name__}: {first_line}); "
+            "run this in the folder that holds it."
+        ) from error
+    if not hasattr(module, name):
+        there = [key for key, value in vars(module).items() if isinstance(value, Method)]
+        raise ConfigError(
+            f"method: the module {module_name!r} has no {name!r}; its methods are {', '.join(there) or 'none at all'}."
+        )
+    found = getattr(module, name)
+    if not isinstance(found, Method):
+        raise ConfigError(
+            f"method: {spec} is of the type {type(found).__name__}; make it an engines.methods.method.Method, as in "
+            "engines/methods/__init__.py."
+        )
+    return found
+
+
+def decoded(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[Tensor]:
+    """What decoders return for jobs in lockstep, before anything is rounded for a record."""
+    lanes = [Lane(job.decoder()) for job in jobs]
+    session = session or open_session(jobs)
+    for _ in drive(lanes, session, jobs[0].config, record=record):
+        pass
+    return [lane.result[0] for lane in lanes]
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Whether two sequences are equal: ids exactly, vectors up to the rounding of sums in another order."""
+    return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-9, atol=1e-9))
+
+
+def _allowed(method: Method, wanted: Mapping[str, Value]) -> dict[str, Value]:
+    """Those of the settings that the method has and allows."""
+    found: dict[str, Value] = {}
+    for setting in settings(method.config):
+        if setting.name in wanted:
+            try:
+                found[setting.name] = setting.parse(wanted[setting.name])
+            except ConfigError:
+                continue
+    return found
+
+
+def _models(family: Family) -> tuple[Model, Model]:
+    if family == "discrete-ar":
+        return Table(4, 2, seed=0), Table(4, 2, seed=1)
+    if family == "diffusion-lm":
+        return DepthModel(0), DepthModel(1)
+    return Field(), Field(SMALL)

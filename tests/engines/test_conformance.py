@@ -1,0 +1,233 @@
+"""Every method keeps what it promises, under its default settings and every preset; broken ones are caught."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count, islice
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from engines.ar.request import Forward
+from engines.continuous.request import PathForward
+from engines.methods import METHODS, ar, blockwise, continuous, scd
+from engines.methods.method import Method, lossless
+from engines.protocol import Decision, Decoder
+from engines.runtime import driver
+from engines.runtime.driver import Run
+from engines.sampling import verification
+from engines.sampling.chance import Chance, Draw, SeededChance
+from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, finish, pictures_hold
+from engines.testing.proofs import proof
+from engines.testing.subject import claims, subject
+from traces.replay import Replay, states
+from traces.schema import Step, Trace
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+PRESETS = {
+    (name, preset): dict(method.presets[preset]) for name, method in METHODS.items() for preset in method.presets
+}
+ALL: dict[tuple[str, str], dict[str, object]] = {(name, ""): {} for name in METHODS} | PRESETS
+CASES = {repr((name, values)): (name, preset) for (name, preset), values in ALL.items()}
+"""Every set of settings once; some presets differ by name alone."""
+REPLAY = "the trace replays to the output"
+
+
+def broken(method: Method, **values: object) -> dict[str, str]:
+    """The checks that fail, with what they say."""
+    return {f.check: f.said for f in check(subject(method, values), claims(method, values)) if not f.holds}
+
+
+@pytest.mark.parametrize(("name", "preset"), CASES.values())
+def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
+    assert broken(METHODS[name], **ALL[name, preset]) == {}
+
+
+# ---------------------------------------------------------------- claims
+
+
+def mutant(method: str, decode: Any, **changed: Any) -> Method:
+    """A method with another decoder that calls itself lossless."""
+    return replace(METHODS[method], decode=decode, deviation=lossless, **changed)
+
+
+def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Callable[..., Decoder]:
+    """A decoder whose requests are changed."""
+
+    def altering(task: Any, config: Any, chance: Chance) -> Decoder:
+        inner, told = decode(task, config, chance), None
+        while True:
+            try:
+                item = inner.send(told)
+            except StopIteration as stop:
+                return cast(Tensor, stop.value)
+            told = yield item if isinstance(item, Decision) else change(item)
+
+    return altering
+
+
+def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    found = broken(mutant("scd", scd.decode), coupling="none")
+    assert list(found) == [CLAIM]
+    assert found[CLAIM].startswith("no, although the method says so: TV 0.")
+
+
+def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"mode": "sample", "verdict": "ratio"}
+    assert claims(METHODS["s2d2"], values)
+    monkeypatch.setattr(verification, "residual", lambda q, p: p)
+    found = proof(subject(METHODS["s2d2"], values))
+    assert not found.holds
+    assert found.said.startswith("TV 0.")
+
+
+def test_a_bias_that_needs_a_vocabulary_is_seen() -> None:
+    assert list(broken(mutant("gsd", METHODS["gsd"].decode))) == [CLAIM]
+
+
+def test_vectors_of_another_model_are_caught() -> None:
+    def ask_the_small_one(request: PathForward) -> PathForward:
+        return replace(request, role="draft")
+
+    stranger = mutant("continuous", altered(continuous.decode, ask_the_small_one), drafter=lambda _: "small")
+    assert list(broken(stranger)) == [CLAIM]
+
+
+def test_texts_of_likeliest_tokens_that_differ_are_caught() -> None:
+    assert list(broken(mutant("blockwise", blockwise.decode))) == [CLAIM]
+
+
+def test_branches_that_cannot_be_walked_prove_nothing() -> None:
+    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+        chance.uniform(Draw("mine", 0, torch.arange(1)), 1)
+        return (yield from ar.decode(task, config, chance))
+
+    assert not broken(mutant("ar", ar.decode))
+    assert "draw with keep, categorical or gumbel_argmax" in broken(mutant("ar", decode))[CLAIM]
+
+
+def test_a_bias_that_shows_at_three_drafts_is_seen() -> None:
+    """Short settings must not turn a biased method into a lossless one."""
+    values = {"coupling": "maximal", "stale": True, "initial": "uniform"}
+    assert not claims(METHODS["scd"], values)
+    assert broken(METHODS["scd"], **values) == {}
+    assert list(broken(replace(METHODS["scd"], deviation=lossless), **values)) == [CLAIM]
+
+
+# ---------------------------------------------------------------- the other promises
+
+
+def test_randomness_of_ones_own_is_caught() -> None:
+    seeds = count()
+    found = broken(mutant("scd", lambda task, config, _: scd.decode(task, config, SeededChance(next(seeds)))))
+    assert found["draws the same tokens twice"].startswith("no, two runs of seed 0 differ")
+
+
+def test_drafts_that_are_called_cached_are_caught() -> None:
+    fed = [0]
+
+    def pretend(request: Forward) -> Forward:
+        cached, fed[0] = (min(fed[0], len(request.tokens) - 1) if request.done else 0), len(request.tokens)
+        return replace(request, cached=max(cached, 0))
+
+    assert "cached equals uncached" in broken(mutant("scd", altered(scd.decode, pretend)))
+
+
+def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
+    found = broken(mutant("ar", altered(ar.decode, lambda request: replace(request, cached=request.done))))
+    assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in found["cached equals uncached"]
+
+
+def test_lanes_that_know_of_each_other_are_caught() -> None:
+    alive: list[None] = []
+
+    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+        alive.append(None)
+        done = yield from ar.decode(task, config, chance)
+        alone = len(alive) == 1
+        alive.clear()
+        return done if alone else 1 - done
+
+    assert "beside 2 others" in broken(mutant("ar", decode))["a batch equals single runs"]
+
+
+class Watched:
+    """A part of the record that notices when it is looked at."""
+
+    met = False
+
+    def seen(self) -> Tensor:
+        self.met = True
+        return torch.empty(0, 0, 5)
+
+
+def test_recording_that_changes_tokens_is_caught() -> None:
+    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+        watched, inner, told = Watched(), ar.decode(task, config, chance), None
+        for _ in range(task.length):
+            told = yield inner.send(told)
+            told = yield replace(cast(Decision, inner.send(told)), walks=watched)
+        return torch.full((task.length,), int(watched.met))
+
+    assert "a recorded run has other tokens" in broken(mutant("ar", decode))["recording changes nothing"]
+
+
+def test_steps_that_say_other_than_the_decoder_returns_are_caught() -> None:
+    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+        done = yield from ar.decode(task, config, chance)
+        return 1 - done
+
+    assert "the decoder returns" in broken(mutant("ar", decode))[REPLAY]
+
+
+class Painted(Replay):
+    """Shows whatever a step speaks of, as if drafts that were dropped still stood there."""
+
+    def apply(self, step: Step) -> None:
+        super().apply(step)
+        for position, token in zip(step.position, step.token, strict=True):
+            self._tokens[position] = token
+
+
+@pytest.mark.parametrize("name", ["s2d2", "simsd", "cspd"])
+def test_pictures_of_drafts_that_were_dropped_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "Replay", Painted)
+    with pytest.raises(DoesNotHoldError, match="shows what is not there"):
+        CHECKS[REPLAY](subject(METHODS[name]))
+
+
+def test_a_canvas_broken_by_hand_is_caught() -> None:
+    trace = finish(subject(METHODS["simsd"]).job())
+    canvases: dict[int, Sequence[Any]] = {state.step: state.tokens for state in islice(states(trace), 1, None)}
+    pictures_hold(trace, canvases)
+    cells = list(canvases[2])
+    cells[cells.index(None)] = 1
+    with pytest.raises(DoesNotHoldError, match="the picture of step 2 shows what is not there"):
+        pictures_hold(trace, {**canvases, 2: cells})
+
+
+def test_a_pass_that_makes_no_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    proper = driver.make_trace
+
+    def forgetful(job: driver.Job, lane: driver.Lane) -> Trace:
+        return proper(job, driver.Lane(lane.decoder, lane.steps[1:], lane.result))
+
+    monkeypatch.setattr(driver, "make_trace", forgetful)
+    with pytest.raises(DoesNotHoldError, match="forward passes make"):
+        CHECKS["every forward pass is counted"](subject(METHODS["simsd"]))
+
+
+def test_a_trace_that_disturbs_the_run_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    proper = Run.trace
+
+    def disturbing(self: Run) -> Trace:
+        made = proper(self)
+        if not self._lane.result:
+            self._lane.steps.append(self._lane.steps[-1])
+        return made
+
+    monkeypatch.setattr(Run, "trace", disturbing)
+    with pytest.raises(DoesNotHoldError, match="it ends elsewhere"):
+        CHECKS["stops and goes on"](subject(METHODS["simsd"]))
