@@ -42,7 +42,7 @@ class Conditionals:
     def task(self) -> TextTask:
         """The text in one block, without a prompt."""
         canvas = Canvas(kind="text", shape=(self.length,), block=self.length)
-        return TextTask(canvas, self.vocabulary, torch.device("cpu"), None, (), self.vocabulary, (NO_END,))
+        return TextTask(canvas, self.vocabulary, torch.device("cpu"), mask=self.vocabulary, ends=(NO_END,))
 
     def probs(self, state: State, position: int) -> Tensor:
         """The distribution [V] of a position of a text in which the id `vocabulary` is a mask."""

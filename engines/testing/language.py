@@ -25,6 +25,7 @@ class DepthModel:
 
     tokens = LETTERS
     families: tuple[Family, ...] = ("diffusion-lm",)
+    parameters = 0
 
     def __init__(self, seed: int = 0) -> None:
         self.depth = Depth(len(LETTERS), seed=seed, sharpness=6)

@@ -35,11 +35,12 @@ class Table:
 
     tokens = "table"
     families: tuple[Family, ...] = ("discrete-ar",)
+    parameters = 0
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
-        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, None, row_length)
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, row=row_length)
         self.card = ModelCard(id="table")
         self._rows: dict[tuple[int, ...], Tensor] = {}
         self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}

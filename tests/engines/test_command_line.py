@@ -149,7 +149,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.usefixtures("unchecked")
 def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{mine}:GOOD"]) == 0
-    *promises, claim = capsys.readouterr().out.splitlines()
+    claim, *promises = capsys.readouterr().out.splitlines()
     assert promises == [
         "draws the same tokens twice: yes",
         "recording changes nothing: yes",
