@@ -194,7 +194,7 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
         (["none-such"], "method: 'none-such' is none of ar, scd"),
         (["MINE:GOOD", "--set", "window=3"], "window: no such setting; there are"),
         (["scd", "--set", "window=0"], "window: '0' is not allowed"),
-        (["scd", "--set", "guidance=3"], "guidance: a table has no conditions to guide; use 1."),
+        (["continuous", "--set", "guidance=3"], "guidance: target has no conditions to guide; use 1."),
         (["scd", "--set", "window"], "--set: 'window' must read NAME=VALUE"),
     ],
 )
