@@ -43,9 +43,9 @@ class DoesNotHoldError(Exception):
 
 def check(subject: Subject, claimed: bool) -> Iterator[Finding]:
     """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, too."""
+    yield _finding(CLAIM, lambda: _claim(subject, claimed))
     for name, run in CHECKS.items():
         yield _finding(name, lambda run=run: run(subject))  # type: ignore[misc]
-    yield _finding(CLAIM, lambda: _claim(subject, claimed))
 
 
 def _finding(name: str, run: Callable[[], str | None]) -> Finding:

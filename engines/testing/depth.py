@@ -33,7 +33,9 @@ class Depth:
     def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END, block: int = 1) -> TextTask:
         """A text behind a prompt of ids; the mask's id is `vocabulary`."""
         canvas, device = text_canvas(length, block, len(prompt)), torch.device("cpu")
-        return TextTask(canvas, self.vocabulary, device, None, prompt, (end,), self.vocabulary, self.shift)
+        return TextTask(
+            canvas, self.vocabulary, device, prompt=prompt, mask=self.vocabulary, ends=(end,), shift=self.shift
+        )
 
     def answer(self, request: BlockForward) -> Tensor:
         """The distributions that a request asks for; one that finds nothing finished begins a new text."""

@@ -36,6 +36,7 @@ class Table:
     tokens = "table"
     parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
+    parameters = 0
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -74,14 +75,14 @@ class Table:
         }
 
     def pose(self, prompt: str, config: Any) -> Task:
-        """See `engines.protocol.Model.pose`. A table takes no prompt and cannot be guided."""
-        if config.guided:
-            raise ValueError("guidance: a table has no conditions to guide; use 1.")
+        """See `engines.protocol.Model.pose`. A table takes no prompt."""
+        if prompt:
+            raise ValueError("prompt: a table draws without a prompt; leave it empty.")
         return self.task
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
         """See `engines.protocol.Model.start`."""
-        return TableSession(self)
+        return TableSession(self, guided)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """See `engines.protocol.Model.legend`."""
@@ -93,12 +94,13 @@ class Table:
 
 
 class TableSession(DiscreteSession):
-    """Looks distributions up, for the tokens that its cache would hold."""
+    """Looks distributions up, for the tokens that its cache would hold. Without a condition all tokens are alike."""
 
-    def __init__(self, table: Table) -> None:
-        self._table, self._memory = table, Memory()
+    def __init__(self, table: Table, guided: bool) -> None:
+        self._table, self._memory, self.rows = table, Memory(), 1 + guided
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `DiscreteSession.logits`."""
         logs = [self._table.answer(self._memory.seen(lane, request)).log() for lane, request in requests.items()]
-        return torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)[:, None]
+        conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
+        return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)

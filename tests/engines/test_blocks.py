@@ -187,7 +187,7 @@ def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: st
 
 
 def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
-    task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), None, (3, 4), MASK, (END,))
+    task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), prompt=(3, 4), mask=MASK, ends=(END,))
     row = Row(task, 4)
     row.fill([4], [END])
     assert not row.ended

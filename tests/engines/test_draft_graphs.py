@@ -157,7 +157,7 @@ def test_what_comes_true_most_is_covered_first() -> None:
 
 def task(weights: str = "a") -> TextTask:
     card = ModelCard(id="some/model", weights={"w": weights})
-    return TextTask(Canvas(kind="text", shape=(8,)), 9, torch.device("cpu"), None, (), 9, (), card=card)
+    return TextTask(Canvas(kind="text", shape=(8,)), 9, torch.device("cpu"), mask=9, card=card)
 
 
 def test_a_stored_graph_is_for_one_model_policy_and_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ class TinyImage:
         with torch.no_grad():
             for parameter in self.network.parameters():
                 parameter.mul_(3)  # distributions worth disagreeing about
-        self.families, self.tokens = ("discrete-ar",), "table"
+        self.families, self.tokens, self.parameters = ("discrete-ar",), "table", 0
         self.card, self.device, self.dtype = ModelCard(id="tiny"), torch.device("cpu"), torch.float32
 
     def pose(self, prompt: str, config: Any) -> PromptTask:

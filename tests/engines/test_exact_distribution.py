@@ -38,7 +38,7 @@ def error(method: str, table: Table, coin_key: CoinKey | None = None, **values: 
 
 
 def total_variation(method: str, table: Table, **values: object) -> float:
-    found, joint = exact_distribution(decoder(method, table, **values), table, LIVE[method]), table.joint()
+    found, joint = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
     return sum(abs(found.get(tokens, 0.0) - joint[tokens]) for tokens in joint) / 2
 
 

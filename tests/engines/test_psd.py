@@ -351,6 +351,6 @@ def test_bad_settings_name_the_remedy(values: dict[str, object], said: str) -> N
 def test_more_rows_than_memory_holds_are_refused_before_any_work(method: str) -> None:
     task = job().task
     assert isinstance(task, TextTask)
-    vast = TextTask(task.canvas, 10**8, task.device, None, task.prompt, task.mask, task.ends)
+    vast = TextTask(task.canvas, 10**8, task.device, prompt=task.prompt, mask=task.mask, ends=task.ends)
     with pytest.raises(ValueError, match=r"graph: \d+ rows with 8 distributions over 100,000,000 tokens need \d+ GiB"):
         METHODS[method].decode(vast, job(method).config, SeededChance(0))
