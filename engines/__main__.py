@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"-o: {options.output!r} must end in .json or .json.gz.")
     if not target.parent.is_dir():
         raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
-    method = METHODS[options.method]
+    method = find(options.method)
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true")
     listing.set_defaults(action=list_everything)
     running: Any = actions.add_parser("run", help="decode once and write the trace")
-    running.add_argument("method", choices=METHODS)
+    running.add_argument("method", help="a name of list, or module:name of a method of your own")
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
     running.add_argument("--prompt", help="default: the model's example")

@@ -36,7 +36,6 @@ class Table:
     tokens = "table"
     parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
-    parameters = 0
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
         generator = torch.Generator().manual_seed(seed)
