@@ -58,7 +58,7 @@ def steps(page: Page) -> list[list[int]]:
 
 def choose_raster(page: Page) -> None:
     page.get_by_label("Model").click()
-    page.get_by_role("option", name="Toy raster").click()
+    page.get_by_role("option", name="Toy raster, 16x16").click()
     expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
 
 
@@ -278,7 +278,7 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
     own.write_text(json.dumps({"rows": [row | {"share_head": "<b>much</b>"}]}))
     upload.set_input_files(own)
     wrong = page.locator("#timings-problem [role=alert]")
-    expect(wrong).to_contain_text("rows[0].share_head: '<b>much</b>' is no number", timeout=20_000)
+    expect(wrong).to_contain_text("rows[0].share_head: '<b>much</b>' should be a valid number", timeout=20_000)
     own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [row]}))
     upload.set_input_files(own)
     expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"], timeout=20_000)
