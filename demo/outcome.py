@@ -17,7 +17,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     beside = traces[0].summary if len(traces) > 1 else None
     acceptance = Fact("Acceptance", "none judged", "this method makes no drafts")
     if made.acceptance is not None:
-        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", f"{made.accepted} of {made.judged} judged drafts")
+        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
     time = (
         ""
         if beside is None
@@ -47,6 +47,14 @@ def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
     if not drafted:
         return Fact("Forward passes (NFE)", f"{own}", usual)
     return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
+
+
+def _accepted(made: Summary) -> str:
+    """Accepted drafts of those judged, and of all that were evaluated where a rejection left some unjudged."""
+    said = f"{made.accepted} of {made.judged} judged drafts"
+    if not made.drafts or made.drafts == made.judged:
+        return said
+    return f"{said}; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
 
 
 def _fed(made: Summary) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 SCHEMA: Final = "draftscope-trace"
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 
 Token: TypeAlias = int | tuple[float, ...]
 """A vocabulary id, or the coordinates of a continuous token."""
@@ -47,6 +47,11 @@ class Fate(StrEnum):
     def judged(self) -> bool:
         """Whether a draft was put to the test here and the verdict counts towards acceptance."""
         return self in (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether the pass evaluated a draft here: one that it judged, dropped unjudged or left pending."""
+        return self.judged or self in (Fate.DISCARDED, Fate.KEPT, Fate.CHANGED)
 
     @property
     def meaning(self) -> str:
@@ -291,6 +296,9 @@ class Summary:
     accepted: int
     acceptance: float | None
     """accepted / judged, where judged drafts are those up to and including the first rejection of a step."""
+    drafts: int | None = None
+    """Drafts that the judging passes evaluated, each counted once a pass: accepted / drafts is the share of this work
+    that ended in a token. From 1.1 on; null in older files."""
     query_tokens: int
     row_forwards: int
     """Sum of rows over forward passes."""

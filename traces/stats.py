@@ -132,11 +132,19 @@ def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Seque
         judged=tally.judged,
         accepted=tally.accepted,
         acceptance=tally.acceptance,
+        drafts=sum(evaluated_drafts(step) for step in steps),
         query_tokens=total.query_tokens,
         row_forwards=total.row_forwards,
         seconds=total.milliseconds.total / 1000,
         forward_seconds=total.milliseconds.forward / 1000,
     )
+
+
+def evaluated_drafts(step: Step) -> int:
+    """How many drafts a pass that judged drafts evaluated; those it dropped or left pending count too."""
+    if not any(fate.judged for fate in step.fate):
+        return 0
+    return sum(fate.evaluated for fate in step.fate)
 
 
 def cost(steps: Sequence[Step]) -> Cost:

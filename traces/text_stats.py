@@ -13,6 +13,7 @@ from typing import Final
 
 from traces.replay import PENDING, outcomes
 from traces.schema import Fate, Step
+from traces.stats import evaluated_drafts
 
 ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""
@@ -56,7 +57,7 @@ class Verification:
 
     step: int
     drafts: int
-    """Drafts put to the test, those behind a rejection included."""
+    """Drafts it evaluated, those behind a rejection included."""
     accepted: int
 
 
@@ -203,11 +204,11 @@ def verifications(steps: Sequence[Step]) -> tuple[Verification, ...]:
     return tuple(
         Verification(
             step=index,
-            drafts=sum(fate.judged or fate is Fate.DISCARDED for fate in step.fate),
+            drafts=drafts,
             accepted=step.fate.count(Fate.ACCEPTED),
         )
         for index, step in enumerate(steps)
-        if any(fate.judged for fate in step.fate)
+        if (drafts := evaluated_drafts(step))
     )
 
 

@@ -27,7 +27,12 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
     assert time.figure == f"{coupled.summary.seconds:.2f} s"
     assert ("faster" in time.note) == (coupled.summary.seconds < ordinary.summary.seconds)
     assert rate.figure == f"{coupled.summary.tokens_per_forward:.2f}"
-    assert acceptance.note == f"{coupled.summary.accepted} of {coupled.summary.judged} judged drafts"
+    made = coupled.summary
+    assert made.drafts and made.drafts > made.judged
+    assert acceptance.note == (
+        f"{made.accepted} of {made.judged} judged drafts; {made.accepted / made.drafts:.0%} of {made.drafts} that "
+        "passes evaluated"
+    )
 
 
 def test_a_slower_run_is_called_slower() -> None:

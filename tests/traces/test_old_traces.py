@@ -17,7 +17,7 @@ def test_there_is_one_of_every_family() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_old_trace_opens_replays_and_is_drawn(path: Path) -> None:
     trace = read(path)
-    assert trace.summary.complete
+    assert trace.summary.complete and trace.summary.drafts is None
     assert state_after(trace, len(trace.steps)).tokens == trace.output.tokens
     figures = supported([trace])
     assert len(figures) > 5

@@ -92,7 +92,7 @@ def test_the_tables_hold_every_fate_and_measure() -> None:
 
 def test_the_schema_is_itself_sound() -> None:
     Draft202012Validator.check_schema(json_schema())
-    assert json_schema()["$id"].endswith(":1.0")
+    assert json_schema()["$id"].endswith(":1.1")
 
 
 @pytest.mark.parametrize("name", handmade.ALL)
@@ -109,7 +109,7 @@ def test_the_schema_accepts_a_real_run() -> None:
     [
         (b'"seed":7', b'"seed":"7"'),
         (b'"seed":7', b'"seed":7,"sede":8'),
-        (b'"version":"1.0"', b'"note":"x"'),
+        (b'"version":"1.1"', b'"note":"x"'),
         (b'"accepted"', b'"acepted"'),
         (b'"tv"', b'"vt"'),
         (b'"window":4.0}', b'"widow":4.0}'),

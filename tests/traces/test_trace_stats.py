@@ -17,6 +17,7 @@ from traces.stats import (
     cost,
     cost_by_mode,
     cost_by_role,
+    evaluated_drafts,
     latency_breakdown,
     mean_difference,
     measured,
@@ -200,3 +201,9 @@ def test_tokens_behind_the_end_do_not_count() -> None:
     assert summarise(steps, 6, complete=True).tokens == 4
     assert summarise(steps, 6, complete=True, ends=(9,)).tokens == 2
     assert summarise(steps, 6, complete=True, ends=(8,)).tokens == 4
+
+
+def test_drafts_that_stay_pending_or_are_dropped_were_evaluated_too() -> None:
+    assert [evaluated_drafts(step) for step in handmade.jacobi().steps] == [1, 3, 3, 2]
+    assert handmade.jacobi().summary.drafts == 9
+    assert [evaluated_drafts(step) for step in handmade.ar().steps] == [0] * len(handmade.ar().steps)

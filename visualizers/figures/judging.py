@@ -8,8 +8,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from traces.schema import Fate, Trace
-from traces.stats import acceptance_by_position
-from traces.text_stats import verifications
+from traces.stats import acceptance_by_position, evaluated_drafts
 from visualizers.figure import Figure, Traces, grouped, missing, plain, side_by_side
 from visualizers.figures.by_setting import by_value
 from visualizers.figures.densities import few, judged
@@ -23,10 +22,9 @@ FEWEST: Final = 5
 
 
 def acceptances(trace: Trace) -> tuple[float, float] | None:
-    """Drafts kept over drafts judged, which end with the first rejection, and over all drafts of these passes."""
-    found = verifications(trace.steps)
-    drafts, accepted = sum(one.drafts for one in found), sum(one.accepted for one in found)
-    return (accepted / trace.summary.judged, accepted / drafts) if found else None
+    """Drafts kept over drafts judged, which end with the first rejection, and over all drafts that were evaluated."""
+    made, drafts = trace.summary, sum(evaluated_drafts(step) for step in trace.steps)
+    return (made.accepted / made.judged, made.accepted / drafts) if drafts else None
 
 
 def tries(trace: Trace) -> float | None:
@@ -53,7 +51,7 @@ def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     for i, (name, sweep) in enumerate(groups.items()):
         look, x = series(i), [value if isinstance(value, int | float) else str(value) for value in sweep]
         rates = [[rate for run in runs if (rate := acceptances(run)) is not None] for runs in sweep.values()]
-        for part, said in enumerate(("of those judged", "of all drafts")):
+        for part, said in enumerate(("of those judged", "of those evaluated")):
             means = [mean_of([100 * rate[part] for rate in each]) for each in rates]
             marker = {**look.marker(9), "symbol": look.symbol + "-open" * part}
             line = {**look.line, "width": 2 - 0.8 * part}
@@ -158,9 +156,9 @@ BY_SETTING = Figure(
     title="Drafts kept by one setting",
     caption=(
         "The share of drafts that were kept, by the setting that takes most values among the runs: of those judged, "
-        "which end with the first rejection of a pass (filled), and of all that were drafted (open). Tries are the "
-        "proposals it took to replace a refused draft. Means over runs that differ in seed or prompt alone, error bars "
-        "one standard deviation. Only complete runs count."
+        "which end with the first rejection of a pass (filled), and of all that passes evaluated (open). Tries are the "
+        "proposals it took to replace a rejected draft. Means over runs that differ in seed or prompt alone, error "
+        "bars one standard deviation. Only complete runs count."
     ),
     paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
     supports=lambda traces: (
