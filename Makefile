@@ -2,7 +2,7 @@
 # make test     ruff, mypy, import contracts, and the tests that take seconds each
 # make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
-# make bench    measure speed and quality anew and write README's table; wants a quiet machine
+# make bench    measure speed and quality anew and write docs/measured.md; wants a quiet machine
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
 #

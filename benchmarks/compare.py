@@ -71,6 +71,7 @@ def table(sweep: str, groups: Sequence[Group]) -> list[Row]:
             "accuracy": record["accuracy"],
             "accuracy_standard_error": record["accuracy_standard_error"],
             "tokens_per_forward": record["tokens-per-forward"],
+            "tokens_per_target_forward": record["tokens-per-target-forward"],
             "query_tokens_per_token": record["query-tokens-per-token"],
             "milliseconds_per_token": record["milliseconds-per-token"],
         }

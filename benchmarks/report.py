@@ -1,10 +1,10 @@
-"""Write what was measured into README.md and docs/training.md.
+"""Write what was measured into README.md, docs/measured.md and docs/training.md.
 
     python -m benchmarks.report [--root FOLDER]
 
-README's table has one line for every claim in benchmarks/results: the figure, its target, whether it is met and where
-it comes from. The table of docs/training.md has one for every model in assets/models/MANIFEST.json. Both stand between
-markers, and no figure is written here.
+README's table has one line a method. The tables of docs/measured.md have one for every claim in benchmarks/results: the
+figure, its target, whether it is met and where it comes from. The table of docs/training.md has one for every model in
+assets/models/MANIFEST.json. All stand between markers, and no figure is written here.
 """
 
 import argparse
@@ -14,24 +14,37 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import _headlines
+
 ROOT: Final = Path(__file__).parents[1]
-_HEAD: Final = "| claim | measured | target | | where it comes from | command |\n|---|---|---|---|---|---|"
+_HEAD: Final = "| claim | measured | target | | where it comes from |\n|---|---|---|---|---|"
+SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Speculative decoding": ("drafting",),
+    "SCD": ("video", "speed", "quality", "toy"),
+    "S2D2 and decoding in blocks": ("text",),
+    "PSD and its baselines": ("compare",),
+    "SimSD": ("verifiers",),
+    "CSpD": ("continuous", "patches"),
+    "The app": ("app",),
+}
+"""Heading -> benchmarks; those that no heading names come last."""
 _VERDICTS: Final = {True: "met", False: "**missed**", None: ""}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fill both tables; 1 when that cannot be done."""
+    """Fill all tables; 1 when that cannot be done."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--root", type=Path, default=ROOT, help="the checkout to write into")
     root: Path = options.parse_args(arguments).root
     manifest = json.loads((root / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
     paths = sorted((root / "benchmarks" / "results").glob("*.json"))
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    results = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
     try:
         rewrite(root / "docs" / "training.md", "models", models_table(manifest))
         if not results:
             raise ValueError("benchmarks/results: there is no *.json in it; run a benchmark with --json first")
-        rewrite(root / "README.md", "benchmarks", table(results))
+        rewrite(root / "docs" / "measured.md", "benchmarks", tables(results))
+        rewrite(root / "README.md", "methods", _headlines.table(results))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
@@ -75,14 +88,28 @@ def models_table(manifest: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def table(results: Sequence[Mapping[str, Any]]) -> str:
-    """All claims, and below them where each result was measured."""
-    lines = [_line(claim, one["command"]) for one in results for claim in one["claims"]]
-    places: dict[str, list[str]] = {}
-    for one in results:
-        places.setdefault(place(one), []).append(one["command"].split()[2].removeprefix("benchmarks."))
-    where = [f"{', '.join(names)}: {text}" for text, names in places.items()]
-    return "\n".join([_HEAD, *lines, "", "Measured on: " + "; ".join(where) + "."])
+def tables(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """All claims by method, ratios first and the best of them on top, with command and machine."""
+    named = {name for names in SECTIONS.values() for name in names}
+    sections = {**SECTIONS, "Other": tuple(sorted(results.keys() - named))}
+    parts = []
+    for heading, names in sections.items():
+        found = [section(results[name]) for name in names if name in results]
+        parts += [f"## {heading}", *found] if found else []
+    return "\n\n".join(parts)
+
+
+def section(result: Mapping[str, Any]) -> str:
+    """The claims of one result."""
+    claims = sorted(result["claims"], key=_rank)
+    head = f"`{result['command']}`, measured on {place(result)}."
+    return "\n".join([head, "", _HEAD, *map(_line, claims)])
+
+
+def _rank(claim: Mapping[str, Any]) -> tuple[bool, float]:
+    """Ratios fall from the best; everything else keeps its order behind them."""
+    ratio = claim["unit"] == "×" and claim["measured"] is not None
+    return (not ratio, -claim["measured"] if ratio else 0.0)
 
 
 def place(result: Mapping[str, Any]) -> str:
@@ -95,10 +122,10 @@ def place(result: Mapping[str, Any]) -> str:
     return ", ".join([environment["device"], threads, torch, state, result["created"][:10]])
 
 
-def _line(claim: Mapping[str, Any], command: str) -> str:
+def _line(claim: Mapping[str, Any]) -> str:
     measured = "not measured" if claim["measured"] is None else _quantity(claim["measured"], claim["unit"])
     target = "" if claim["target"] is None else f"{claim['bound']} {_quantity(claim['target'], claim['unit'])}"
-    cells = [claim["name"], measured, target, _VERDICTS[claim["met"]], claim["reason"], f"`{command}`"]
+    cells = [claim["name"], measured, target, _VERDICTS[claim["met"]], claim["reason"]]
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 

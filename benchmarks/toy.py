@@ -1,6 +1,6 @@
 """SJD, MC-SJD and GS-SJD on the closed-form raster: the picture of the SCD paper without any weights.
 
-    python -m benchmarks.toy [--json FILE] [--images 48]
+    python -m benchmarks.toy [--json FILE] [--images 192]
 
 The figures must come out within 5 % of REFERENCE: what another implementation of the same three methods, and for short
 windows the released loops, gave on the same raster. Coupling then does here what it should.
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
-    options.add_argument("--images", type=positive, default=48)
+    options.add_argument("--images", type=positive, default=192)
     options.add_argument("--drafts", type=int, nargs="+", choices=REFERENCE, default=list(REFERENCE))
     chosen = options.parse_args(given)
     rows = [vanilla(chosen.images)]

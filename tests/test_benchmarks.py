@@ -14,6 +14,7 @@ from support.language import tiny
 from support.results import row as sweep_row
 
 from benchmarks import (
+    _headlines,
     _parts,
     _pictures,
     _results,
@@ -174,16 +175,54 @@ def test_the_sheet_has_a_row_a_garment_and_a_column_a_decoder() -> None:
     assert {color: count for count, color in pictures}[(128, 128, 128)] == 2 * 2 * 96 * 96
 
 
-def test_the_readme_table_says_what_the_results_say() -> None:
+def test_the_tables_say_what_the_results_say() -> None:
     missed = replace(CLAIM, name="slow", measured=0.8, unit="%")
     large = Claim(name="memory", measured=1234.5, unit="MB")
     unknown = Claim(name="frames", measured=None, reason="there is no Chromium here")
-    table = report.table([written([CLAIM]), written([missed, unknown, large], "app")])
-    rows = [[cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")] for line in table.splitlines()]
-    assert rows[2] == ["passes ¦ time", "0.5", "at most 0.75", "met", "eight pictures", "`python -m benchmarks.speed`"]
-    assert rows[3][1:4] == ["0.8 %", "at most 0.75 %", "**missed**"]
-    assert rows[4][1:5] == ["not measured", "", "", "there is no Chromium here"]
-    assert "speed, app: cpu" in table and f"torch {torch.__version__}" in table
+    faster = [Claim(name=f"{ratio} times", measured=ratio, unit="×") for ratio in (0.5, 2.0)]
+    written_ = {"speed": written([missed, *faster, CLAIM]), "app": written([unknown, large], "app")}
+    text = report.tables(written_)
+    rows = [[cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")] for line in text.splitlines()]
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["passes ¦ time"] == ["0.5", "at most 0.75", "met", "eight pictures"]
+    assert by_name["slow"][:3] == ["0.8 %", "at most 0.75 %", "**missed**"]
+    assert by_name["frames"] == ["not measured", "", "", "there is no Chromium here"]
+    assert [name for name in by_name if name.endswith("times")] == ["2.0 times", "0.5 times"]  # the best first
+    assert text.index("2.0 times") < text.index("slow") < text.index("## The app") < text.index("memory")
+    assert "`python -m benchmarks.speed`, measured on cpu" in text and f"torch {torch.__version__}" in text
+
+
+def test_the_readme_says_of_each_method_what_its_result_says() -> None:
+    drafted = (("studio-image-draft", 72.0, 0.8), ("studio-image-draft", 48.0, 1.5), ("lookup", 9.0, 9.0))
+    names = ("drafter", "target_passes", "faster_median")
+    told = [{"method": "speculative", **dict(zip(names, each, strict=True))} for each in drafted]
+    rows = [{"model": "studio-image", **row} for row in [{"method": "ar", "nfe": 144.0}, *told]]
+    table = _headlines.table({"drafting": {"rows": rows}})
+    (line,) = table.splitlines()[2:]
+    assert "| 3.0 | 1.50 × faster | same distribution |" in line  # the fastest row of the small drafter
+    solving = [
+        {"method": "blockwise", "accuracy": 0.8, "accuracy_standard_error": 0.01},
+        {
+            "method": "s2d2",
+            "decoder": "S2D2 B",
+            "fewer_passes": 5.72,
+            "faster_median": 0.5,
+            "accuracy": 0.75,
+            "accuracy_standard_error": 0.02,
+        },
+    ]
+    assert "| 5.7 | 2.00 × slower | 75.0 % solved, ordinary 80.0 % (± 2.0) |" in _headlines.table(
+        {"text": {"rows": solving}}
+    )
+
+
+def test_every_method_of_the_readme_has_a_shipped_result() -> None:
+    results = {path.stem: json.loads(path.read_text()) for path in (ROOT / "benchmarks" / "results").glob("*.json")}
+    readme = (ROOT / "README.md").read_text()
+    assert readme == report.fill(readme, "methods", _headlines.table(results)), "run: python -m benchmarks.report"
+    page = (ROOT / "docs" / "measured.md").read_text()
+    assert page == report.fill(page, "benchmarks", report.tables(results)), "run: python -m benchmarks.report"
+    assert len(_headlines.table(results).splitlines()) == 2 + len(_headlines.HEADLINES)
 
 
 def test_filling_twice_changes_nothing_and_lost_markers_are_named() -> None:
@@ -196,7 +235,7 @@ def test_filling_twice_changes_nothing_and_lost_markers_are_named() -> None:
 
 
 def test_without_results_the_report_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path in ("assets/models/MANIFEST.json", "docs/training.md", "README.md"):
+    for path in ("assets/models/MANIFEST.json", "docs/training.md", "docs/measured.md", "README.md"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
     assert report.main(["--root", str(tmp_path)]) == 1
@@ -204,7 +243,7 @@ def test_without_results_the_report_says_what_to_run(tmp_path: Path, capsys: pyt
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "benchmarks" / "results" / "speed.json").write_text(json.dumps(written([CLAIM])))
     assert report.main(["--root", str(tmp_path)]) == 0
-    assert "eight pictures" in (tmp_path / "README.md").read_text()
+    assert "eight pictures" in (tmp_path / "docs" / "measured.md").read_text()
 
 
 def test_the_training_page_says_what_the_manifest_says() -> None:

@@ -1,0 +1,155 @@
+"""The six rows of README: what each method comes to on the models that ship, each from one row of a shipped result."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """One method: what it does, and where its figures stand."""
+
+    method: str
+    paper: str
+    does: str
+    exact: str
+    result: str
+    """Name of the benchmark whose result holds the row."""
+    row: Record
+    """What the row says of itself; of several that say it, the fastest counts."""
+    tokens: str
+    """Field with the tokens that one pass of the target gives; ordinary decoding gives one."""
+    faster: str
+    """Field with times faster than ordinary decoding by the clock."""
+    usual: Record | None = None
+    """The row of ordinary decoding, where `tokens` and `faster` are passes and times of both that are to be divided."""
+
+
+SAME: Final = "yes, proved"
+HEADLINES: Final = (
+    Headline(
+        method="Speculative decoding",
+        paper="[2211.17192](https://arxiv.org/abs/2211.17192)",
+        does="a small model drafts a few tokens, the large one checks them in one pass",
+        exact=SAME,
+        result="drafting",
+        row={"method": "speculative", "model": "studio-image", "drafter": "studio-image-draft"},
+        tokens="target_passes",
+        faster="faster_median",
+        usual={"method": "ar", "model": "studio-image"},
+    ),
+    Headline(
+        method="SCD",
+        paper="[2510.24211](https://arxiv.org/abs/2510.24211)",
+        does="Jacobi iteration on a window of drafts, each coupled to the one before",
+        exact=SAME,
+        result="speed",
+        row={"method": "scd", "guidance": 1.0},
+        tokens="fewer_passes",
+        faster="faster_median",
+    ),
+    Headline(
+        method="S2D2",
+        paper="[2603.25702](https://arxiv.org/abs/2603.25702)",
+        does="a block-diffusion language model drafts, and checks itself with blocks of one token",
+        exact="approximate",
+        result="text",
+        row={"method": "s2d2", "decoder": "S2D2 B"},
+        tokens="fewer_passes",
+        faster="faster_median",
+    ),
+    Headline(
+        method="PSD",
+        paper="[2605.15609](https://arxiv.org/abs/2605.15609)",
+        does="unmasks in parallel, drafts future steps, and keeps the deepest draft that holds",
+        exact="as its policy decodes",
+        result="compare",
+        row={"method": "psd", "sweep": "psd", "setting": "PSD (Confidence), block 32, tau 0.99"},
+        tokens="tokens_per_forward",
+        faster="milliseconds_per_token",
+        usual={"method": "blockwise", "sweep": "psd", "setting": "ordinary"},
+    ),
+    Headline(
+        method="SimSD",
+        paper="[2606.02544](https://arxiv.org/abs/2606.02544)",
+        does="a small diffusion language model drafts for a large one under a temporal mask",
+        exact="approximate; an exact verifier is there",
+        result="compare",
+        row={"method": "simsd", "sweep": "text-pair", "setting": "SimSD, gamma 8"},
+        tokens="tokens_per_target_forward",
+        faster="milliseconds_per_token",
+        usual={"method": "blockwise", "sweep": "text-pair", "setting": "ordinary"},
+    ),
+    Headline(
+        method="CSpD",
+        paper="[2411.11925](https://arxiv.org/abs/2411.11925)",
+        does="drafts and verdicts for continuous tokens that a diffusion head draws",
+        exact=SAME,
+        result="continuous",
+        row={"method": "cspd-block", "batch": 1},
+        tokens="tokens_per_verification",
+        faster="faster_median",
+    ),
+)
+_HEAD: Final = (
+    "| method | paper | what it does | tokens a target pass | time | quality here | exact |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+def table(results: Mapping[str, Record]) -> str:
+    """A row for every method whose result there is, by name of its benchmark; ordinary decoding is 1 in both."""
+    lines = [line for headline in HEADLINES if (line := _line(headline, results.get(headline.result))) is not None]
+    return "\n".join([_HEAD, *lines])
+
+
+def _line(headline: Headline, result: Record | None) -> str | None:
+    rows = _matching(result["rows"], headline.row) if result else []
+    if not rows or result is None:
+        return None
+    usual = _matching(result["rows"], headline.usual)[0] if headline.usual else None
+    row = max(rows, key=lambda row: _faster(headline, row, usual))
+    tokens = row[headline.tokens]
+    if usual and headline.tokens == "target_passes":
+        tokens = usual["nfe"] / tokens
+    elif usual:
+        tokens /= usual[headline.tokens]
+    cells = [
+        f"**{headline.method}**",
+        headline.paper,
+        headline.does,
+        f"{tokens:.1f}",
+        _time(_faster(headline, row, usual)),
+        _quality(row, usual, result["rows"], headline.exact),
+        headline.exact,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _matching(rows: Sequence[Record], wanted: Record) -> list[Record]:
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def _faster(headline: Headline, row: Record, usual: Record | None) -> float:
+    """Times faster; from milliseconds where the row has no ratio."""
+    own = float(row[headline.faster])
+    return float(usual[headline.faster]) / own if usual and headline.faster == "milliseconds_per_token" else own
+
+
+def _time(faster: float) -> str:
+    return f"{faster:.2f} × faster" if faster >= 1 else f"{1 / faster:.2f} × slower"
+
+
+def _quality(row: Record, usual: Record | None, rows: Sequence[Record], exact: str) -> str:
+    """Share of problems solved beside ordinary decoding's; an exact method on pictures has the same distribution."""
+    if "accuracy" not in row:
+        return "same distribution" if exact == SAME else ""
+    base = usual or rows[0]
+    return f"{100 * row['accuracy']:.1f} % solved, ordinary {100 * base['accuracy']:.1f} % (± {_error(row, base)})"
+
+
+def _error(row: Record, base: Record) -> str:
+    """Standard error of the larger of both."""
+    return f"{100 * max(row['accuracy_standard_error'], base['accuracy_standard_error']):.1f}"

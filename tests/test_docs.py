@@ -1,0 +1,83 @@
+"""README and docs: what they link to is there, what they tell a reader to type exists, and README stays short."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_WORDS = 900
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def prose(text: str) -> str:
+    """A page without front matter, code, tables and the addresses of links."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    text = BLOCK.sub("", text)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def test_the_readme_fits_one_reading() -> None:
+    assert len(prose((ROOT / "README.md").read_text(encoding="utf-8")).split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+            continue
+        assert (page.parent / target.partition("#")[0]).exists(), f"{name(page)} links to {target}, which is not there"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_can_be_parsed(page: Path) -> None:
+    for language, code in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            ast.parse(code)
+
+
+def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
+    # Those of docs/examples are run from their own folder by a test of theirs; pip and pytest are not ours.
+    ours = ("engines", "visualizers", "traces", "benchmarks", "training", "demo")
+    found = {module for page in PAGES for module in MODULE.findall(page.read_text(encoding="utf-8"))}
+    named = sorted(module.rstrip(".") for module in found if module.split(".")[0] in ours)
+    assert len(named) > 10
+    for module in named:
+        path = ROOT.joinpath(*module.split("."))
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), (
+            f"python -m {module}: no such module"
+        )
+
+
+def test_the_options_that_the_readme_names_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [
+        line for _, code in BLOCK.findall(readme) for line in code.splitlines() if line.startswith("python -m ")
+    ]
+    assert commands
+    asked: dict[str, str] = {}
+    for command in commands:
+        words = command.split("#")[0].split()
+        module, rest = words[2], words[3:]
+        told = rest[:1] if module in ("engines", "traces") else []
+        key = " ".join([module, *told])
+        if key not in asked:
+            run = subprocess.run(
+                [sys.executable, "-m", module, *told, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            assert run.returncode == 0, f"{key} --help: {run.stderr}"
+            asked[key] = run.stdout
+        for option in (word for word in rest if word.startswith("-")):
+            assert option in asked[key], f"{command}: {key} has no {option}"
