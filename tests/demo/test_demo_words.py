@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.raster import decoded
 
+from demo.__main__ import main
 from demo.copy_text import copy
 from demo.measured import measured
 from demo.outcome import command, outcome
@@ -97,6 +98,21 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
     assert (first.title, first.about, first.method) == ("First", "Look here.", "scd")
     assert first.traces[0].config["window"] == 16
     assert (second.method, third.method, third.traces[0].seed) == ("gsd", "ar", 5)
+
+
+def test_a_recording_is_made_anew_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.__main__.FOLDER", tmp_path)
+    entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
+    (tmp_path / "gallery.json").write_text(json.dumps(entries))
+    assert main(["record", "two.json.gz"]) == 0
+    assert [path.name for path in tmp_path.glob("*.gz")] == ["two.json.gz"]
+
+
+def test_a_recording_that_is_not_listed_is_answered_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["record", "none-such.json.gz"])
+    first = listed(FOLDER)[0]["file"]
+    assert f"file: 'none-such.json.gz' is not in gallery.json; use {first}, " in capsys.readouterr().err
 
 
 def test_a_recording_without_a_title_goes_by_its_variant(tmp_path: Path) -> None:
