@@ -1,22 +1,31 @@
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from support.raster import decoded
 
 from demo.__main__ import main
+from demo.app import build
 from demo.copy_text import copy
 from demo.measured import measured
 from demo.outcome import command, outcome
 from demo.recordings import FOLDER, Recording, listed, opening, record, recordings
+from demo.sessions import Visitors
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
+from engines.runtime.environment import device_name
 from traces import read, write
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
@@ -189,3 +198,17 @@ def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
     reported = copy("scd").partition("### Reported")[2]
     for table in ("Table 1", "Table 2", "Table 3"):
         assert table in reported
+
+
+def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
+    page = build(Visitors(), ())
+    (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
+    assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
+
+
+def test_the_app_says_in_a_sentence_that_there_is_no_such_device() -> None:
+    environment = {**os.environ, "DRAFTSCOPE_DEVICE": "gpu"}
+    said = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert said.returncode == 2
+    assert said.stderr == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"
