@@ -3,6 +3,11 @@
 #   docker build -t draftscope .
 #   docker run --rm --gpus all -p 7860:7860 -v draftscope-cache:/cache draftscope
 #
+# The app takes a GPU if there is one; -e DRAFTSCOPE_DEVICE=cpu, or cuda:1, says otherwise. For a machine without one,
+# torch's smaller wheels for the CPU will do:
+#
+#   docker build --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu -t draftscope-cpu .
+#
 # torch's wheel carries the CUDA libraries it was built with, and the NVIDIA Container Toolkit brings the driver, so the
 # base is a plain Debian with Python 3.11: docs/design/0010.
 FROM python:3.11-slim-bookworm
@@ -27,7 +32,10 @@ RUN apt-get update \
 
 # Before the code, so that a change of code does not install torch again.
 COPY requirements.txt ./
-RUN pip install -r requirements.txt
+# Its wheels carry a local version, 2.13.0+cpu, which a pin of 2.13.0 accepts; installed first, pip keeps them.
+ARG TORCH_INDEX=""
+RUN if [ -n "$TORCH_INDEX" ]; then pip install --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"; fi \
+    && pip install -r requirements.txt
 
 RUN useradd --create-home --uid 1000 draftscope \
     && install -d -o draftscope -g draftscope /cache

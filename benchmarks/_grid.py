@@ -92,7 +92,7 @@ def expand(data: object) -> Grid:
     return Grid(model, problems, tuple(seeds), tuple(found))
 
 
-def try_out(grid: Grid) -> dict[str, str]:
+def try_out(grid: Grid, device: str) -> dict[str, str]:
     """Pose every problem under every configuration and open a session, so that nothing is refused halfway.
 
     Returns:
@@ -102,7 +102,7 @@ def try_out(grid: Grid) -> dict[str, str]:
         GridError: when the model refuses a configuration or a problem.
         ModelError: when a model cannot be had.
     """
-    model, weights = load_model(grid.model), dict[str, str]()
+    model, weights = load_model(grid.model, device), dict[str, str]()
     for one in grid.configurations:
         method = METHODS[one.method]
         config = make_config(method.config, one.config)

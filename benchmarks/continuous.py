@@ -29,6 +29,7 @@ from benchmarks._runs import prompts
 from engines.config import as_values, make_config
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from traces.schema import Trace
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
     options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
     options.add_argument("--repeats", type=positive, default=REPEATS)
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     model: Any = load_model(chosen.model, chosen.device)
     rows = []

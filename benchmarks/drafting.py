@@ -19,6 +19,7 @@ from benchmarks._runs import Decoded, decode, prompts
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model, small_of
+from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from traces.schema import Trace
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--images", type=positive, default=12)
     options.add_argument("--problems", type=positive, default=40)
     options.add_argument("--gammas", type=positive, nargs="+", default=list(GAMMAS))
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
     rows = table(pictures, asks_for_pictures(pictures, chosen.images), chosen.images, chosen.gammas)

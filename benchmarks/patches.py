@@ -23,6 +23,7 @@ from benchmarks._runs import prompts
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
+from engines.models.devices import add_option
 from engines.runtime.driver import Job, sample_tokens
 
 TARGET: Final = "patch-target"
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
     options.add_argument("--guidance", type=float, default=1.0, help="of the diffusion heads; a mixture has none")
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     asked = prompts(TARGET, chosen.images)
     drawn: dict[str, Tensor] = {}

@@ -22,6 +22,7 @@ from benchmarks._pictures import SLOTS, right, sheet
 from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.ar.request import Forward
+from engines.models.devices import add_option
 from engines.models.studio.image import ID, StudioImage, load
 from engines.runtime.driver import Job, open_session
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--window", type=positive, default=32)
     options.add_argument("--guidance", type=float, default=1.0)
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     model = load(device=chosen.device)
     samples: dict[str, list[Sample]] = {}

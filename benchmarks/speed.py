@@ -17,6 +17,7 @@ from benchmarks import _parts
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import NAMES, Decoded, decode, job, prompts
 from engines.models.catalog import MODELS, load_model
+from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
     options.add_argument("--lockstep", type=positive, default=16, help="sequences of the throughput part")
     options.add_argument("--model", choices=MODELS, default="studio-image")
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     if MAIN_WINDOW not in chosen.windows:
         options.error(f"argument --windows: {chosen.windows} leaves out {MAIN_WINDOW}, which the targets speak of")

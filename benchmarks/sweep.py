@@ -29,6 +29,7 @@ from benchmarks._problems import held_out
 from benchmarks._results import positive
 from benchmarks._rows import Rows, RowsError
 from benchmarks._solving import Chunk, solve
+from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from traces.results import ResultRow, SweepError
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         grid = read_grid(options.grid)
         grid = replace(grid, problems=options.problems or grid.problems)
         rows = Rows(options.output)
-        weights = try_out(grid)
+        weights = try_out(grid, options.device)
         _check_rows(rows, grid, weights)
     except (GridError, RowsError) as error:
         print(error, file=sys.stderr)
@@ -206,7 +207,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--backend", choices=NEEDED, default="loky", help="loky is this machine")
     parser.add_argument("--batch", type=positive, default=1, metavar="B", help="problems a process decodes in lockstep")
     parser.add_argument("--problems", type=positive, metavar="N", help="the first N, whatever the grid says")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
+    add_option(parser)
     options = parser.parse_args(arguments)
     package, most = NEEDED[options.backend], len(held_out())
     if find_spec(package) is None:

@@ -18,6 +18,7 @@ from benchmarks._runs import Decoded, decode
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
+from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
 
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--problems", type=positive, default=100)
     options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     model = load_model(MODEL, chosen.device)
     problems = held_out()[: chosen.problems]

@@ -25,6 +25,7 @@ from engines.diffusion_lm.sequence import Row as Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
 from engines.models.catalog import MODELS, load_model, small_of
+from engines.models.devices import add_option
 from engines.sampling.verification import divergences
 
 MODEL: Final = "text-target"
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--problems", type=positive, default=50)
     options.add_argument("--block", default="4")
-    options.add_argument("--device", default="cpu")
+    add_option(options)
     chosen = options.parse_args(given)
     target = load_model(MODEL, chosen.device)
     rows: list[Row] = []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import gradio as gr
+import torch
 
 from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
@@ -13,19 +14,26 @@ from demo.pages.trace import TracePage
 from demo.recordings import Recording, opening
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
+from engines.models.devices import resolve
+from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
-See speculative decoding happen: every draft, every verdict, every forward pass.
+See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
 _IS_DARK = "() => document.body.classList.contains('dark')"
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
-    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs."""
+    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs.
+
+    Raises:
+        ConfigError, ModelError: for a device that cannot be used; see `engines.models.devices`.
+    """
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
-        gr.Markdown(_MASTHEAD, elem_id="masthead")
+        device = device_name(torch.device(resolve()))
+        gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         recording = opening(recordings, DEFAULT.name)
         at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))

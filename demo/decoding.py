@@ -1,12 +1,18 @@
 """Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
+from demo import gpu
+from engines.methods import METHODS
+from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run, mentioned
 from traces.replay import Replay
 from traces.schema import Step, Trace
+
+PICTURE_TOKENS: Final = 256
+"""Of the largest picture that a model draws; texts say their length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +78,31 @@ class LiveRun:
         return frames[0].image if frames else None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run as plain data: a `Job` before its model is loaded."""
+
+    method: str
+    model: str
+    prompt: str
+    config: Any
+    seed: int = 0
+
+    def job(self) -> Job:
+        """With the model loaded.
+
+        Raises:
+            ConfigError: for a model of another family.
+            ModelError: when the model cannot be had.
+        """
+        return Job(METHODS[self.method], load_model(self.model), self.prompt, self.config, self.seed)
+
+    @property
+    def seconds(self) -> int:
+        """How long it may need a GPU that is lent."""
+        return gpu.seconds(getattr(self.config, "length", PICTURE_TOKENS))
+
+
 class LiveRuns:
     """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
 
@@ -101,6 +132,39 @@ class LiveRuns:
     def traces(self) -> tuple[Trace, ...]:
         """The traces of what was decoded so far."""
         return tuple(live.run.trace() for live in self.runs)
+
+
+def race(asked: Sequence[Asked], stopped: Callable[[], bool]) -> Iterator["Opened | Turn | Ended"]:
+    """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
+
+    Raises:
+        ValueError: for a prompt or setting that a model refuses.
+        ModelError: when a model cannot be had.
+    """
+    live = LiveRuns([one.job() for one in asked])
+    yield Opened(tuple(run.head() for run in live.runs))
+    for turn in live.turns():
+        yield turn
+        if stopped():
+            break
+    yield Ended(live.traces())
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a viewer has to know of each run before its first step."""
+
+    heads: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The traces of what was decoded."""
+
+    traces: tuple[Trace, ...]
+
+
+Turn: TypeAlias = tuple[Advance, ...]
 
 
 def plain(record: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Final
 
 from engines.config import Value, make_config
 from engines.methods import METHODS
+from engines.models.catalog import load_model
 from engines.protocol import Family, Model
 from engines.runtime.driver import Job, Lane, drive, make_trace, open_session
 from traces.schema import Trace
@@ -160,6 +161,22 @@ def conduct(
             return
         traces += finished
         yield Progress(len(traces), total, tuple(traces))
+
+
+def conduct_on(
+    model: str,
+    experiment: Experiment,
+    prompt: str,
+    seeds: int,
+    shared: Settings,
+    stopped: Callable[[], bool],
+) -> Iterator[Progress]:
+    """`conduct` by the name of the model.
+
+    Raises:
+        ModelError: when it cannot be had.
+    """
+    yield from conduct(experiment, load_model(model), prompt, seeds, shared, stopped)
 
 
 def _lockstep(jobs: Sequence[Job], stopped: Callable[[], bool]) -> list[Trace] | None:

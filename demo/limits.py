@@ -15,3 +15,9 @@ KEPT_SECONDS: Final = 2 * 60 * 60
 """How long the files of a visitor who left without saying so are kept."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment."""
+GPU_START_SECONDS: Final = 20
+"""What a GPU that is lent is asked for beyond decoding: loading the model, and slow first passes."""
+GPU_TOKEN_SECONDS: Final = 0.1
+"""And for every token, however few passes it will take; an allowance, not a measurement."""
+GPU_MOST_SECONDS: Final = 120
+"""And at most: a longer run is cut off there."""

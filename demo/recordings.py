@@ -1,8 +1,8 @@
 """The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too.
 
-`python -m demo record` makes what assets/traces/gallery.json lists. The file holds one record a run: `file`, `method`,
-and where they differ from the defaults `model`, `prompt`, `seed` and `settings`; `title` and `about` are what the
-gallery says of it.
+`python -m demo record` makes what assets/traces/gallery.json lists, or those of its files that are named. The list
+holds one record a run: `file`, `method`, and where they differ from the defaults `model`, `prompt`, `seed` and
+`settings`; `title` and `about` are what the gallery says of it.
 """
 
 import json

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import gradio as gr
 
+from demo import gpu
 from demo.limits import UPLOAD_BYTES, WAITING
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
@@ -59,8 +60,10 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER) -> Non
 def _warm_up() -> None:
     """Load the default model and take its first, slow passes before a visitor's run is timed.
 
-    Where the model cannot be had, the visitor who asks for it is told why.
+    Where the model cannot be had, the visitor who asks for it is told why. A GPU that is lent is not asked for.
     """
+    if gpu.LENT:
+        return
     for method in (METHODS["ar"], METHODS["scd"]):
         name = default_model(method.family)
         try:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from demo.decoding import Advance, LiveRuns, plain
+from demo.decoding import Advance, Opened, plain
 from visualizers import player
 
 Message = dict[str, Any]
@@ -83,9 +83,9 @@ def trace_viewer(
     )
 
 
-def begun(live: LiveRuns, name: str) -> Message:
+def begun(opened: Opened, name: str) -> Message:
     """The message that a race begins; `name` sets it apart from the one before."""
-    return {"kind": "begin", "race": name, "heads": [run.head() for run in live.runs]}
+    return {"kind": "begin", "race": name, "heads": list(opened.heads)}
 
 
 def advanced(turn: Sequence[Advance], name: str) -> Message:

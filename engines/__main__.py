@@ -13,6 +13,7 @@ from engines.config import ConfigError, make_config, settings
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
+from engines.models import devices
 from engines.models.catalog import MODELS, default_model, open_model
 from engines.models.errors import ModelError
 from engines.protocol import Model
@@ -97,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _drafter(name: str | None, method: Method, model: Model, device: str) -> Model | None:
+def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
     """The model that is to draft, if one is named.
 
     Raises:
@@ -198,7 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--seed", type=int, default=0)
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
-    running.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps ...")
+    running.add_argument("--device", help=devices.HELP)
     running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")
     running.set_defaults(action=run)
     checking: Any = actions.add_parser("check", help="whether a method keeps its promises, on tiny models")
@@ -213,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
     trying.add_argument("--prompts", default=str(calibration.PROMPTS), metavar="FILE", help="JSON: a list of texts")
     trying.add_argument("--count", type=int, default=50, metavar="N", help="use the last N prompts")
     trying.add_argument("--batch", type=int, default=10, metavar="B", help="prompts decoded in lockstep")
-    trying.add_argument("--device", default="cpu", help="as for run")
+    trying.add_argument("--device", help="as for run")
     trying.set_defaults(action=calibrate)
     return parser
 

@@ -21,6 +21,7 @@ MOST_METHOD_LINES = 200
 MOST_FUNCTION_LINES = 60
 MOST_PARAMETERS = 6
 MOST_ASSET_BYTES = 80_000_000
+MOST_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
 
 MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")
 
@@ -98,6 +99,11 @@ def test_the_manifest_says_how_each_file_was_made(needed: str) -> None:
 
 def test_assets_stay_small() -> None:
     assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MOST_ASSET_BYTES
+
+
+def test_no_file_is_larger_than_a_space_takes() -> None:
+    large = {name(path): path.stat().st_size for path in tracked() if path.stat().st_size > MOST_FILE_BYTES}
+    assert large == {}
 
 
 def test_no_file_names_a_path_of_somebodys_machine() -> None:

@@ -1,7 +1,11 @@
 """The format described from the code: JSON Schema, the tables of docs/trace.md, and a trace at a glance."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from inspect import cleandoc
 from typing import Any, Final, Literal
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import DataclassSchema
 
 from traces import limits
 from traces.io import TRACE_TYPE
@@ -14,9 +18,18 @@ SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
 _REFERENCE: Final = "#/$defs/"
 
 
+class _Records(GenerateJsonSchema):
+    """Says of every record what some versions of pydantic leave out for plain dataclasses."""
+
+    def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
+        """With the docstring, and that a field of another name is refused, as the reader refuses it."""
+        said = {"additionalProperties": False, "description": cleandoc(schema["cls"].__doc__ or "")}
+        return super().dataclass_schema(schema) | said
+
+
 def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a trace. It knows types; what makes sense beyond them is known to `traces.check`."""
-    document = TRACE_TYPE.json_schema()
+    document = TRACE_TYPE.json_schema(schema_generator=_Records)
     document["required"] = ["schema", "version", *document["required"]]  # Records default them, files never.
     step = document["$defs"]["Step"]["properties"]
     step["numbers"]["propertyNames"] = _measure_names("position")

@@ -179,7 +179,7 @@ def main() -> None:
     """Draw, train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
     target = Transformer()
-    digest = load_weights(target, "image-ar")
+    (digest,) = load_weights(target, "image-ar").values()
     target = target.to(device()).eval()
     model = Transformer(DRAFTER).to(device()).eval()
     inherit(model, target)

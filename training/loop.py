@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,12 +13,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
+SHARD_BYTES: Final = 9_800_000
+"""Below the 10 MiB a file may have in a plain git repository of Hugging Face's hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +155,29 @@ def batches(count: int, size: int, seed: int) -> Callable[[int], Tensor]:
 
 def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
     """Write half-precision weights and their MANIFEST entry, loss curve included."""
-    MODELS.mkdir(parents=True, exist_ok=True)
-    path = MODELS / f"{run.name}.safetensors"
     weights = {
         k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous()
         for k, v in run.model.state_dict().items()
     }
-    save_file(weights, path)
-    record(run, {**about, "file": path.name, "sha256": sha256(path)}, metrics, options)
+    record(run, {**about, **ship(run.name, weights)}, metrics, options)
+
+
+def ship(name: str, weights: dict[str, Tensor]) -> dict[str, Any]:
+    """Write weights as one file, or where they outgrow `SHARD_BYTES` as a folder of shards with their index.
+
+    Returns:
+        What the manifest says of the files.
+    """
+    MODELS.mkdir(parents=True, exist_ok=True)
+    path, folder = MODELS / f"{name}.safetensors", MODELS / name
+    path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    if sum(weight.nbytes for weight in weights.values()) <= SHARD_BYTES:
+        save_file(weights, path)
+        return {"file": path.name, "sha256": sha256(path)}
+    folder.mkdir()
+    save_torch_state_dict(weights, folder, max_shard_size=SHARD_BYTES)
+    return {"files": {shard.name: sha256(shard) for shard in sorted(folder.glob("*.safetensors"))}}
 
 
 def sha256(path: Path) -> str:

@@ -73,7 +73,8 @@ def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
 def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
     studio = data.load(split, count)
-    tokenizer, digest = load_tokenizer(str(device()))
+    tokenizer, weights = load_tokenizer(str(device()))
+    (digest,) = weights.values()
     path = data.cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
     if not path.exists():
         np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())

@@ -5,7 +5,9 @@ from typing import Any
 
 import gradio as gr
 
-from demo.experiments import EXPERIMENTS, Experiment, conduct
+from demo import gpu
+from demo.decoding import PICTURE_TOKENS
+from demo.experiments import EXPERIMENTS, Experiment, conduct_on
 from demo.figure_panel import Panel
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
 from demo.pages.bias import BiasPage
@@ -14,7 +16,7 @@ from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import notice, notice_box
-from engines.models.catalog import MODELS, ModelInfo, load_model
+from engines.models.catalog import MODELS, ModelInfo
 from engines.models.errors import ModelError
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
@@ -154,8 +156,8 @@ class FiguresPage:
         done = 0
         try:
             info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
-            model = load_model(info.id)
-            for progress in conduct(experiment, model, prompt, seeds, sampling, stopped):
+            wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
+            for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
                 done = progress.done
                 said = f"{done} of {progress.total} runs of {info.title} are done."
                 update: Update = {self.progress: notice("info", said, "Running.")}

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo import controls
-from demo.decoding import LiveRuns
+from demo import controls, gpu
+from demo.decoding import Asked, Ended, Opened, race
 from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
 from demo.outcome import outcome
 from demo.recordings import Recording
@@ -18,11 +18,11 @@ from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
-from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model, load_model
+from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
-from engines.runtime.driver import Job
+from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
 DRAWS: Final = MODELS["studio-image"].default_prompt
@@ -194,23 +194,24 @@ class RunPage:
         visitor = self.site.visitor(request)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
         try:
-            jobs = self.jobs(values)
-            live = LiveRuns(jobs)
+            yield from self._race(self.asked(values), visitor)
         except (ValueError, ModelError) as error:
             yield {self.problem: notice("error", str(error))}
-            return
-        name = secrets.token_hex(4)
-        deviation = jobs[-1].method.deviation(jobs[-1].config)
-        warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        yield {self.viewer: begun(live, name), self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
-        for turn in live.turns():
-            yield {self.viewer: advanced(turn, name)}
-            if visitor.stopped():
-                break
-        yield self._result(live, name, visitor, warning)
 
-    def _result(self, live: LiveRuns, name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
-        traces = live.traces()
+    def _race(self, asked: Sequence[Asked], visitor: Visitor) -> Iterator[Update]:
+        name = secrets.token_hex(4)
+        deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
+        warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
+        for told in gpu.through(sum(one.seconds for one in asked), race, asked, visitor.stopped):
+            if isinstance(told, Opened):
+                viewer = begun(told, name)
+                yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
+            elif isinstance(told, Ended):
+                yield self._result(told.traces, name, visitor, warning)
+            else:
+                yield {self.viewer: advanced(told, name)}
+
+    def _result(self, traces: Sequence[Trace], name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
         shown = visitor.keep(traces, "your last run")
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
@@ -223,24 +224,22 @@ class RunPage:
             self.site.shown: shown,
         }
 
-    def jobs(self, values: Update) -> Sequence[Job]:
+    def asked(self, values: Update) -> Sequence[Asked]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
 
         Raises:
             ValueError: naming the field, its value and the remedy.
-            ModelError: when the model cannot be had.
         """
         method = METHODS[values[self.method]]
         sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
-        model = load_model(values[self.model])
-        prompt = values[self.prompt] or ""
-        jobs = [Job(method, model, prompt, config, seed)]
+        model, prompt = values[self.model], values[self.prompt] or ""
+        asked = [Asked(method.name, model, prompt, config, seed)]
         baseline, usual = ordinary(method.family, sampling)
         if values[self.beside] and (method, config) != (baseline, usual):
-            jobs.insert(0, Job(baseline, model, prompt, usual, seed))
-        return jobs
+            asked.insert(0, Asked(baseline.name, model, prompt, usual, seed))
+        return asked
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on."""

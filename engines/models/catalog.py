@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-import torch
 from huggingface_hub import try_to_load_from_cache
 
+from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.protocol import Family, Model
 
@@ -200,37 +200,29 @@ def small_of(model_id: str) -> str:
     return small
 
 
-def load_model(model_id: str, device: str = "cpu") -> Model:
-    """A model by id, loaded once and shared.
+def load_model(model_id: str, device: str | None = None) -> Model:
+    """A model by id, loaded once a device and shared; `devices.resolve` says on which device.
 
     Raises:
+        ConfigError: for what is no device's name.
         ModelError: for an unknown id, a missing device, or weights that cannot be had.
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
-    _need_device(device)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
-    return load(model_id, device)
+    return load(model_id, resolve(device))
 
 
-def open_model(name: str, device: str = "cpu") -> Model:
+def open_model(name: str, device: str | None = None) -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
 
     Raises:
-        ModelError: as `load_model` does, and for a checkpoint that cannot be read.
+        ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
     if name in MODELS or not ("/" in name or Path(name).is_dir()):
         return load_model(name, device)
-    _need_device(device)
-    hub = import_module(_HUB)
-    model: Model = hub.load_folder(Path(name), device) if Path(name).is_dir() else hub.load(name, device)
+    hub, place = import_module(_HUB), resolve(device)
+    model: Model = hub.load_folder(Path(name), place) if Path(name).is_dir() else hub.load(name, place)
     return model
-
-
-def _need_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device: {device!r} is not available here; use cpu.") from error

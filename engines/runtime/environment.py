@@ -16,9 +16,8 @@ _LIBRARIES: Final = ("torch", "transformers", "diffusers", "numpy")
 
 def environment(device: torch.device, dtype: torch.dtype) -> Environment:
     """The environment of a run on `device`."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
     return Environment(
-        device=name,
+        device=device_name(device),
         dtype=str(dtype).removeprefix("torch."),
         python=platform.python_version(),
         platform=platform.system(),
@@ -26,6 +25,11 @@ def environment(device: torch.device, dtype: torch.dtype) -> Environment:
         commit=commit(),
         threads=torch.get_num_threads(),
     )
+
+
+def device_name(device: torch.device) -> str:
+    """What people call a device: the GPU's name, or the kind of device and the machine's."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
 
 
 @cache

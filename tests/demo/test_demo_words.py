@@ -1,21 +1,31 @@
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from support.raster import decoded
 
+from demo.__main__ import main
+from demo.app import build
 from demo.copy_text import copy
 from demo.measured import measured
 from demo.outcome import command, outcome
 from demo.recordings import FOLDER, Recording, listed, opening, record, recordings
+from demo.sessions import Visitors
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
+from engines.runtime.environment import device_name
 from traces import read, write
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
@@ -104,6 +114,21 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
     assert (second.method, third.method, third.traces[0].seed) == ("gsd", "ar", 5)
 
 
+def test_a_recording_is_made_anew_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.__main__.FOLDER", tmp_path)
+    entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
+    (tmp_path / "gallery.json").write_text(json.dumps(entries))
+    assert main(["record", "two.json.gz"]) == 0
+    assert [path.name for path in tmp_path.glob("*.gz")] == ["two.json.gz"]
+
+
+def test_a_recording_that_is_not_listed_is_answered_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["record", "none-such.json.gz"])
+    first = listed(FOLDER)[0]["file"]
+    assert f"file: 'none-such.json.gz' is not in gallery.json; use {first}, " in capsys.readouterr().err
+
+
 def test_a_recording_without_a_title_goes_by_its_variant(tmp_path: Path) -> None:
     write(replace(decoded("gsd", window=16), variant="A variant"), tmp_path / "a.json.gz")
     (entry,) = recordings(tmp_path)
@@ -178,3 +203,17 @@ def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
     reported = copy("scd").partition("### Reported")[2]
     for table in ("Table 1", "Table 2", "Table 3"):
         assert table in reported
+
+
+def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
+    page = build(Visitors(), ())
+    (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
+    assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
+
+
+def test_the_app_says_in_a_sentence_that_there_is_no_such_device() -> None:
+    environment = {**os.environ, "DRAFTSCOPE_DEVICE": "gpu"}
+    said = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert said.returncode == 2
+    assert said.stderr == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"

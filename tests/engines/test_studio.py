@@ -1,11 +1,13 @@
 """The shipped studio model: its files are whole, and it draws what it is asked for."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from engines.ar.request import Forward
 from engines.config import make_config
@@ -13,9 +15,11 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, default_model, load_model, small_of
 from engines.models.errors import ModelError
 from engines.models.studio import image
+from engines.models.studio.patch_networks import SIZES, PatchTransformer
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.runtime.driver import Job, Run, sample_tokens
 from traces import dumps, loads
+from training import loop
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]
 ACCEPTANCE_FLOOR = 0.70
@@ -66,6 +70,37 @@ def test_weights_that_are_not_the_shipped_ones_are_refused(tmp_path: Path, monke
         image.load_weights(image.Classifier(), "image-classifier")
     with pytest.raises(ModelError, match=r"^studio-image-draft: .*python -m training.image_draft$"):
         image.load_weights(image.Transformer(image.DRAFTER), "image-draft")
+
+
+def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(image.FOLDER / "patch-target", tmp_path / "patch-target")
+    shutil.copy(image.FOLDER / "MANIFEST.json", tmp_path)
+    monkeypatch.setattr(image, "FOLDER", tmp_path)
+    network = PatchTransformer(SIZES["target"])
+    loaded = image.load_weights(network, "patch-target")
+    assert len(loaded) == 2 and all((tmp_path / file).is_file() for file in loaded)
+    last = tmp_path / list(loaded)[-1]
+    last.write_bytes(last.read_bytes()[:-1] + b"!")
+    with pytest.raises(ModelError, match=r"^patch-target: patch-target/model-00002-of-00002.safetensors is not the"):
+        image.load_weights(network, "patch-target")
+    last.unlink()
+    with pytest.raises(ModelError, match=r"model-00002-of-00002.safetensors is missing.*training.patch target$"):
+        image.load_weights(network, "patch-target")
+
+
+def test_weights_that_outgrow_a_file_are_shipped_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MODELS", tmp_path)
+    monkeypatch.setattr(loop, "SHARD_BYTES", 40_000)
+    weights = {name: torch.randn(50, 100).half() for name in "abcdefg"}
+    assert loop.ship("large", weights | {"h": torch.ones(1)})["files"].keys() == {
+        f"model-0000{i}-of-00002.safetensors" for i in (1, 2)
+    }
+    files = list((tmp_path / "large").glob("*.safetensors"))
+    assert all(file.stat().st_size < 50_000 for file in files)
+    found = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    assert all(torch.equal(found[name], tensor) for name, tensor in weights.items())
+    assert loop.ship("large", {"a": weights["a"]})["file"] == "large.safetensors"
+    assert [path.name for path in tmp_path.iterdir()] == ["large.safetensors"]
 
 
 def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:

@@ -1,7 +1,6 @@
 """The studio image model: prompt to picture, with weights that ship in assets/models."""
 
 import base64
-import hashlib
 import io
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -28,6 +27,7 @@ from engines.models.studio.networks import (
     condition_ids,
 )
 from engines.models.studio.prompts import parse_prompt
+from engines.models.weights import sha256
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output
@@ -131,25 +131,34 @@ def as_uri(picture: Image.Image, kind: str) -> str:
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-def load_weights(network: nn.Module, name: str) -> str:
-    """Load shipped weights in float32 and return the file's sha256, checked against the manifest.
+def load_weights(network: nn.Module, name: str) -> dict[str, str]:
+    """Load shipped weights in float32, from one file or from a folder of shards.
+
+    Returns:
+        File -> sha256, as the manifest has them. Shards are named with their folder.
 
     Raises:
-        ModelError: when the file is missing or is not the one in the manifest.
+        ModelError: when a file is missing or is not the one in the manifest.
     """
-    path = FOLDER / f"{name}.safetensors"
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
     owner = name if name.startswith("patch-") else others.get(name, ID)
-    if not path.exists():
-        raise ModelError(f"{owner}: {path.name} is missing. {remedy}")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text())
-    if manifest.get(name, {}).get("sha256") != digest:
-        raise ModelError(f"{owner}: {path.name} is not the file listed in MANIFEST.json. {remedy}")
-    network.load_state_dict({k: v.float() for k, v in load_file(path).items()})
-    return digest
+    entry: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text()).get(name, {})
+    shards: dict[str, str] = entry.get("files", {})
+    listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
+        f"{name}.safetensors": entry.get("sha256", "")
+    }
+    state: dict[str, Tensor] = {}
+    for file, digest in listed.items():
+        path = FOLDER / file
+        if not path.exists():
+            raise ModelError(f"{owner}: {file} is missing. {remedy}")
+        if sha256(path) != digest:
+            raise ModelError(f"{owner}: {file} is not the file listed in MANIFEST.json. {remedy}")
+        state |= {key: weight.float() for key, weight in load_file(path).items()}
+    network.load_state_dict(state)
+    return listed
 
 
 @cache
@@ -161,10 +170,7 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
     """
     entry = _ENTRIES[model_id]
     tokenizer, transformer = Tokenizer(), Transformer(entry.size)
-    weights = {
-        f"{_TOKENIZER}.safetensors": load_weights(tokenizer, _TOKENIZER),
-        f"{entry.file}.safetensors": load_weights(transformer, entry.file),
-    }
+    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, entry.file)
     card = ModelCard(id=model_id, title=entry.title, weights=weights)
     return StudioImage(tokenizer, transformer, torch.device(device), card)
 

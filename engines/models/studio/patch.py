@@ -100,11 +100,11 @@ class StudioPatch:
 
 
 @cache
-def load_tokenizer(device: str = "cpu") -> tuple[PatchTokenizer, str]:
-    """The KL autoencoder and the hash of its weights."""
+def load_tokenizer(device: str = "cpu") -> tuple[PatchTokenizer, dict[str, str]]:
+    """The KL autoencoder and the hash of its weights, by file."""
     tokenizer = PatchTokenizer()
-    digest = load_weights(tokenizer, _TOKENIZER)
-    return tokenizer.to(device).eval(), digest
+    weights = load_weights(tokenizer, _TOKENIZER)
+    return tokenizer.to(device).eval(), weights
 
 
 @cache
@@ -115,9 +115,9 @@ def load(model_id: str, device: str = "cpu") -> StudioPatch:
         ModelError: when files are missing or are not those in the manifest.
     """
     size = SIZES[model_id.removeprefix("patch-")]
-    tokenizer, digest = load_tokenizer(device)
+    tokenizer, shared = load_tokenizer(device)
     transformer = PatchTransformer(size)
-    weights = {f"{_TOKENIZER}.safetensors": digest, f"{model_id}.safetensors": load_weights(transformer, model_id)}
+    weights = shared | load_weights(transformer, model_id)
     return StudioPatch(
         tokenizer, transformer, ModelCard(id=model_id, title=size.title, weights=weights), torch.device(device)
     )

@@ -1,0 +1,163 @@
+"""Where models run: what names a device, and that a method keeps to its model's."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from support import elsewhere
+from torch.utils._pytree import tree_leaves
+
+from engines.__main__ import main
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+from engines.models import catalog, devices
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.errors import ModelError
+from engines.runtime.driver import Job, Run
+from traces import read
+from traces.schema import Step
+
+ROOT = Path(__file__).parents[2]
+PASSES = 6
+PRESETS = [(name, preset) for name, method in METHODS.items() for preset in method.presets]
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
+    """Every device but the CPU is the one elsewhere; what was asked for."""
+    asked: list[str | None] = []
+
+    def resolved(device: str | None = None) -> str:
+        asked.append(device)
+        return "cpu" if device == "cpu" else elsewhere.NAME
+
+    monkeypatch.setattr(catalog, "resolve", resolved)
+    yield asked
+
+
+def model_of(method: str) -> str:
+    family = METHODS[method].family
+    return "text-target" if family == "diffusion-lm" else default_model(family)
+
+
+def steps(method: str, preset: str = "", device: str | None = None) -> list[Step]:
+    """The first steps of a run, without what they took."""
+    chosen, model_id = METHODS[method], model_of(method)
+    config = make_config(chosen.config, chosen.preset(preset) if preset else {})
+    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config))
+    return list(islice(run, PASSES))
+
+
+def kept_there(method: str, preset: str = "") -> None:
+    """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
+    with elsewhere.device() as there:
+        load_model(model_of(method))
+        there.reads.clear()
+        found = steps(method, preset)
+        assert there.reads == {"_to_copy": len(found)}
+    usual = steps(method, preset, "cpu")
+    assert [step.position for step in found] == [step.position for step in usual]
+    numbers, expected = ([value for step in run for value in tree_leaves(step.token)] for run in (found, usual))
+    assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_keeps_to_its_models_device(method: str, there: list[str | None]) -> None:
+    kept_there(method)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "preset"), PRESETS)
+def test_every_preset_keeps_to_its_models_device(method: str, preset: str, there: list[str | None]) -> None:
+    kept_there(method, preset)
+
+
+def test_the_device_elsewhere_refuses_and_counts() -> None:
+    with elsewhere.device() as there:
+        x = torch.tensor([1.0, 2.0], device=elsewhere.NAME)
+        with pytest.raises(RuntimeError, match="two devices"):
+            x + torch.ones(2)
+        with pytest.raises(RuntimeError, match="two devices"):
+            torch.ones(2)[torch.tensor([0], device=elsewhere.NAME)]
+        assert x[torch.tensor([1])].tolist() == [2.0] and (x + torch.tensor(1.0)).sum().item() == 5.0
+        assert there.reads == {"_to_copy": 1, "_local_scalar_dense": 1}
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("asked", "variable", "gpu", "found"),
+    [
+        (None, None, False, "cpu"),
+        (None, None, True, "cuda"),
+        (None, "auto", True, "cuda"),
+        (None, "cpu", True, "cpu"),
+        (None, "", True, "cuda"),
+        ("auto", "cpu", True, "cuda"),
+        ("cpu", "cuda", True, "cpu"),
+    ],
+)
+def test_a_named_device_wins_over_the_variable_and_that_over_what_there_is(
+    asked: str | None, variable: str | None, gpu: bool, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(devices.VARIABLE, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(devices.VARIABLE, variable)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    assert devices.resolve(asked) == found
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n"])
+def test_what_is_no_device_is_answered_with_what_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^device: .* is no device; use auto, cpu, cuda, cuda:N or mps\.$"):
+        devices.resolve(name)
+    monkeypatch.setenv(devices.VARIABLE, name)
+    with pytest.raises(ConfigError, match=r"^DRAFTSCOPE_DEVICE: "):
+        devices.resolve()
+
+
+def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(*_: int, device: str, dtype: torch.dtype = torch.float32) -> None:
+        if dtype == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+    monkeypatch.setattr(torch, "empty", empty)
+    with pytest.raises(ModelError, match=r"^device: 'mps' has no float64, in which drafts are accepted; use auto or"):
+        devices.resolve("mps")
+
+
+# ---------------------------------------------------------------- commands
+
+
+@pytest.mark.parametrize("asked", [None, "cuda:1"])
+def test_the_command_line_runs_and_drafts_on_one_device(
+    asked: str | None, there: list[str | None], tmp_path: Path
+) -> None:
+    target = tmp_path / "t.json"
+    command = ["run", "speculative", "--model", "toy-raster", "--prompt", "", "-o", str(target)]
+    with elsewhere.device():
+        assert main([*command, *(("--device", asked) if asked else ())]) == 0
+    assert there[0] == asked and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
+    assert read(target).environment.device.startswith(elsewhere.NAME)
+
+
+def test_the_variable_is_what_the_command_line_says_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(devices.VARIABLE, "gpu")
+    command = ["run", "ar", "--model", "toy-raster", "--prompt", "", "-o", str(tmp_path / "t.json")]
+    assert main(command) == 2
+    assert capsys.readouterr().err == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"
+    assert main([*command, "--device", "cpu"]) == 0
+
+
+def test_a_benchmark_refuses_what_is_no_device() -> None:
+    command = [sys.executable, "-m", "benchmarks.speed", "--device", "gpu"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert said.returncode == 2
+    assert said.stderr.endswith("argument --device: device: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n")

@@ -1,0 +1,93 @@
+"""What a Hugging Face Space makes of the repository: its front matter, its packages, and an app that starts there."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
+MOST_DESCRIPTION = 60
+"""Characters of `short_description` that the hub takes."""
+
+
+def front_matter() -> dict[str, Any]:
+    head, between, _ = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert head == ""
+    return dict(yaml.safe_load(between))
+
+
+def pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_what_a_space_installs_beside_the_requirements_goes_with_them() -> None:
+    asked = pip("--no-deps", "--ignore-installed", "spaces")
+    if asked.returncode:
+        pytest.skip(f"there is no package index to ask: {asked.stderr.strip().splitlines()[-1]}")
+    # The line by which a Space of Gradio's SDK is built.
+    gradio = f"gradio[oauth,mcp]=={front_matter()['sdk_version']}"
+    resolved = pip("-r", "requirements.txt", gradio, "uvicorn>=0.14.0", "websockets>=10.4", "spaces")
+    assert resolved.returncode == 0, resolved.stderr
+
+
+def test_the_front_matter_is_what_the_hub_takes() -> None:
+    front = front_matter()
+    assert front["sdk"] == "gradio"
+    assert (ROOT / front["app_file"]).is_file()
+    assert {front["colorFrom"], front["colorTo"]} <= set(COLOURS)
+    assert len(front["short_description"]) <= MOST_DESCRIPTION
+    assert front["license"] == "apache-2.0"
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'requires-python = ">={front["python_version"]}' in pyproject
+    assert isinstance(front["python_version"], str), "unquoted, 3.10 would be 3.1"
+    assert all(re.fullmatch(r"[a-z-]+", tag) for tag in front["tags"])
+
+
+def test_packages_of_the_system_are_names_alone() -> None:
+    lines = (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines()
+    assert "chromium" in lines, "PDF and SVG figures are drawn by Chromium"
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9.+-]+", line)] == []
+
+
+def distributions(file: str) -> set[str]:
+    """What a file of requirements brings, dependencies included."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    waiting = re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
+    found: set[str] = set()
+    while waiting:
+        name = canonicalize_name(waiting.pop())
+        if name in found:
+            continue
+        found.add(name)
+        try:
+            wanted = map(Requirement, requires(name) or ())
+        except PackageNotFoundError:
+            continue  # for another system
+        waiting += [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return found
+
+
+@pytest.mark.parametrize("package", ["app.py", "benchmarks", "demo", "engines", "traces", "visualizers"])
+def test_the_requirements_bring_what_is_imported(package: str) -> None:
+    # benchmarks, too: the environment that `make app` makes runs every command of README.
+    brought, own = distributions("requirements.txt"), packages_distributions()
+    files = [ROOT / package] if package.endswith(".py") else sorted((ROOT / package).rglob("*.py"))
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            for name in names:
+                sources = {canonicalize_name(each) for each in own.get(name.partition(".")[0], ())}
+                assert not sources or sources & brought, f"{path.relative_to(ROOT)} imports {name}"
