@@ -1,4 +1,6 @@
-"""Command line: traces to a page with the player and all figures, or one figure to HTML, PDF, SVG or PNG.
+"""Command line: traces to a page with the player and all figures, one figure, or a moving picture.
+
+A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp.
 
 With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
@@ -31,6 +33,8 @@ from visualizers import (
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
 from visualizers.groups import SPEEDS
+from visualizers.moving import ENDINGS, MovingError
+from visualizers.moving.command import add_options, film, given
 from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 
@@ -53,15 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_listing())
         return 0
-    given = [name for name in ("traces", "sweep", "timings") if getattr(options, name)]
-    if not given or options.output is None:
+    sources = [name for name in ("traces", "sweep", "timings") if getattr(options, name)]
+    if not sources or options.output is None:
         parser.error("TRACE, --sweep RESULTS or --timings RESULTS, and -o FILE are needed; --list lists the figures")
-    if len(given) > 1:
-        wrong = "traces" if given[0] == "traces" else f"--{given[0]}"
-        parser.error(f"--{given[-1]} {getattr(options, given[-1])}: takes no {wrong} beside it")
+    if len(sources) > 1:
+        wrong = "traces" if sources[0] == "traces" else f"--{sources[0]}"
+        parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
     try:
-        return {"traces": _drawn, "sweep": _swept, "timings": _timed}[given[0]](parser, options, kind)
+        return {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]](parser, options, kind)
     except BrowserMissing as error:
         print(error, file=sys.stderr)
         return NO_BROWSER
@@ -82,11 +86,19 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         print(error, file=sys.stderr)
         return BROKEN_TRACE
     try:
+        if kind in ENDINGS:
+            film(traces, options, _report if sys.stderr.isatty() else None)
+            return 0
         figure = _chosen(parser, options, traces, kind)
         _write(figure, traces, options, kind)
-    except FigureError as error:
+    except (FigureError, MovingError) as error:
         parser.error(str(error))
     return 0
+
+
+def _report(done: int, frames: int) -> None:
+    """Say on one line of a terminal how many frames are drawn."""
+    print(f"\rframe {done} of {frames}", end="\n" if done == frames else "", file=sys.stderr, flush=True)
 
 
 def _swept(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
@@ -164,8 +176,17 @@ def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
 
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     kind = Path(options.output).suffix.removeprefix(".").lower()
-    if kind not in ("html", *FORMATS):
-        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join(FORMATS)}")
+    if kind not in ("html", *FORMATS, *ENDINGS):
+        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS))}")
+    if kind not in ENDINGS:
+        for name in given(options):
+            parser.error(f"--{name}: belongs to moving pictures; leave it out or choose .{', .'.join(ENDINGS)}")
+        return kind
+    if not options.traces:
+        parser.error(f"-o {options.output}: .{kind} shows traces in motion; give TRACE")
+    for name in ("figure", "step"):
+        if getattr(options, name) is not None:
+            parser.error(f"--{name} {getattr(options, name)}: .{kind} shows whole runs in motion; leave --{name} out")
     return kind
 
 
@@ -201,7 +222,9 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
-    parser.add_argument("-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg or .png")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp"
+    )
     parser.add_argument(
         "--figure",
         choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),
@@ -212,7 +235,7 @@ def _parser() -> argparse.ArgumentParser:
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
     )
     parser.add_argument(
-        "--theme", choices=("light", "dark"), default="light", help="of .pdf, .svg and .png; pages follow the reader"
+        "--theme", choices=("light", "dark"), default="light", help="of all files but pages, which follow the reader"
     )
     parser.add_argument(
         "--sweep", metavar="RESULTS", help="results of many runs, .jsonl or .json, also .gz, instead of traces"
@@ -223,6 +246,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
     parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
+    add_options(parser)
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser
 

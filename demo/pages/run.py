@@ -9,6 +9,7 @@ import gradio as gr
 from demo import controls, gpu
 from demo.decoding import Asked, Ended, Opened, race
 from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
+from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.recordings import Recording
 from demo.sessions import Visitor
@@ -103,6 +104,7 @@ class RunPage:
             self._build_settings()
         self.facts = facts_row(outcome(recording.traces) if recording else (), elem_id="outcome")
         self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
+        self.moving = MovingPanel(self.site, "run-moving")
         self.viewer = trace_viewer("viewer", recorded(recording.paths) if recording else None, methods=titles())
 
     def _build_settings(self) -> None:
@@ -134,9 +136,8 @@ class RunPage:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
-        started = gr.on(
-            [self.run.click, self.prompt.submit], self.begin, None, {self.problem, self.run, self.stop}, **AT_ONCE
-        )
+        ready = {self.problem, self.run, self.stop, *self.moving.parts}
+        started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
         decoded = started.then(
             self.decode,
             form,
@@ -179,7 +180,8 @@ class RunPage:
         self.site.visitors.prune()
         self.site.visitor(request).start()
         waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
-        return {self.problem: waiting, self.run: gr.update(interactive=False), self.stop: gr.update(visible=True)}
+        buttons = {self.run: gr.update(interactive=False), self.stop: gr.update(visible=True)}
+        return {self.problem: waiting, **buttons, **self.moving.cleared()}
 
     def settle(self) -> Update:
         """A run is over, however it ended."""

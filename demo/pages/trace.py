@@ -5,6 +5,7 @@ from typing import Any
 
 import gradio as gr
 
+from demo.moving_panel import MovingPanel
 from demo.outcome import command, outcome
 from demo.sessions import Shown, file_name
 from demo.site import AT_ONCE, QUIET, Site, Update
@@ -39,6 +40,7 @@ class TracePage:
             with gr.Row():
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
+            self.moving = MovingPanel(site, "trace-moving")
             self.command = gr.Textbox(
                 label="The command that repeats this run",
                 interactive=False,
@@ -57,7 +59,7 @@ class TracePage:
     @property
     def parts(self) -> set[Any]:
         """What `refresh` changes."""
-        return {self.lead, self.body, self.which, *self._of_one}
+        return {self.lead, self.body, self.which, *self.moving.parts, *self._of_one}
 
     @property
     def _of_one(self) -> list[Any]:
@@ -93,6 +95,7 @@ class TracePage:
             self.lead: f"{_LEAD} It comes from {shown.origin}.",
             self.body: gr.update(visible=True),
             self.which: gr.update(choices=names, value=names[last], visible=last > 0),
+            **self.moving.cleared(),
             **self._one(shown, traces, last, request),
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from support.raster import decoded
 from support.results import sweep
@@ -180,6 +181,21 @@ def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -
     with page.expect_download(timeout=60_000) as download:
         page.locator("a[download='figure.pdf']").click(timeout=60_000)
     assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("place", ["run", "trace"])
+def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path, place: str) -> None:
+    page.get_by_role("tab", name=place.capitalize(), exact=True).click()
+    passes = max(count for count, _ in steps(page))
+    page.locator(f"#{place}-moving-gif").click()
+    expect(page.locator(f"#{place}-moving-progress")).to_contain_text(f"of {passes + 1} is drawn", timeout=60_000)
+    with page.expect_download(timeout=120_000) as download:
+        page.locator(f"#{place}-moving-file a[download$='.gif']").click(timeout=120_000)
+    assert download.value.suggested_filename == "scd-seed-0.gif"
+    download.value.save_as(tmp_path / "race.gif")
+    with Image.open(tmp_path / "race.gif") as image:
+        assert (image.width, image.n_frames) == (720, passes + 1)
+    expect(page.locator(f"#{place}-moving-progress [role]")).to_have_count(0)
 
 
 def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from support.browser import chromium
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
@@ -139,7 +140,7 @@ def test_wrong_usage_names_setting_value_and_choices(
 ) -> None:
     pdf = str(tmp_path / "x.pdf")
     for arguments, parts in [
-        ([traces[1], "-o", str(tmp_path / "x.gif")], ["x.gif", ".html, .pdf, .svg, .png"]),
+        ([traces[1], "-o", str(tmp_path / "x.bmp")], ["x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"]),
         ([traces[1], "-o", pdf], ["--figure", "canvas, acceptance, churn"]),
         ([traces[1], "--figure", "nope", "-o", pdf], ["--figure", "'nope'", "churn"]),
         ([traces[0], "--figure", "beta", "-o", pdf], ["figure beta", "needs the measures"]),
@@ -157,6 +158,42 @@ def test_wrong_usage_names_setting_value_and_choices(
         code, said = failing(capsys, *arguments)
         assert code == 2, arguments
         assert all(part in said for part in parts), said
+
+
+def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "race.gif"
+    words = ["--name", "Ordinary", "--name", "Jacobi", "--size", "small", "--every", "12", "--theme", "dark"]
+    assert main([*traces, "-o", str(target), *words]) == 0
+    assert capsys.readouterr() == ("", "")  # Progress is for terminals.
+    with Image.open(target) as image:
+        assert (image.width, image.n_frames) == (480, 4)
+        assert image.convert("RGB").getpixel((1, 1)) == (0x16, 0x17, 0x1A)
+
+
+def test_wrong_usage_of_moving_pictures_names_option_and_remedy(
+    traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gif = ["-o", str(tmp_path / "x.gif")]
+    for arguments, parts in [
+        ([traces[1], "-o", str(tmp_path / "x.html"), "--fps", "5"], ["--fps", "moving pictures", ".gif"]),
+        ([traces[1], *gif, "--figure", "churn"], ["--figure churn", "leave --figure out"]),
+        ([traces[1], *gif, "--step", "3"], ["--step 3", "leave --step out"]),
+        ([traces[1], *gif, "--fps", "90"], ["fps 90", "from 1 to 50"]),
+        ([traces[1], *gif, "--slow", "3"], ["--slow 3", "--clock milliseconds"]),
+        ([traces[1], *gif, "--clock", "milliseconds", "--every", "2"], ["--every 2", "--clock passes"]),
+        ([traces[1], *gif, "--size", "small", "--width", "300"], ["--width 300", "--size"]),
+        ([traces[1], *gif, "--name", "A", "--name", "B"], ["2 names for 1 traces"]),
+        ([traces[1], *gif, "--clip"], ["--clip", "no video but a picture"]),
+        ([*traces, *gif, "--clip"], ["--clip: 2 traces"]),
+        ([traces[1], *gif, "--clip", "--every", "2"], ["--every 2", "clip alone"]),
+        ([traces[0]] * 7 + gif, ["7 traces", "1 to 6"]),
+        ([traces[1], "-o", str(tmp_path / "no" / "x.gif")], ["x.gif", "folder that exists"]),
+        (["--sweep", "r.json", "--figure", "frontier", *gif], ["x.gif", "give TRACE"]),
+    ]:
+        code, said = failing(capsys, *arguments)
+        assert code == 2, arguments
+        assert all(part in said for part in parts), said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_broken_trace_is_one_line(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,61 @@
+"""Work that tells how far it is, and the names of the runs that are shown in motion."""
+
+from dataclasses import replace
+from itertools import islice
+from threading import Event, active_count
+
+import pytest
+from support.raster import decoded
+
+from demo.moving_panel import _names, progress
+from visualizers.moving import MovingError, Report
+
+
+def test_progress_arrives_while_the_work_goes_on() -> None:
+    go_on = Event()
+
+    def work(report: Report) -> None:
+        report(1, 2)
+        assert go_on.wait(10)
+        report(2, 2)
+
+    told = progress(work)
+    assert next(told) == (1, 2)
+    go_on.set()
+    assert list(told) == [(2, 2)]
+
+
+def test_the_error_of_the_work_comes_at_the_end() -> None:
+    def work(report: Report) -> None:
+        report(1, 2)
+        raise MovingError("too long")
+
+    told = progress(work)
+    assert next(told) == (1, 2)
+    with pytest.raises(MovingError, match="too long"):
+        next(told)
+
+
+def test_work_ends_when_nobody_waits_for_it() -> None:
+    before, reported, seen = active_count(), [], Event()
+
+    def work(report: Report) -> None:
+        for number in range(10_000):
+            report(number, 10_000)
+            reported.append(number)
+            if number == 3:
+                assert seen.wait(10)
+
+    told = progress(work)
+    assert len(list(islice(told, 3))) == 3
+    seen.set()
+    told.close()  # type: ignore[attr-defined]
+    assert len(reported) < 10_000
+    assert active_count() == before
+
+
+def test_lanes_are_named_after_their_methods_unless_these_are_the_same() -> None:
+    ordinary, coupled = decoded("ar"), decoded("scd", window=16)
+    assert _names([ordinary, coupled]) == ("Autoregressive decoding", "Speculative Coupled Decoding")
+    assert _names([coupled, replace(coupled, seed=1)]) == ()
+    assert _names([replace(ordinary, method="<b>"), replace(coupled, variant="SJD")]) == ("<b>", "SJD")

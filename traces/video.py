@@ -1,0 +1,85 @@
+"""The latent frames of a video: where they end along decoding, what they cover, how they follow from one another."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from traces.schema import Canvas, Fate, Trace
+
+
+def frame_count(canvas: Canvas) -> int:
+    """Latent frames of a video; 1 for everything else."""
+    return canvas.shape[0] if canvas.kind == "video" else 1
+
+
+def frame_size(canvas: Canvas) -> int:
+    """Positions of one latent frame; all positions where the canvas is no video."""
+    size = 1
+    for extent in canvas.shape[1:] if canvas.kind == "video" else canvas.shape:
+        size *= extent
+    return size
+
+
+def cell_of(canvas: Canvas, position: int) -> int:
+    """Cell of a position, counted in raster order."""
+    return position if canvas.order is None else canvas.order[position]
+
+
+def frame_ends(canvas: Canvas) -> tuple[int, ...]:
+    """First position of every latent frame but the first; none where latent frames are not decoded one by one."""
+    size = frame_size(canvas)
+    frames = frame_count(canvas)
+    decoded = [cell_of(canvas, position) // size for position in range(size * frames)]
+    ends = tuple(size * frame for frame in range(1, frames))
+    return ends if all(len(set(decoded[start : start + size])) == 1 for start in (0, *ends)) else ()
+
+
+def frame_names(trace: Trace) -> tuple[str, ...]:
+    """What to call every latent frame: the frames of the clip that it stands for, where the trace tells.
+
+    It does when the clip has the same number of frames for every latent frame, a power of two as of strides.
+    """
+    latent, shown = frame_count(trace.canvas), len(trace.output.video)
+    each, rest = divmod(shown, latent)
+    if rest or each < 1 or each & (each - 1):
+        return tuple(f"latent frame {number}" for number in range(1, latent + 1))
+    if each == 1:
+        return tuple(f"frame {number}" for number in range(1, latent + 1))
+    return tuple(f"frames {each * k + 1} to {each * (k + 1)}" for k in range(latent))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many of the judged drafts at some positions were kept."""
+
+    judged: int
+    accepted: int
+
+    @property
+    def share(self) -> float:
+        """Accepted of judged."""
+        return self.accepted / self.judged
+
+    @property
+    def error(self) -> float:
+        """Standard error of the share, drafts taken for independent."""
+        return sqrt(self.share * (1 - self.share) / self.judged)
+
+
+def kept_by_change(trace: Trace) -> tuple[Kept, Kept]:
+    """Judged drafts where the token is that of the latent frame before, and where it is another.
+
+    Compared are the final tokens of the same place in successive latent frames; the first latent frame has none before
+    it in the trace and is left out, as are positions that were never final.
+    """
+    size = frame_size(trace.canvas)
+    token = {cell_of(trace.canvas, position): value for position, value in enumerate(trace.output.tokens)}
+    counts = {same: [0, 0] for same in (True, False)}
+    for step in trace.steps:
+        for position, fate in zip(step.position, step.fate, strict=True):
+            cell = cell_of(trace.canvas, position)
+            if not fate.judged or cell < size or token[cell] is None or token[cell - size] is None:
+                continue
+            group = counts[token[cell] == token[cell - size]]
+            group[0] += 1
+            group[1] += fate is Fate.ACCEPTED
+    return Kept(*counts[True]), Kept(*counts[False])
