@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.config import Knob
 from engines.methods.method import Method, lossless
@@ -36,8 +37,8 @@ class Config(GuidedSampling):
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Look up, verify, go on."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
-    text, iteration = list(task.prompt), 0
-    while (n := len(done)) < task.length:
+    text, iteration, ended = list(task.prompt), 0, 0
+    while (n := len(done)) < task.length and not ended:
         most = min(config.drafts, task.length - n - 1)
         x = torch.tensor(look_up(text, config.match)[:most], dtype=torch.long, device=task.device)
         q, W = one_hot(x, task.vocabulary).double(), len(x)
@@ -52,18 +53,19 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Say what was decided. What is sent back are the numbers of `readback`, on the host.
+        gain, end, fate = cut_at_end(task, token, r + 1, fates(slot, r, W))
         answer = yield Decision(
             position,
             token,
-            fates(slot, r, W),
-            readback=torch.cat([r[None] + 1, token]),
+            fate,
+            readback=torch.cat([gain[None], end[None], token]),
             draft=x,
             p=p[:W],
             q=q,
             accept_prob=coins.accept_prob,
             coin=coins.coin,
         )
-        gained, *tokens = ask_numbers(answer)
+        gained, ended, *tokens = ask_numbers(answer)
         done, text = torch.cat([done, token[:gained]]), text + tokens[:gained]
         iteration += 1
     return done

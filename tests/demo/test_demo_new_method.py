@@ -14,10 +14,11 @@ from demo.pages import methods as methods_page
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.runtime.driver import Job
+from engines.runtime.driver import Job, run_batch
 from traces import check
 from visualizers import supported
 
+QUESTION = "Maya has 3 boxes with 4 pens in each box. How many pens does Maya have?"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "prompt_lookup.py"
 
 
@@ -39,6 +40,16 @@ def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
     assert (trace.summary.accepted or 0) > 0
     drawn = [figure.name for figure in supported([trace])]
     assert {"canvas", "acceptance", "churn"} <= set(drawn)
+
+
+def test_the_example_ends_a_text_where_it_ends(example: ModuleType) -> None:
+    config = make_config(example.Config, {"top_k": 1, "length": 64})
+    (lookup,) = run_batch([Job(example.METHOD, load_model("text-target"), QUESTION, config)])
+    usual = make_config(METHODS["ar"].config, {"top_k": 1, "length": 64})
+    (ordinary,) = run_batch([Job(METHODS["ar"], load_model("text-target"), QUESTION, usual)])
+    assert lookup.output.text == ordinary.output.text
+    assert lookup.summary.tokens == ordinary.summary.tokens < 64
+    assert sum(token is not None for token in lookup.output.tokens) == lookup.summary.tokens
 
 
 def test_a_method_without_prose_is_described_by_the_registry(
