@@ -30,9 +30,7 @@ class Config(BlockSettings):
     """Settings of SimSD."""
 
     block: Annotated[Size, Knob("Block size", "Tokens that are decoded together; 4 and 8 in the paper.")] = "8"
-    drafter: Annotated[
-        Literal["small", "itself"], Knob("Drafter", "The small model of the family, or the target itself.")
-    ] = "small"
+    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "A small model, or the target itself.")] = "small"
     gamma: Annotated[
         int,
         Knob("Drafts", "Gamma: drafts per verification, at most the block size; 0 is the block size.", 0, 32, 1),
@@ -42,8 +40,7 @@ class Config(BlockSettings):
         Knob(
             "Verifier",
             "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own "
-            "distributions. 2L "
-            "lets a copy see only the tokens before it.",
+            "distributions. 2L lets a copy see only the tokens before it.",
         ),
     ] = "eq1"
     rope_copy: Annotated[
@@ -59,8 +56,7 @@ class Config(BlockSettings):
         Literal["fallback", "truncate"],
         Knob(
             "When fewer than gamma masks remain",
-            "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted, too, as in the "
-            "released code.",
+            "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted (release).",
         ),
     ] = "truncate"
 
@@ -92,6 +88,16 @@ def deviation(config: Config) -> str:
 Part = Generator[Request | Decision, Any, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """How pass `number` puts a token at one position: as draft `order` of its round, or as a final token with None."""
+
+    mode: str
+    chance: Chance
+    number: int
+    order: int | None = None
+
+
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, judge, go on."""
     if task.full or task.shift:
@@ -104,12 +110,15 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             block, width = row.block, min(config.gamma or config.size, len(row.open))
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
-            yield from _reveal(row, row.look("fallback", "target"), config.mode, chance, next(passes))
+            request, pick = row.look("fallback", "target"), Pick(config.mode, chance, next(passes))
+            place, token, _ = yield from _choose(row, request, row.open, pick)
+            row.fill([place], [token])
             continue
         held = row.tokens.clone()
         drafts: list[tuple[int, int, Tensor]] = []
         while len(drafts) < gamma and len(open_ := _wanted(row, held)):
-            drafts.append((yield from _draft(row, held, open_, (config.mode, chance), (len(drafts), next(passes)))))
+            pick = Pick(config.mode, chance, next(passes), len(drafts))
+            drafts.append((yield from _draft(row, held, open_, pick)))
         position, token, q = zip(*drafts, strict=True)
         made = Drafts(torch.tensor(position), torch.tensor(token), torch.stack(q))
         yield from _verify(row, made, config, chance, next(passes))
@@ -124,49 +133,40 @@ def _wanted(row: Row, held: Tensor) -> Tensor:
     return open_[open_ < before]
 
 
-def _draft(row: Row, held: Tensor, open_: Tensor, how: tuple[str, Chance], names: tuple[int, int]) -> Part:
+def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part:
     """One pass of the drafter over the block as `held` has it; the surest of the open positions takes a token.
 
     The position is chosen by its distribution, not by the token drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
     """
-    (r, number), (mode, chance) = names, how
     position = torch.arange(row.block.start, row.block.stop)
     seen = torch.ones(len(position), len(position), dtype=torch.bool)
     layout = Layout(
         tokens=held[None, position], position=position, read=open_ - row.block.start, seen=seen, drafted=len(position)
     )
     request = row.feed(layout, "small_draft", "draft")
-    place, token, q = yield from _choose(row, request, open_, mode, chance, (number, r))
+    place, token, q = yield from _choose(row, request, open_, pick)
     held[place] = token
     return place, token, q
 
 
-def _reveal(row: Row, request: Request, mode: str, chance: Chance, number: int) -> Part:
-    """One pass of the target; the surest position takes a final token."""
-    place, token, _ = yield from _choose(row, request, row.open, mode, chance, (number, None))
-    row.fill([place], [token])
-
-
-def _choose(
-    row: Row, request: Request, position: Tensor, mode: str, chance: Chance, names: tuple[int, int | None]
-) -> Part:
+def _choose(row: Row, request: Request, position: Tensor, pick: Pick) -> Part:
     """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
-    number, order = names
     probs = ask_probs((yield request))
     position = position.to(probs.device)
     best = probs.max(-1).values.argmax()[None]
     here, probs = position[best], probs[best]
-    token = probs.argmax(-1) if mode == "greedy" else chance.categorical(probs, Draw("draft", number, here))
+    draw = Draw("draft", pick.number, here)
+    token = probs.argmax(-1) if pick.mode == "greedy" else pick.chance.categorical(probs, draw)
     answer = yield Decision(
         here - row.asked,
         token,
-        torch.full_like(here, FATE_CODES[Fate.FALLBACK if order is None else Fate.DRAFTED]),
+        torch.full_like(here, FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]),
         readback=torch.cat([here, token]),
         probs=probs,
         numbers={"confidence": probs.gather(1, token[:, None]).squeeze(1)}
-        | ({} if order is None else {"order": torch.full_like(probs[:, 0], order)}),
-        signals={"block": row.number, "open": len(position), "committed": float(order is None)},
+        | ({} if pick.order is None else {"order": torch.full_like(probs[:, 0], pick.order)}),
+        signals={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
     )
     place, taken = ask_numbers(answer)
     return place, taken, probs[0]
