@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import gradio as gr
 import torch
 
+from demo.answers import Page
 from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
 from demo.pages.figures import FiguresPage
@@ -31,7 +32,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
     """
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
-    with gr.Blocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
+    with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(resolve()))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         recording = opening(recordings, DEFAULT.name)

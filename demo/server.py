@@ -10,6 +10,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo import gpu
+from demo.answers import as_json
 from demo.limits import UPLOAD_BYTES, WAITING
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
@@ -36,7 +37,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
         run_history=False,
         enable_monitoring=False,
         pwa=False,
-        mcp_server=False,
+        mcp_server=True,
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
         allowed_paths=[str(folder) for folder in folders],
@@ -45,6 +46,8 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
         css=CSS,
         **options,
     )
+    tools: Any = blocks.mcp_server_obj
+    tools.postprocess_output_data = as_json(tools.postprocess_output_data)
     service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
     Thread(target=_warm_up, daemon=True).start()
     return address

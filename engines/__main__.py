@@ -4,12 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from engines.config import ConfigError, make_config, settings
+from engines.config import ConfigError, make_config
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
@@ -17,6 +16,7 @@ from engines.models import devices
 from engines.models.catalog import MODELS, default_model, open_model
 from engines.models.errors import ModelError
 from engines.protocol import Model
+from engines.runtime import listing
 from engines.runtime.driver import Job, Run, run_batch
 from engines.testing import conformance
 from engines.testing.subject import claims, find, subject
@@ -40,21 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
-    methods: dict[str, dict[str, Any]] = {
-        name: {
-            "title": method.title,
-            "summary": method.summary,
-            "family": method.family,
-            "settings": {
-                s.name: {"default": s.default, "allowed": s.allowed, "help": s.knob.help, "when": s.scope}
-                for s in settings(method.config)
-            },
-            "presets": {preset: dict(values) for preset, values in method.presets.items()},
-        }
-        for name, method in METHODS.items()
-    }
+    methods = listing.methods()
     if options.json:
-        print(json.dumps({"methods": methods, "models": {m.id: asdict(m) for m in MODELS.values()}}, indent=1))
+        print(json.dumps({"methods": methods, "models": listing.models()}, indent=1))
         return DONE
     for name, about in methods.items():
         print(f"{name}: {about['title']}, {about['summary']}")

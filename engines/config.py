@@ -5,9 +5,11 @@ A field is annotated `Annotated[type, Knob(...)]`. Types are int, float, bool, o
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 Value = bool | int | float | str
+_LARGE: Final = 1e6
+"""No choice is a number so large."""
 
 
 class ConfigError(ValueError):
@@ -73,7 +75,10 @@ class Setting:
 
     def _read(self, value: object) -> Value | None:
         if self.kind == "choice":
-            return value if isinstance(value, str) and value in self.choices else None
+            # Where choices are numbers, a number says the same as its text.
+            small = isinstance(value, int | float) and not isinstance(value, bool) and -_LARGE < value < _LARGE
+            text = f"{value:g}" if small else value
+            return text if isinstance(text, str) and text in self.choices else None
         if self.kind == "bool":
             words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
             return value if isinstance(value, bool) else words.get(str(value).lower())
@@ -81,7 +86,7 @@ class Setting:
             return None
         try:
             number = float(value)
-        except ValueError:
+        except (ValueError, OverflowError):  # a whole number may be too large for a float
             return None
         low, high = self.knob.low, self.knob.high
         if low is None or high is None or not low <= number <= high:  # false for NaN as well

@@ -1,33 +1,51 @@
-"""What programs may call, as docs/api.md describes it.
+"""What programs may call, as docs/api.md describes it: over HTTP, and as tools of the Model Context Protocol.
 
-`/run` decodes and returns the trace, `/validate` checks a trace file.
+`/run` decodes and returns the trace, `/summary` says what it came to, `/methods` what can be run, and `/validate`
+checks a trace file.
 """
 
+import inspect
 import json
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Literal
 
 import gradio as gr
 from gradio.events import api as endpoint
 
+from demo import gpu
 from demo.controls import read_config
+from demo.decoding import Asked, Ended, race
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.pages.run import read_seed
 from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run
+from engines.runtime import listing
 from traces import TraceError, dumps, loads
+from traces.schema import Trace
 
 
 def build() -> None:
     """Add the endpoints to the app under construction."""
-    endpoint(run, api_name="run", **COMPUTE)
+    models = [name for name in MODELS if at_hand(name)]
+    for decoding in (run, summary):
+        decoding.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
+        endpoint(decoding, api_name=decoding.__name__, **COMPUTE)
+    methods.__annotations__["method"] = _one_of(METHODS) | None
+    endpoint(methods, api_name="methods")
     with gr.Row(visible=False):
         file = gr.File(label="file", type="binary", visible=False)
         verdict = gr.JSON(label="verdict", visible=False)
         check = gr.Button(visible=False)
     check.click(validate, file, verdict, api_name="validate")
+
+
+def _one_of(names: Any) -> Any:
+    """The type of one of several names, which callers then read in the description of the endpoint."""
+    return Literal[tuple(names)]
 
 
 def run(
@@ -36,45 +54,124 @@ def run(
     seed: int = 0,
     model: str | None = None,
     settings: dict[str, Any] | None = None,
+    preset: str | None = None,
 ) -> dict[str, Any]:
-    """Decode once and return the trace.
+    """Decode one prompt by a speculative decoding method, and return the trace: every draft, verdict and forward pass.
+
+    It may hold hundreds of kilobytes; /summary decodes the same and says what it came to.
 
     Args:
-        method: scd, ar, gsd ...
-        prompt: What to draw; the model's example when left out.
-        seed: The same seed gives the same tokens.
-        model: The method's studio model when left out.
-        settings: Names and values, as `python -m engines list` shows them.
+        method: The decoding method; /methods describes each. ar is ordinary decoding, which others are compared with.
+        prompt: What to draw or to ask; the model's example when left out. Empty for the toy models.
+        seed: A whole number from 0 to 2147483647. The same seed gives the same tokens.
+        model: The model to decode with; the method's own studio model when left out. It must be of the method's family.
+        settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
+        preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
     """
+    with _told():
+        trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+        return dict(json.loads(dumps(trace)))
+
+
+def summary(
+    method: str,
+    prompt: str | None = None,
+    seed: int = 0,
+    model: str | None = None,
+    settings: dict[str, Any] | None = None,
+    preset: str | None = None,
+) -> dict[str, Any]:
+    """Decode one prompt as /run does, and say what it came to: passes, acceptance rate, tokens a pass, time, text."""
+    with _told():
+        trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+    return {
+        "method": trace.method,
+        "variant": trace.variant,
+        "model": trace.model.id,
+        "prompt": trace.prompt,
+        "seed": trace.seed,
+        "config": dict(trace.config),
+        "device": trace.environment.device,
+        **asdict(trace.summary),
+        "text": trace.output.text,
+        "deviation": trace.note,
+    }
+
+
+# Tools are described by docstrings, and these two take the same.
+summary.__doc__ = f"{summary.__doc__}\n\n" + (inspect.getdoc(run) or "").partition("\n\n")[2].partition("\n\n")[2]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors reach the caller as a sentence."""
     try:
-        trace = json.loads(dumps(_job(method, prompt, seed, model, settings or {}).trace()))
+        yield
     except (ValueError, ModelError) as error:
         raise gr.Error(str(error), print_exception=False) from error
-    return dict(trace)
+    except Exception as error:
+        raise gr.Error(f"the app failed at this ({type(error).__name__}); its log says where.") from error
 
 
-def _job(method: str, prompt: str | None, seed: int, model: str | None, settings: dict[str, Any]) -> Run:
-    """A run with all its steps taken."""
-    if method not in METHODS:
+def _settings(method: str, preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(method, str) or method not in METHODS:
         raise ConfigError(f"method: there is no {method!r}; there are {', '.join(METHODS)}.")
-    if not isinstance(settings, dict):
+    if settings is not None and not isinstance(settings, dict):
         raise ConfigError(f"settings: {settings!r} is not allowed; give an object of names and values.")
+    if preset is not None and not isinstance(preset, str):
+        raise ConfigError(f"preset: {preset!r} is not allowed; give one of {', '.join(METHODS[method].presets)}.")
+    return {**(METHODS[method].preset(preset) if preset else {}), **(settings or {})}
+
+
+def _asked(method: str, prompt: str | None, seed: int, model: str | None, settings: Mapping[str, Any]) -> Asked:
+    """A run that was checked as far as it can be before its model is loaded."""
     chosen = METHODS[method]
-    config = read_config(chosen.config, settings)
-    seed = read_seed(seed)
-    loaded = load_model(model or default_model(chosen.family))
-    asked = MODELS[loaded.card.id].default_prompt if prompt is None else prompt
-    if not isinstance(asked, str) or len(asked) > PROMPT_CHARACTERS:
+    name = model or default_model(chosen.family)
+    if not isinstance(name, str) or name not in MODELS:
+        raise ConfigError(f"model: there is no {name!r}; there are {', '.join(MODELS)}.")
+    said = MODELS[name].default_prompt if prompt is None else prompt
+    if not isinstance(said, str) or len(said) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
-    running = Run(Job(chosen, loaded, asked, config, seed))
-    for _ in running:
-        pass
-    return running
+    if any("\ud800" <= letter <= "\udfff" for letter in said):
+        raise ConfigError("prompt: half a character stands in it (a lone surrogate); send whole ones.")
+    return Asked(method, name, said, read_config(chosen.config, settings), read_seed(seed))
 
 
-def validate(data: bytes | None) -> dict[str, Any]:
-    """Say whether a file is a sound trace, and if not, what is wrong where and what to do."""
-    if data is None:
+def _decoded(asked: Asked) -> Trace:
+    told: Iterator[Any] = gpu.through(asked.seconds, race, [asked], _never)
+    (ended,) = [one for one in told if isinstance(one, Ended)]
+    return ended.traces[0]
+
+
+def _never() -> bool:
+    """Nobody stops what a program asked for."""
+    return False
+
+
+def methods(method: str | None = None) -> dict[str, Any]:
+    """Say what can be run: the decoding methods with every setting and preset, and the models.
+
+    Args:
+        method: The one method to describe; all of them when left out.
+    """
+    every = listing.methods()
+    if method is not None and (not isinstance(method, str) or method not in every):
+        raise gr.Error(f"method: there is no {method!r}; there are {', '.join(every)}.", print_exception=False)
+    told = every if method is None else {method: every[method]}
+    families = {one["family"] for one in told.values()}
+    fitting = {
+        name: model for name, model in listing.models().items() if at_hand(name) and families & set(model["families"])
+    }
+    return {"methods": told, "models": fitting}
+
+
+def validate(file: bytes | None) -> dict[str, Any]:
+    """Say whether a file is a sound trace, and if not, what is wrong where and what to do.
+
+    Args:
+        file: The trace, .json or .json.gz.
+    """
+    if file is None:
         return {
             "valid": False,
             "field": "file",
@@ -82,7 +179,7 @@ def validate(data: bytes | None) -> dict[str, Any]:
             "remedy": "send a .json or .json.gz trace",
         }
     try:
-        trace = loads(data, name="file")
+        trace = loads(file, name="file")
     except TraceError as error:
         return {
             "valid": False,
