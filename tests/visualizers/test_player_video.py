@@ -157,6 +157,21 @@ def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> No
     assert pixels(canvas).tobytes() == before.tobytes()
 
 
+def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Page) -> None:
+    trace = film(FRAMES, SIDE, given=9)
+    show(page, trace)
+    go(page, 0)
+    note, slider = page.locator(".ds-clip-controls .ds-note"), page.locator(".ds-scrubber")
+    assert note.inner_text() == "frame 1 of 33, given"
+    slider.fill("10")
+    settle(page)
+    assert note.inner_text() == "frame 10 of 33, not decided yet"
+    page.locator(".ds-picture canvas").focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert "frames 10 to 17" in page.locator(".ds-place").first.inner_text()
+
+
 def test_the_clip_plays_and_pauses(page: Page) -> None:
     show(page, run())
     page.get_by_role("button", name="Play the clip").click()

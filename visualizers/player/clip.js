@@ -75,20 +75,25 @@ class ClipView extends View {
     this.play.replaceChildren(icon(ICONS[this.timer ? "pause" : "play"], true));
   }
 
-  /** How many frames are decided: those of the latent frames that are final, from the first on. */
+  /** How many frames are decided: the given ones, and those of the latent frames that are final, from the first on. */
   decidedIn({ state, replay }) {
     let ready = this.grid.frames;
     for (let position = 0; position < this.grid.positions; position += 1) {
       if (state.finalAt[position] < 0) ready = Math.min(ready, this.grid.where(position).frame);
     }
-    return replay.framesEach ? replay.framesEach * ready : ready === this.grid.frames ? this.frames.length : 0;
+    return ready === this.grid.frames ? this.frames.length : this.given(replay) + replay.framesEach * ready;
+  }
+
+  /** How many frames were given, before the first that is decoded. */
+  given(replay) {
+    return replay.meta.output?.given ?? 0;
   }
 
   paint(scene, context) {
     const width = Math.min(this.width, WIDEST_CLIP);
     this.decided = this.decidedIn(scene);
     const there = this.number < this.decided;
-    const said = `frame ${this.number + 1} of ${this.frames.length}${there ? "" : ", not decided yet"}`;
+    const said = `frame ${this.number + 1} of ${this.frames.length}${this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet"}`;
     say(this.reading, said);
     this.slider.setAttribute("aria-valuetext", said);
     this.canvas.setAttribute("aria-label", `Clip, ${said}`);
@@ -104,7 +109,7 @@ class ClipView extends View {
   paintPatch({ position, replay }, context, width) {
     if (position === null || position >= this.grid.positions || !replay.framesEach) return;
     const { frame, row, column } = this.grid.where(position);
-    if (Math.floor(this.number / replay.framesEach) !== frame) return;
+    if (Math.floor((this.number - this.given(replay)) / replay.framesEach) !== frame) return;
     const [across, down] = [width / this.grid.cellColumns, this.height / this.grid.cellRows];
     drawOutline(context, column * across, row * down, across, down);
   }

@@ -347,17 +347,18 @@ class Replay {
     return this.vocabulary?.[token] ?? `#${token} `;
   }
 
-  /** Frames of the clip for one latent frame; 0 where they do not share the clip out evenly. As `traces.video` has it. */
+  /** Frames of the clip for one latent frame; 0 where the clip is not shared out evenly. As `traces.video` has it. */
   get framesEach() {
-    const each = (this.meta.output?.video?.length ?? 0) / this.grid.frames;
-    return this.grid.frames > 1 && each >= 1 && Number.isInteger(Math.log2(each)) ? each : 0;
+    const { video = [], given } = this.meta.output ?? {};
+    const each = (video.length - (given ?? 0)) / this.grid.frames;
+    return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
   /** What to call a latent frame, counted from 0. */
   frameName(frame) {
-    const each = this.framesEach;
+    const [each, start] = [this.framesEach, this.meta.output?.given ?? 0];
     if (each === 0) return `latent frame ${frame + 1}`;
-    return each === 1 ? `frame ${frame + 1}` : `frames ${each * frame + 1} to ${each * (frame + 1)}`;
+    return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
   /** What a number of a step is called. */
