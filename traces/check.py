@@ -195,6 +195,9 @@ def _check_output(trace: Trace) -> Iterator[Problem]:
         yield Problem("output.tokens", f"has {len(output.tokens)} tokens for {size} positions", remedy)
     if output.image is not None:
         yield from _check_picture("output.image", output.image)
+    if output.given is not None and not 0 <= output.given <= len(output.video):
+        problem = f"{quote(output.given)} is outside 0 ... {len(output.video)}, the number of frames"
+        yield Problem("output.given", problem, "give the number of frames that were not decoded")
     for index, picture in enumerate(output.video):
         yield from _check_picture(f"output.video[{index}]", picture)
 

@@ -280,6 +280,8 @@ class Output:
     """data:image/png;base64,..."""
     video: tuple[str, ...] = ()
     """Frames, each a data:image/png;base64,..."""
+    given: int | None = None
+    """Frames at the beginning of `video` that were given; the others were decoded, as many for every latent frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,18 +33,21 @@ def frame_ends(canvas: Canvas) -> tuple[int, ...]:
     return ends if all(len(set(decoded[start : start + size])) == 1 for start in (0, *ends)) else ()
 
 
-def frame_names(trace: Trace) -> tuple[str, ...]:
-    """What to call every latent frame: the frames of the clip that it stands for, where the trace tells.
+def frames_each(trace: Trace) -> int:
+    """Frames of the clip that every latent frame stands for; 0 where the clip is not shared out evenly."""
+    decoded = len(trace.output.video) - (trace.output.given or 0)
+    each, rest = divmod(decoded, frame_count(trace.canvas))
+    return each if trace.canvas.kind == "video" and not rest else 0
 
-    It does when the clip has the same number of frames for every latent frame, a power of two as of strides.
-    """
-    latent, shown = frame_count(trace.canvas), len(trace.output.video)
-    each, rest = divmod(shown, latent)
-    if rest or each < 1 or each & (each - 1):
+
+def frame_names(trace: Trace) -> tuple[str, ...]:
+    """What to call every latent frame: the frames of the clip that it stands for, from 1, where the trace tells."""
+    latent, each, start = frame_count(trace.canvas), frames_each(trace), trace.output.given or 0
+    if each == 0:
         return tuple(f"latent frame {number}" for number in range(1, latent + 1))
     if each == 1:
-        return tuple(f"frame {number}" for number in range(1, latent + 1))
-    return tuple(f"frames {each * k + 1} to {each * (k + 1)}" for k in range(latent))
+        return tuple(f"frame {start + number}" for number in range(1, latent + 1))
+    return tuple(f"frames {start + each * k + 1} to {start + each * (k + 1)}" for k in range(latent))
 
 
 @dataclass(frozen=True, slots=True)

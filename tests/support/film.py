@@ -21,14 +21,14 @@ def moving_tokens(frames: int, side: int) -> tuple[int, ...]:
     )
 
 
-def film(frames: int = 3, side: int = 12, seed: int = 0) -> Trace:
-    """Speculative Jacobi decoding of a video, latent frame by latent frame."""
+def film(frames: int = 3, side: int = 12, seed: int = 0, given: int = 0) -> Trace:
+    """Speculative Jacobi decoding of a video, latent frame by latent frame, behind some frames that were given."""
     size = Size(frames * side, side, accepted=2.0, seed=seed)
     run = _Run(size)
     run.goal = moving_tokens(frames, side)
     while run.front < size.positions:
         run.step()
-    return _posed(_trace("scd", run.steps, run.goal, size, {"window": size.window}), frames, side)
+    return _posed(_trace("scd", run.steps, run.goal, size, {"window": size.window}), frames, side, given)
 
 
 def plain_film(frames: int = 3, side: int = 12) -> Trace:
@@ -36,7 +36,7 @@ def plain_film(frames: int = 3, side: int = 12) -> Trace:
     return _posed(ordinary(Size(frames * side, side)), frames, side)
 
 
-def _posed(trace: Trace, frames: int, side: int) -> Trace:
+def _posed(trace: Trace, frames: int, side: int, given: int = 0) -> Trace:
     """A picture of `frames` squares below one another as a video."""
     tokens, atlas, square = trace.output.tokens, tiles(), Size(side, side)
     codes = [token if isinstance(token, int) else None for token in tokens]
@@ -45,5 +45,5 @@ def _posed(trace: Trace, frames: int, side: int) -> Trace:
     return replace(
         trace,
         canvas=Canvas(kind="video", shape=(frames, side, side)),
-        output=replace(trace.output, image=None, video=clip),
+        output=replace(trace.output, image=None, video=clip[:1] * given + clip, given=given or None),
     )

@@ -147,6 +147,7 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str, str]] = {
     "pixels": (lambda: changed("scd", "output", image=huge_png()), "output.image", "100000 x 100000 pixels"),
     "image": (lambda: changed("scd", "output", image="x"), "output.image", "no embedded"),
     "film": (lambda: changed("video", "output", video=(PNG, "x")), "output.video[1]", "no embedded"),
+    "given": (lambda: changed("video", "output", given=3), "output.given", "3 is outside 0 ... 2"),
     "rows": (lambda: with_call(handmade.scd(), rows=0), "steps[0].call.rows", "0 is below 1"),
     "query tokens": (lambda: with_call(handmade.scd(), query_tokens=-1), "steps[0].call.query_tokens", "-1"),
     "batch": (lambda: with_call(handmade.scd(), batch=0), "steps[0].call.batch", "0 is below 1"),

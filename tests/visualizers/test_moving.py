@@ -411,14 +411,16 @@ def test_the_film_that_tests_use_is_a_sound_trace() -> None:
     check(plain_film(2, 5))
 
 
-def test_the_clip_plays_as_far_as_it_is_decided() -> None:
-    trace = film(3, 5)
+@pytest.mark.parametrize("given", [0, 9])
+def test_the_clip_plays_as_far_as_it_is_decided(given: int) -> None:
+    trace = film(3, 5, given=given)
+    check(trace)
     for state in states(trace):
         full = [all(state.final[25 * k : 25 * (k + 1)]) for k in range(3)]
-        assert playable(trace, state) == EACH * (full.index(False) if False in full else 3)
+        assert playable(trace, state) == given + EACH * (full.index(False) if False in full else 3)
     odd = replace(trace, output=replace(trace.output, video=trace.output.video[:-1]))
     *_, before, end = states(odd)
-    assert (playable(odd, before), playable(odd, end)) == (0, 3 * EACH - 1)
+    assert (playable(odd, before), playable(odd, end)) == (given, given + 3 * EACH - 1)
 
 
 def test_a_video_plays_on_while_its_last_state_is_held() -> None:

@@ -4,7 +4,7 @@ from PIL import Image
 
 from traces.replay import State
 from traces.schema import Trace
-from traces.video import cell_of, frame_count, frame_size
+from traces.video import cell_of, frame_count, frame_size, frames_each
 from visualizers.moving.canvas import PictureCanvas, opened
 from visualizers.moving.colors import Colors
 from visualizers.moving.lettering import Letters
@@ -38,7 +38,8 @@ class ClipCanvas:
         if there:
             number = tick % there
             frame = self._frames[number].resize(self._size, Image.Resampling.BICUBIC)
-            said = f"frame {number + 1} of {len(self._frames)}"
+            given = ", given" if number < (self._trace.output.given or 0) else ""
+            said = f"frame {number + 1} of {len(self._frames)}{given}"
         else:
             frame = Image.new("RGB", self._size, surface.panel)
             said = "no frame yet"
@@ -58,14 +59,11 @@ class ClipCanvas:
 
 
 def playable(trace: Trace, state: State) -> int:
-    """Return how many frames of the clip are decided: those of latent frames that are final, from the first on.
+    """Return how many frames of the clip are decided: the given ones, and those of latent frames that are final.
 
-    Where the clip does not have the same number of frames for every latent frame, it plays when all is final.
+    Where the clip is not shared out evenly to the latent frames, what follows the given ones plays when all is final.
     """
     frames, size = frame_count(trace.canvas), frame_size(trace.canvas)
-    open_frames = {cell_of(trace.canvas, p) // size for p, final in enumerate(state.final) if not final}
-    ready = min(open_frames, default=frames)
-    each, rest = divmod(len(trace.output.video), frames)
-    if rest or each & (each - 1):
-        return len(trace.output.video) if ready == frames else 0
-    return each * ready
+    moving = {cell_of(trace.canvas, p) // size for p, final in enumerate(state.final) if not final}
+    ready = min(moving, default=frames)
+    return len(trace.output.video) if ready == frames else (trace.output.given or 0) + frames_each(trace) * ready

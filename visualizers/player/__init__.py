@@ -24,6 +24,7 @@ _SCRIPTS = (
     "routing.js",
     "graph.js",
     "paths.js",
+    "clip.js",
     "lane.js",
     "controls.js",
     "player.js",

@@ -29,8 +29,32 @@ class GridView extends View {
   }
 
   paintGround(scene, context) {
-    context.fillStyle = scene.theme.surface.panel;
-    context.fillRect(0, 0, this.width, this.height);
+    for (let frame = 0; frame < this.grid.frames; frame += 1) {
+      const [x, y, width, height] = this.frameBox(frame);
+      context.fillStyle = scene.theme.surface.panel;
+      context.fillRect(x, y, width, height);
+      if (this.grid.frames > 1) this.paintName(scene, context, frame);
+    }
+  }
+
+  /** Left, top, width and height of a latent frame; of a canvas without them, of all of it. */
+  frameBox(frame) {
+    const { x, y } = this.grid.corner(frame);
+    return [x, y, this.grid.cellColumns, this.grid.kind === "text" ? this.grid.rows : this.grid.cellRows].map((cells) => cells * this.cellSize);
+  }
+
+  paintName(scene, context, frame) {
+    const [x, y, width] = this.frameBox(frame);
+    const tall = this.grid.head * this.cellSize;
+    context.save();
+    context.beginPath();
+    context.rect(x, y - tall, width, tall);
+    context.clip();
+    const name = scene.replay.frameName(frame);
+    context.font = "11px system-ui, sans-serif";
+    const said = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
+    this.label(context, scene, said, x, y - Math.min(tall, 20) / 2, "left");
+    context.restore();
   }
 
   /** Colour every position by `colorOf(position)`, an array of red, green, blue and opacity, or null. */
@@ -106,7 +130,7 @@ class PictureView extends GridView {
     const whole = this.wholePicture(scene);
     if (whole) {
       context.imageSmoothingEnabled = whole.naturalWidth > this.width;
-      context.drawImage(whole, 0, 0, this.width, this.height);
+      this.drawWhole(context, whole);
     } else if (loaded(this.tiles?.image)) {
       this.layTiles(state);
       context.imageSmoothingEnabled = false;
@@ -118,9 +142,18 @@ class PictureView extends GridView {
     this.paintCursor(scene, context);
   }
 
+  /** Draw a picture of the whole canvas; of a video, its latent frames stand side by side. */
+  drawWhole(context, whole) {
+    const { frames } = this.grid;
+    for (let frame = 0; frame < frames; frame += 1) {
+      const wide = whole.naturalWidth / frames;
+      context.drawImage(whole, frame * wide, 0, wide, whole.naturalHeight, ...this.frameBox(frame));
+    }
+  }
+
   /** The picture to show as it is: the finished one at the end, else the last frame recorded so far. */
   wholePicture({ state, replay }) {
-    if (replay.complete && state.steps === replay.length && loaded(this.picture)) return this.picture;
+    if (replay.complete && state.steps === replay.length && this.grid.frames === 1 && loaded(this.picture)) return this.picture;
     if (this.tiles) return null;
     const frame = this.frames.findLast(({ step }) => step <= state.steps);
     return loaded(frame?.image) ? frame.image : null;

@@ -135,7 +135,8 @@ class TimelineView extends View {
 
   paint(scene, context) {
     this.scene = scene;
-    say(this.note, `across: position · down: ${AXIS[scene.clock]} · click to go there`);
+    const lines = scene.replay.grid.frameEnds.length ? " · lines: where latent frames end" : "";
+    say(this.note, `across: position · down: ${AXIS[scene.clock]} · click to go there${lines}`);
     const { x, y, width, height } = this.plot();
     const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
     this.render(scene, pixels(width), pixels(height));
@@ -231,6 +232,8 @@ class TimelineView extends View {
       const align = tick / positions > 0.97 ? "right" : tick === 0 ? "left" : "center";
       this.label(context, scene, String(tick), x + (tick / positions) * width, y + height + 10, align);
     }
+    context.fillStyle = scene.theme.surface.text;
+    for (const end of scene.replay.grid.frameEnds) context.fillRect(Math.round(x + (end / positions) * width), y, 1, height);
   }
 
   paintCursor(scene, context, line) {

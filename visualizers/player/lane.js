@@ -63,7 +63,7 @@ class Readout {
     const { frame, row, column } = replay.grid.where(position);
     const parts = [`Position ${position}`];
     if (replay.grid.kind !== "text") parts.push(`row ${row}, column ${column}`);
-    if (replay.grid.frames > 1) parts.push(`frame ${frame}`);
+    if (replay.grid.frames > 1) parts.push(replay.frameName(frame));
     if (entry) parts.push(`forward pass ${entry.step + 1}`);
     if (pinned) parts.push("pinned");
     say(this.place, parts.join(" · "));
@@ -196,6 +196,7 @@ class Lane {
     this.replay = new Replay(meta, this.theme.data);
     const { grid } = this.replay;
     this.picture = new PictureView(grid);
+    this.clip = new ClipView(grid, this.redraw);
     const paths = new PathsView();
     this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
@@ -211,13 +212,14 @@ class Lane {
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
     this.absent = make("p", { class: "ds-absent" }, "No draft is judged in this run, so there is no acceptance map.");
-    const ground = make("div", { class: "ds-cells" }, ...cells.map(({ figure }) => figure), this.absent);
+    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.absent);
     const pair = make("div", { class: "ds-pair" }, graph.figure, routing.figure, mask.figure);
     this.node ??= make("section", { class: "ds-lane" });
     this.node.replaceChildren(
       head, ground, pass.figure, this.readout.node, pair, timeline.figure, agreement.figure, this.table.node,
     );
     this.picture.use(meta, this.redraw);
+    this.clip.use(meta);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
   }
 
@@ -230,6 +232,7 @@ class Lane {
     if (String(trace.canvas.shape) !== String(this.replay.meta.canvas.shape)) this.build(trace);
     this.replay.replace(trace);
     this.picture.use(trace, this.redraw);
+    this.clip.use(trace);
     this.table.fill(this.replay);
     this.running = false;
   }
@@ -257,12 +260,14 @@ class Lane {
     for (const view of this.views) view.figure.hidden = !view.supports(this.replay);
     this.absent.hidden = this.running || this.replay.hasBar || this.replay.grid.kind === "text";
     for (const view of this.views) view.fit(this.replay);
+    this.clip.fit(this.replay);
   }
 
   draw(scene) {
     const { replay } = this;
     this.scene = scene;
     for (const view of this.views) view.draw(scene);
+    this.clip.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];
     const texts = [[finals, ` / ${replay.positions.toLocaleString("en")}`], [scene.count, ""], [milliseconds, ""]];

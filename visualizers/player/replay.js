@@ -22,7 +22,10 @@ function safePicture(address) {
   return /^data:image\/(png|webp)[;,]/.test(address ?? "") ? address : null;
 }
 
-/** Where positions lie: one cell a position, frames of a video side by side, text wrapped into rows. */
+/** Latent frames of a video that stand in one row; more are wrapped. */
+const FRAMES_ACROSS = 4;
+
+/** Where positions lie: one cell a position, latent frames of a video side by side below their names, text in rows. */
 class Grid {
   constructor(canvas) {
     const shape = canvas.shape;
@@ -31,9 +34,10 @@ class Grid {
     this.frames = shape.length === 3 ? shape[0] : 1;
     this.cellColumns = canvas.kind === "text" ? Math.min(32, this.positions) : shape.at(-1);
     this.cellRows = canvas.kind === "text" ? Math.ceil(this.positions / this.cellColumns) : shape.at(-2);
-    this.framesAcross = Math.ceil(Math.sqrt(this.frames));
+    this.framesAcross = this.frames <= FRAMES_ACROSS ? this.frames : Math.ceil(Math.sqrt(this.frames));
     this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
-    this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + 1) - 1;
+    this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
+    this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + this.head);
     this.cellOf = canvas.order ?? null;
     this.positionOf = null;
     if (this.cellOf) {
@@ -57,20 +61,34 @@ class Grid {
   /** Column and row of a position in the drawing, in cells. */
   place(position) {
     const { frame, row, column } = this.where(position);
+    const { x, y } = this.corner(frame);
+    return { x: x + column, y: y + row };
+  }
+
+  /** Column and row in the drawing where a latent frame begins, in cells; its name stands above. */
+  corner(frame) {
     return {
-      x: (frame % this.framesAcross) * (this.cellColumns + 1) + column,
-      y: Math.floor(frame / this.framesAcross) * (this.cellRows + 1) + row,
+      x: (frame % this.framesAcross) * (this.cellColumns + 1),
+      y: Math.floor(frame / this.framesAcross) * (this.cellRows + this.head) + this.head,
     };
+  }
+
+  /** First position of every latent frame but the first; none where latent frames are not decoded one by one. */
+  get frameEnds() {
+    const size = this.cellColumns * this.cellRows;
+    const ends = Array.from({ length: this.frames - 1 }, (_, index) => size * (index + 1));
+    const whole = (end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
+    return [...ends, this.positions].every(whole) ? ends : [];
   }
 
   /** The position drawn at column x and row y, or null between frames and outside. */
   at(x, y) {
     const across = Math.floor(x / (this.cellColumns + 1));
-    const down = Math.floor(y / (this.cellRows + 1));
+    const down = Math.floor(y / (this.cellRows + this.head));
     const column = Math.floor(x) - across * (this.cellColumns + 1);
-    const row = Math.floor(y) - down * (this.cellRows + 1);
+    const row = Math.floor(y) - down * (this.cellRows + this.head) - this.head;
     const frame = down * this.framesAcross + across;
-    if (x < 0 || y < 0 || across >= this.framesAcross || frame >= this.frames) return null;
+    if (x < 0 || row < 0 || across >= this.framesAcross || frame >= this.frames) return null;
     if (column >= this.cellColumns || row >= this.cellRows) return null;
     const cell = (frame * this.cellRows + row) * this.cellColumns + column;
     if (cell >= this.positions) return null;
@@ -327,6 +345,20 @@ class Replay {
   /** The text of a token as it stands in the running text. */
   wordOf(token) {
     return this.vocabulary?.[token] ?? `#${token} `;
+  }
+
+  /** Frames of the clip for one latent frame; 0 where the clip is not shared out evenly. As `traces.video` has it. */
+  get framesEach() {
+    const { video = [], given } = this.meta.output ?? {};
+    const each = (video.length - (given ?? 0)) / this.grid.frames;
+    return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
+  }
+
+  /** What to call a latent frame, counted from 0. */
+  frameName(frame) {
+    const [each, start] = [this.framesEach, this.meta.output?.given ?? 0];
+    if (each === 0) return `latent frame ${frame + 1}`;
+    return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
   /** What a number of a step is called. */

@@ -1,0 +1,198 @@
+"""The player on videos: latent frames side by side, where they end, and the clip as far as it is decided."""
+
+import base64
+import io
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+from playwright.sync_api import Browser, Page
+from support.film import EACH, film, plain_film
+from support.handmade import ALL, png
+from support.playing import go, pixels, settle, show, snapshot
+from support.synthetic import tiles
+
+from traces.replay import states
+from traces.schema import Trace
+
+pytestmark = pytest.mark.browser
+
+SIDE = 6
+FRAMES = 3
+COLUMNS = FRAMES * (SIDE + 1) - 1
+HEAD = -(-COLUMNS // 20)
+
+
+@cache
+def run() -> Trace:
+    return film(FRAMES, SIDE)
+
+
+def spot(position: int, cell: float) -> dict[str, float]:
+    """The middle of a position's cell on the canvas: latent frames in a row, a column apart, below their names."""
+    frame, inside = divmod(position, SIDE * SIDE)
+    row, column = divmod(inside, SIDE)
+    return {"x": (frame * (SIDE + 1) + column + 0.5) * cell, "y": (HEAD + row + 0.5) * cell}
+
+
+def tile_color(token: object) -> tuple[int, ...]:
+    assert isinstance(token, int)
+    sheet = Image.open(io.BytesIO(base64.b64decode(tiles().png.split(",", 1)[1])))
+    color = sheet.getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))
+    assert isinstance(color, tuple)
+    return color
+
+
+def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
+    show(page, run())
+    for state in list(states(run()))[20::25]:
+        go(page, state.step)
+        image = pixels(page.locator(".ds-picture canvas"))
+        cell = image.width / COLUMNS
+        for position in range(FRAMES * SIDE * SIDE):
+            place = spot(position, cell)
+            color = image.getpixel((int(place["x"]), int(place["y"])))
+            if state.final[position]:
+                assert color == tile_color(state.tokens[position])
+            elif state.tokens[position] is None:
+                assert color == (0xF4, 0xF5, 0xF7)
+
+
+def test_pointing_at_a_latent_frame_finds_its_position_and_between_them_nothing(page: Page) -> None:
+    show(page, run())
+    canvas = page.locator(".ds-picture canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    cell = box["width"] / COLUMNS
+    for position in (0, SIDE * SIDE + 8, 3 * SIDE * SIDE - 1):
+        canvas.hover(position=spot(position, cell))  # type: ignore[arg-type]
+        assert snapshot(page)["position"] == position
+        frame = position // (SIDE * SIDE)
+        said = page.locator(".ds-place").first
+        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in said.inner_text()
+    for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
+        canvas.hover(position={"x": x * cell, "y": y * cell})
+        assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
+
+
+def test_latent_frames_are_numbered_where_the_clip_is_not_shared_out_evenly(page: Page) -> None:
+    trace = run()
+    show(page, replace(trace, output=replace(trace.output, video=trace.output.video[:-1])))
+    page.locator(".ds-picture canvas").focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert "latent frame 1" in page.locator(".ds-place").first.inner_text()
+
+
+def test_the_timeline_has_a_line_where_a_latent_frame_ends(page: Page) -> None:
+    show(page, run())
+    assert "lines: where latent frames end" in page.locator(".ds-timeline .ds-note").inner_text()
+    go(page, 0)
+    image = pixels(page.locator(".ds-timeline canvas"))
+    row = [image.getpixel((x, image.height // 2)) for x in range(38, image.width - 2)]
+    dark = [x for x, color in enumerate(row) if sum(color) < 200]  # type: ignore[arg-type]
+    wanted = [round(len(row) * frame / FRAMES) for frame in range(1, FRAMES)]
+    assert len(dark) == len(wanted)
+    assert all(abs(x - at) <= 2 for x, at in zip(dark, wanted, strict=True))
+
+
+def test_latent_frames_that_are_decoded_mixed_have_no_lines(page: Page) -> None:
+    trace = ALL["video"]()
+    mixed = replace(trace, canvas=replace(trace.canvas, order=(0, 4, 1, 5, 2, 6, 3, 7)))
+    show(page, mixed)
+    assert "latent frames end" not in page.locator(".ds-timeline .ds-note").inner_text()
+
+
+def test_a_recorded_picture_is_shared_out_to_the_latent_frames(page: Page) -> None:
+    sheet = Image.new("RGB", (8, 4), (17, 34, 51))
+    sheet.paste((68, 85, 102), (4, 0, 8, 4))
+    data = io.BytesIO()
+    sheet.save(data, "PNG")
+    image = "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+    trace = ALL["video"]()
+    frames = tuple(replace(frame, image=image) for frame in trace.legend.frames)
+    show(
+        page, replace(trace, legend=replace(trace.legend, frames=frames), output=replace(trace.output, image=png(4, 4)))
+    )
+    shown = pixels(page.locator(".ds-picture canvas"))
+    cell = shown.width / 5
+    for position, cell_number in enumerate(trace.canvas.order or ()):
+        frame, inside = divmod(cell_number, 4)
+        row, column = divmod(inside, 2)
+        at = (int((frame * 3 + column + 0.5) * cell), int((1 + row + 0.5) * cell))
+        assert shown.getpixel(at) == ((17, 34, 51), (68, 85, 102))[frame], position
+
+
+def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
+    trace = run()
+    show(page, trace)
+    done = list(states(trace))
+    first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))
+    canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
+    go(page, first - 1)
+    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 1 of 24, not decided yet"
+    assert pixels(canvas).getpixel((8, 8)) == (0xF4, 0xF5, 0xF7)
+    go(page, first)
+    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 1 of 24"
+    assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(trace.output.tokens[0]), abs=1)
+    slider.focus()
+    for _ in range(EACH):
+        page.keyboard.press("ArrowRight")
+    settle(page)
+    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 9 of 24, not decided yet"
+    assert snapshot(page)["now"] == first  # The arrow moved the clip, not the run.
+    go(page, len(trace.steps))
+    side = page.locator(".ds-picture canvas").bounding_box()
+    assert side is not None
+    before = pixels(canvas)
+    page.locator(".ds-picture canvas").hover(position=spot(SIDE * SIDE + 7, side["width"] / COLUMNS))  # type: ignore[arg-type]
+    settle(page)
+    marked = pixels(canvas)
+    across = marked.width / SIDE
+    assert marked.getpixel((int(across), int(across * 1.5))) != before.getpixel((int(across), int(across * 1.5)))
+    page.locator(".ds-picture canvas").hover(position=spot(7, side["width"] / COLUMNS))  # type: ignore[arg-type]
+    settle(page)
+    assert pixels(canvas).tobytes() == before.tobytes()
+
+
+def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Page) -> None:
+    trace = film(FRAMES, SIDE, given=9)
+    show(page, trace)
+    go(page, 0)
+    note, slider = page.locator(".ds-clip-controls .ds-note"), page.locator(".ds-scrubber")
+    assert note.inner_text() == "frame 1 of 33, given"
+    slider.fill("10")
+    settle(page)
+    assert note.inner_text() == "frame 10 of 33, not decided yet"
+    page.locator(".ds-picture canvas").focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert "frames 10 to 17" in page.locator(".ds-place").first.inner_text()
+
+
+def test_the_clip_plays_and_pauses(page: Page) -> None:
+    show(page, run())
+    page.get_by_role("button", name="Play the clip").click()
+    page.wait_for_function("Number(document.querySelector('.ds-scrubber').value) > 3")
+    page.get_by_role("button", name="Pause the clip").click()
+    at = page.locator(".ds-scrubber").input_value()
+    page.wait_for_timeout(300)
+    assert page.locator(".ds-scrubber").input_value() == at
+
+
+def test_pictures_have_no_clip(page: Page) -> None:
+    show(page, replace(run(), output=replace(run().output, video=())))
+    assert page.locator(".ds-clip").is_hidden()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_page_with_videos_is_accessible_and_fits(browser: Browser, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    show(page, plain_film(FRAMES, SIDE), run())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})
+    assert found.violations_count == 0, found.generate_report()
+    context.close()

@@ -1,0 +1,116 @@
+// The clip that the latent frames of a video stand for, as far as it is decided, with a slider of its own.
+
+const CLIP_MILLISECONDS = 100;
+const WIDEST_CLIP = 280;
+
+/** One frame of the clip. The chosen token is framed in every frame that its latent frame covers. */
+class ClipView extends View {
+  constructor(grid, redraw) {
+    super("clip", "Clip", "plays as far as it is decided");
+    this.grid = grid;
+    this.redraw = redraw;
+    this.frames = [];
+    this.opened = new Map();
+    for (const name of ["role", "tabindex", "aria-valuemin"]) this.canvas.removeAttribute(name);
+    this.canvas.setAttribute("role", "img");
+    this.slider = make("input", { type: "range", class: "ds-scrubber", min: "1", max: "1", step: "1", value: "1", "aria-label": "Frame of the clip" });
+    this.slider.addEventListener("input", () => this.go(Number(this.slider.value) - 1));
+    this.play = make("button", { type: "button" });
+    this.play.addEventListener("click", () => this.toggle());
+    this.reading = make("span", { class: "ds-note" });
+    this.figure.append(make("div", { class: "ds-clip-controls" }, this.play, this.slider, this.reading));
+    this.number = 0;
+    this.showPlaying();
+  }
+
+  /** Take the frames of a trace. */
+  use(trace) {
+    this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.open(address));
+    this.slider.max = Math.max(1, this.frames.length);
+    this.go(Math.min(this.number, Math.max(0, this.frames.length - 1)));
+  }
+
+  open(address) {
+    const source = safePicture(address);
+    if (source && !this.opened.has(source)) {
+      const image = new Image();
+      image.onload = this.redraw;
+      image.src = source;
+      this.opened.set(source, image);
+    }
+    return this.opened.get(source) ?? null;
+  }
+
+  fit(replay) {
+    this.figure.hidden = this.frames.length === 0;
+    return super.fit(replay);
+  }
+
+  heightFor(width) {
+    return (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
+  }
+
+  go(number) {
+    this.number = number;
+    this.slider.value = number + 1;
+    this.redraw();
+  }
+
+  toggle() {
+    clearInterval(this.timer);
+    this.timer = this.timer ? null : setInterval(() => this.tick(), CLIP_MILLISECONDS);
+    this.showPlaying();
+  }
+
+  tick() {
+    if (!this.canvas.isConnected) return this.toggle();
+    const most = this.decided || this.frames.length;
+    this.go((this.number + 1) % most);
+  }
+
+  showPlaying() {
+    const label = this.timer ? "Pause the clip" : "Play the clip";
+    this.play.title = label;
+    this.play.setAttribute("aria-label", label);
+    this.play.replaceChildren(icon(ICONS[this.timer ? "pause" : "play"], true));
+  }
+
+  /** How many frames are decided: the given ones, and those of the latent frames that are final, from the first on. */
+  decidedIn({ state, replay }) {
+    let ready = this.grid.frames;
+    for (let position = 0; position < this.grid.positions; position += 1) {
+      if (state.finalAt[position] < 0) ready = Math.min(ready, this.grid.where(position).frame);
+    }
+    return ready === this.grid.frames ? this.frames.length : this.given(replay) + replay.framesEach * ready;
+  }
+
+  /** How many frames were given, before the first that is decoded. */
+  given(replay) {
+    return replay.meta.output?.given ?? 0;
+  }
+
+  paint(scene, context) {
+    const width = Math.min(this.width, WIDEST_CLIP);
+    this.decided = this.decidedIn(scene);
+    const there = this.number < this.decided;
+    const said = `frame ${this.number + 1} of ${this.frames.length}${this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet"}`;
+    say(this.reading, said);
+    this.slider.setAttribute("aria-valuetext", said);
+    this.canvas.setAttribute("aria-label", `Clip, ${said}`);
+    context.fillStyle = scene.theme.surface.panel;
+    context.fillRect(0, 0, width, this.height);
+    if (there && loaded(this.frames[this.number])) {
+      context.imageSmoothingEnabled = true;
+      context.drawImage(this.frames[this.number], 0, 0, width, this.height);
+    }
+    this.paintPatch(scene, context, width);
+  }
+
+  paintPatch({ position, replay }, context, width) {
+    if (position === null || position >= this.grid.positions || !replay.framesEach) return;
+    const { frame, row, column } = this.grid.where(position);
+    if (Math.floor((this.number - this.given(replay)) / replay.framesEach) !== frame) return;
+    const [across, down] = [width / this.grid.cellColumns, this.height / this.grid.cellRows];
+    drawOutline(context, column * across, row * down, across, down);
+  }
+}
