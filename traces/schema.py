@@ -9,10 +9,17 @@ plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 SCHEMA: Final = "draftscope-trace"
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
+
+
+def is_later(version: str) -> bool:
+    """Whether a version 1.x of the format is a later one than this."""
+    minor = version.partition(".")[2]
+    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
+
 
 Token: TypeAlias = int | tuple[float, ...]
 """A vocabulary id, or the coordinates of a continuous token."""
@@ -167,7 +174,10 @@ class Step:
     call: Call
     position: tuple[int, ...] = ()
     token: tuple[Token, ...] = ()
-    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open."""
+    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open.
+
+    Missing where the ids are unknown.
+    """
     fate: tuple[Fate, ...] = ()
     row: tuple[int, ...] | None = None
     """Row of the call the entry belongs to, where several drafts are judged at once."""
@@ -254,10 +264,10 @@ class ModelCard:
 class Environment:
     """Where the run happened."""
 
-    device: str
-    dtype: str
-    python: str
-    platform: str
+    device: str = ""
+    dtype: str = ""
+    python: str = ""
+    platform: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
     """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
@@ -269,7 +279,7 @@ class Output:
     """What the run produced."""
 
     tokens: tuple[Token | None, ...] = ()
-    """Final token of every position; None where a run stopped early."""
+    """Final token of every position; None where a run stopped early. Empty where the ids are unknown."""
     text: str | None = None
     image: str | None = None
     """data:image/png;base64,..."""
@@ -312,10 +322,11 @@ class Trace:
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""
     prompt: str
     config: Mapping[str, Scalar]
-    seed: int
+    seed: int | None = None
+    """None where a run draws nothing, or did not say what it began with."""
     created: str
     """UTC, ISO 8601."""
-    environment: Environment
+    environment: Environment = field(default_factory=Environment)
     canvas: Canvas
     legend: Legend = field(default_factory=Legend)
     steps: tuple[Step, ...]
@@ -323,3 +334,5 @@ class Trace:
     summary: Summary
     note: str = ""
     """Anything a reader should know: a lossy variant, a measured deviation."""
+    extensions: Mapping[str, Any] = field(default_factory=dict)
+    """A producer's own data, any JSON, under names of its own; readers carry it along and look at nothing in it."""
