@@ -308,7 +308,7 @@ class Summary:
     forward_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trace:
     """One run."""
 
@@ -336,3 +336,12 @@ class Trace:
     """Anything a reader should know: a lossy variant, a measured deviation."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
     """A producer's own data, any JSON, under names of its own; readers carry it along and look at nothing in it."""
+
+    def __repr__(self) -> str:
+        """The run in one line."""
+        made = self.summary
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        end = "" if made.complete else ", incomplete"
+        run = f"{self.variant or self.method} on {self.model.id}"
+        said = "".join(letter if letter.isprintable() else " " for letter in run[:200])
+        return f"<Trace {said}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
