@@ -265,9 +265,8 @@ def test_what_cannot_be_recorded_is_said() -> None:
         ds.record(target, target)
     with pytest.raises(ValueError, match="target: a str is no model"):
         ds.record("gpt2")
-    with ds.record(target) as recording:
-        with pytest.raises(ValueError, match="the context is still open"):
-            recording.trace()
+    with ds.record(target) as recording, pytest.raises(ValueError, match="the context is still open"):
+        recording.trace()
     with pytest.raises(ValueError, match="no pass of the target was recorded"):
         recording.trace()
     two = torch.tensor([PROMPT, PROMPT])
