@@ -9,6 +9,7 @@ from typing import Final
 import torch
 from huggingface_hub import try_to_load_from_cache
 
+from engines.assets import ASSETS, REMEDY
 from engines.models.errors import ModelError
 from engines.protocol import Family, Model
 
@@ -209,6 +210,7 @@ def load_model(model_id: str, device: str = "cpu") -> Model:
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
     _need_device(device)
+    _need_assets(model_id)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, device)
 
@@ -227,6 +229,11 @@ def open_model(name: str, device: str = "cpu") -> Model:
     hub = import_module(_HUB)
     model: Model = hub.load_folder(Path(name), device) if Path(name).is_dir() else hub.load(name, device)
     return model
+
+
+def _need_assets(model_id: str) -> None:
+    if _LOADERS.get(model_id, "").startswith("engines.models.studio") and not ASSETS.is_dir():
+        raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
 
 
 def _need_device(device: str) -> None:

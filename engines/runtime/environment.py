@@ -32,6 +32,8 @@ def environment(device: torch.device, dtype: torch.dtype) -> Environment:
 def commit() -> str:
     """Commit of this project, with "+dirty" when files have changed; empty outside a git checkout."""
     root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # An installed package may lie within somebody else's checkout.
+        return ""
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
         changed = subprocess.run(
