@@ -74,7 +74,8 @@ def command(trace: Trace) -> str:
     parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
-    parts += ["--seed", str(trace.seed)]
+    if trace.seed is not None:
+        parts += ["--seed", str(trace.seed)]
     for name, value in trace.config.items():
         parts += ["--set", quote(f"{name}={value}")]
     return " ".join([*parts, "-o", quote(f"{trace.method}.json.gz")])

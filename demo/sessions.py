@@ -41,7 +41,7 @@ class Shown:
 def file_name(trace: Trace) -> str:
     """What a file with the trace is called, without ending: a trace from elsewhere may name its method like a path."""
     method = trace.method if _PLAIN_NAME.fullmatch(trace.method) else "trace"
-    return f"{method}-seed-{trace.seed}"
+    return method if trace.seed is None else f"{method}-seed-{trace.seed}"
 
 
 class Visitor:

@@ -1,8 +1,10 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
 from traces.check import check
+from traces.coarse import filled, summary_of
 from traces.errors import TraceError
 from traces.io import dumps, loads, read, write
+from traces.later import TraceWarning
 from traces.measures import MEASURES, Measure
 from traces.replay import Replay, State, outcomes, state_after, states
 from traces.schema import (
@@ -55,14 +57,17 @@ __all__ = [
     "Token",
     "Trace",
     "TraceError",
+    "TraceWarning",
     "check",
     "compare",
     "dumps",
+    "filled",
     "loads",
     "outcomes",
     "read",
     "state_after",
     "states",
     "summarise",
+    "summary_of",
     "write",
 ]

@@ -3,11 +3,13 @@
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 
 from traces.describe import at_a_glance, json_schema, markdown
 from traces.errors import TraceError
 from traces.io import read
+from traces.later import TraceWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,13 +25,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _sound(path: str, *, show: bool) -> bool:
     """Read one trace, say what is wrong with it on standard error, or show it."""
     try:
-        trace = read(path)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", TraceWarning)
+            trace = read(path)
     except TraceError as error:
         print(f"{path}: {error}", file=sys.stderr)
         return False
     except OSError as error:
         print(f"{path}: cannot be read ({error.strerror}); check the path", file=sys.stderr)
         return False
+    for each in told:
+        print(each.message, file=sys.stderr)
     if show:
         print(at_a_glance(trace))
     return True

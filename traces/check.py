@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from traces import limits
+from traces.check_extensions import check_extensions
 from traces.check_steps import check_steps
+from traces.coarse import filled
 from traces.errors import Problem, quote, raise_first
 from traces.replay import canvas_size, outcomes
 from traces.schema import Canvas, Fate, Summary, Token, Trace
@@ -37,16 +39,29 @@ def check(trace: Trace) -> None:
 
 
 def problems(trace: Trace) -> Iterator[Problem]:
-    """All that is wrong with a well-typed trace, in reading order."""
+    """All that is wrong with a well-typed trace, in reading order.
+
+    Raises:
+        TraceError: If a step makes more tokens final than the canvas has room for.
+    """
     sound = True
-    for check_part in (_check_texts, _check_head, _check_canvas, _check_legend, check_steps, _check_output):
+    for problem in part_problems(trace):
+        sound = False
+        yield problem
+    if sound:
+        yield from story_problems(filled(trace))
+
+
+def part_problems(trace: Trace) -> Iterator[Problem]:
+    """All that is wrong with the records, each taken alone."""
+    sound = True
+    parts = (_check_texts, _check_head, _check_canvas, _check_legend, check_steps, _check_output, check_extensions)
+    for check_part in parts:
         for problem in check_part(trace):
             sound = False
             yield problem
         if check_part is _check_canvas and not sound:
             return  # Nothing can be said of positions on a canvas of no known size.
-    if sound:
-        yield from _check_story(trace)
 
 
 def _check_texts(trace: Trace) -> Iterator[Problem]:
@@ -190,7 +205,8 @@ def _png_size(url: str) -> tuple[int, int] | None:
 
 def _check_output(trace: Trace) -> Iterator[Problem]:
     output, size = trace.output, canvas_size(trace.canvas)
-    if len(output.tokens) != size:
+    unknown = not output.tokens and trace.steps and not any(step.token for step in trace.steps)
+    if len(output.tokens) != size and not unknown:
         remedy = "give one token per position, null where a run stopped early"
         yield Problem("output.tokens", f"has {len(output.tokens)} tokens for {size} positions", remedy)
     if output.image is not None:
@@ -202,8 +218,8 @@ def _check_output(trace: Trace) -> Iterator[Problem]:
         yield from _check_picture(f"output.video[{index}]", picture)
 
 
-def _check_story(trace: Trace) -> Iterator[Problem]:
-    """Follow the steps: what is final stays, and output and summary say what the steps say."""
+def story_problems(trace: Trace) -> Iterator[Problem]:
+    """Follow the steps of sound records: what is final stays, and output and summary say what the steps say."""
     final: dict[int, Token | None] = {}
     for index, step in enumerate(trace.steps):
         left = outcomes(step)
@@ -216,10 +232,10 @@ def _check_story(trace: Trace) -> Iterator[Problem]:
                 yield Problem(f"steps[{index}].fate[{entry}]", problem, "give the fate by which it becomes final")
         final |= {position: token for position, (token, fate, _) in left.items() if fate.final}
     for position, token in enumerate(trace.output.tokens):
-        if token != final.get(position):
+        if token != final.get(position) and (position not in final or final[position] is not None):
             problem = f"{quote(token)} is not {quote(final.get(position))}, which the steps end with"
             yield Problem(f"output.tokens[{position}]", problem, "give the final token, null where there is none")
-    yield from _check_summary(trace, full=len(final) == len(trace.output.tokens))
+    yield from _check_summary(trace, full=len(final) == canvas_size(trace.canvas))
 
 
 def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
@@ -227,7 +243,7 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
     if said.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
         problem = f"{said.complete} for a canvas that is {'full' if full else 'not full'}"
         yield Problem("summary.complete", problem, f"make it {full}")
-    computed = summarise(trace.steps, len(trace.output.tokens), said.complete, trace.legend.ends)
+    computed = summarise(trace.steps, canvas_size(trace.canvas), said.complete, trace.legend.ends)
     for field in fields(Summary):
         own, due = getattr(said, field.name), getattr(computed, field.name)
         if own is None and field.name == "drafts":  # older than the field

@@ -1,6 +1,6 @@
 """Whether each step makes sense on its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final
 
@@ -9,7 +9,7 @@ from traces.check_paths import check_paths, path_states
 from traces.errors import Problem, quote
 from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.replay import canvas_size
-from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, Token, Trace
+from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, Token, Trace, is_later
 
 _COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "paths")
 _PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
@@ -26,11 +26,12 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
     if entries > limits.ENTRIES:
         yield Problem("steps", f"have {entries} entries, more than {limits.ENTRIES}", "record a shorter run")
         return
-    width, states = _token_width(trace), path_states(trace)
+    width, states, later = _token_width(trace), path_states(trace), is_later(trace.version)
     for index, step in enumerate(trace.steps):
         path = f"steps[{index}]"
         yield from _check_call(f"{path}.call", step.call)
-        yield from _check_signals(f"{path}.signals", step.signals)
+        for name, value in step.signals.items():
+            yield from _check_measure(f"{path}.signals", name, (value,), "step", later=later)
         if step.mask is not None:
             yield from _check_mask(f"{path}.mask", step.mask)
         if step.graph is not None:
@@ -39,6 +40,8 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
         yield from uneven
         if not uneven:
             yield from _check_columns(path, step, size, width)
+            for name, column in step.numbers.items():
+                yield from _check_measure(f"{path}.numbers", name, column, "position", later=later)
             yield from check_paths(path, step, width, states)
 
 
@@ -46,6 +49,8 @@ def _check_lengths(path: str, step: Step) -> Iterator[Problem]:
     columns = {name: getattr(step, name) for name in _COLUMNS}
     columns |= {f"numbers.{name}": column for name, column in step.numbers.items()}
     for name, column in columns.items():
+        if name == "token" and not column:
+            continue  # The ids are unknown.
         if column is not None and len(column) != len(step.position):
             problem = f"has {len(column)} entries where position has {len(step.position)}"
             yield Problem(f"{path}.{name}", problem, "give every column one entry per position")
@@ -61,8 +66,6 @@ def _check_columns(path: str, step: Step, size: int, width: int | None) -> Itera
         yield from _check_range(f"{path}.{name}", getattr(step, name) or (), 0, 1, _PROBABILITY_REMEDY)
     for index, top in enumerate(step.top or ()):
         yield from _check_top(f"{path}.top[{index}]", top)
-    for name, column in step.numbers.items():
-        yield from _check_measure(f"{path}.numbers", name, column, "position")
     yield from _check_verdicts(path, step)
 
 
@@ -92,10 +95,10 @@ def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
     """Fates must not contradict the tokens and coins beside them."""
     empty = (None,) * len(step.position)
     columns = zip(
-        step.fate, step.token, step.draft or empty, step.accept_prob or empty, step.coin or empty, strict=True
+        step.fate, step.token or empty, step.draft or empty, step.accept_prob or empty, step.coin or empty, strict=True
     )
     for index, (fate, token, draft, bar, coin) in enumerate(columns):
-        if draft is not None and fate in _SAME and (token == draft) is not _SAME[fate]:
+        if None not in (draft, token) and fate in _SAME and (token == draft) is not _SAME[fate]:
             problem = f"{fate}, but the token is {'another than' if _SAME[fate] else 'that of'} the draft"
             yield Problem(f"{path}.fate[{index}]", problem, "give the fate that fits, or correct the draft")
         if bar is None or coin is None:
@@ -148,17 +151,13 @@ def _check_top(field: str, top: Sequence[tuple[int, float]]) -> Iterator[Problem
         before = probability
 
 
-def _check_signals(path: str, signals: Mapping[str, float]) -> Iterator[Problem]:
-    for name, value in signals.items():
-        yield from _check_measure(path, name, (value,), "step")
-
-
-def _check_measure(path: str, name: str, column: Numbers, per: str) -> Iterator[Problem]:
+def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bool) -> Iterator[Problem]:
+    """`later`: the trace is of a version to come, which may have measures that are not known yet."""
     if len(name) > limits.NAME_CHARACTERS:
         yield Problem(path, f"a name has {len(name)} characters, more than {limits.NAME_CHARACTERS}", "shorten it")
         return
     whole = per == "step"
-    if name.startswith(FREE_PREFIX):
+    if name.startswith(FREE_PREFIX) or (later and name not in MEASURES):
         yield from _check_range(
             f"{path}[{quote(name)}]", column, -_MOST, _MOST, "give numbers in this range", whole=whole
         )

@@ -30,7 +30,8 @@ class _Records(GenerateJsonSchema):
 def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a trace. It knows types; what makes sense beyond them is known to `traces.check`."""
     document = TRACE_TYPE.json_schema(schema_generator=_Records)
-    document["required"] = ["schema", "version", *document["required"]]  # Records default them, files never.
+    # Records default schema and version, files never; a summary that is missing is derived.
+    document["required"] = ["schema", "version", *(name for name in document["required"] if name != "summary")]
     step = document["$defs"]["Step"]["properties"]
     step["numbers"]["propertyNames"] = _measure_names("position")
     step["signals"]["propertyNames"] = _measure_names("step")
@@ -71,8 +72,8 @@ def at_a_glance(trace: Trace) -> str:
         "model": trace.model.id,
         "prompt": trace.prompt,
         "settings": settings,
-        "seed": str(trace.seed),
-        "created": f"{trace.created} on {trace.environment.device}",
+        "seed": "" if trace.seed is None else str(trace.seed),
+        "created": f"{trace.created} on {trace.environment.device}" if trace.environment.device else trace.created,
         "canvas": f"{canvas}, {'complete' if summary.complete else 'stopped early'}",
         "tokens": str(summary.tokens),
         "forwards": f"{summary.forwards} ({modes})" if modes else str(summary.forwards),
@@ -146,7 +147,8 @@ def _kind(kind: dict[str, Any]) -> str:
         item = _kind(kind["items"])
         return f"list of ({item})" if " or " in item else f"list of {item}"
     if kind["type"] == "object":
-        return f"object of {_kind(kind['additionalProperties'])}"
+        values = kind["additionalProperties"]
+        return "object" if values is True else f"object of {_kind(values)}"
     return str(kind["type"])
 
 
@@ -194,6 +196,8 @@ def _limits_table() -> str:
         "seed, id of a token or whole setting, either sign": limits.WHOLE,
         "a method's own number, either sign": limits.MEASURE,
         "settings in config": limits.SETTINGS,
+        "values in extensions": limits.EXTENSION_VALUES,
+        "lists and objects within each other in extensions": limits.EXTENSION_NESTING,
         "characters of a name": limits.NAME_CHARACTERS,
         "characters of a text": limits.TEXT_CHARACTERS,
         "characters of a picture": limits.PICTURE_CHARACTERS,

@@ -196,7 +196,7 @@ def _final(steps: Sequence[Step]) -> dict[int, tuple[int, Token]]:
     """Position -> the pass in which it became final first, and with which token."""
     found: dict[int, tuple[int, Token]] = {}
     for index, step in enumerate(steps):
-        for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
+        for position, token, fate in zip(step.position, step.token, step.fate, strict=False):
             if fate.final and position not in found:
                 found[position] = (index, token)
     return found

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -19,10 +20,13 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from traces import limits
-from traces.check import check
+from traces.check import part_problems, story_problems
+from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
-from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace
-from traces.typed import Words, adapter, count, record
+from traces.later import LaterTrace, TraceWarning, Unknown, put_back, warning
+from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace, is_later
+from traces.stats import summarise
+from traces.typed import Words, adapter, count, parted
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
@@ -32,6 +36,7 @@ _ENDINGS: Final = (".json", ".json.gz")
 _EXPORT_AGAIN: Final = "export the trace again"
 _SHRINK: Final = "record fewer columns or a shorter run"
 _WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _EXPORT_AGAIN, _SHRINK)
+_LATER_WORDS: Final = _WORDS._replace(correct="read it with the release of Draftscope that wrote it")
 
 
 def dumps(trace: Trace) -> bytes:
@@ -41,11 +46,14 @@ def dumps(trace: Trace) -> bytes:
         TraceError: If a number is not finite or a text is not Unicode.
     """
     try:
-        text = json.dumps(
-            _plain(trace), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        ).encode()
+        document = _plain(trace)
+        if isinstance(trace, LaterTrace):
+            put_back(document, document.pop("unknown", ()))
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
+    except TypeError as error:
+        raise TraceError("extensions", f"hold what is no JSON: {error}", "use text, numbers, lists, objects") from None
     except ValueError:
         raise TraceError("trace", "a number is not finite", "record null where a number does not apply") from None
     return text
@@ -54,13 +62,27 @@ def dumps(trace: Trace) -> bytes:
 def loads(data: bytes, *, name: str = "trace") -> Trace:
     """The trace in `data`, JSON or gzipped JSON. `name` is what messages call the whole file.
 
+    Fields of a later version 1.x are kept for writing, and named in a `TraceWarning`.
+
     Raises:
         TraceError: If it is not a trace, or not a sound one.
     """
+    trace = _loaded(data, name)
+    if isinstance(trace, LaterTrace) and (words := warning(name, trace.version, trace.unknown)):
+        warnings.warn(words, TraceWarning, stacklevel=2)
+    return trace
+
+
+def _loaded(data: bytes, name: str) -> Trace:
     document = _parse(_unzipped(data, name), name)
     _check_version(document)
-    trace = _records(document)
-    check(trace)
+    derived = "summary" not in document
+    trace = _records(document | {"summary": _NO_SUMMARY} if derived else document)
+    raise_first(part_problems(trace))
+    trace = filled(trace)
+    if derived:
+        trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
+    raise_first(story_problems(trace))
     return trace
 
 
@@ -79,7 +101,7 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
     data = dumps(trace)
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
-    loads(data, name=path.name)  # What cannot be read is not written.
+    _loaded(data, path.name)  # What cannot be read is not written.
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
         try:
             part.write(data)
@@ -150,6 +172,10 @@ def _left_out(name: str, value: object, *, optional: bool) -> bool:
     return optional and name not in _ALWAYS_WRITTEN and (value is None or value in ({}, (), ""))
 
 
+_NO_SUMMARY: Final = _plain(summarise((), 0, complete=False))
+"""Stands in for a summary until the steps are known."""
+
+
 def _unzipped(data: bytes, name: str) -> bytes:
     """The JSON text, within the limits."""
     if len(data) > limits.FILE_BYTES:
@@ -208,7 +234,7 @@ def _check_version(document: Mapping[str, Any]) -> None:
         found = "is missing" if version is None else f"{quote(version)} is not a string"
         raise TraceError("version", found, f"name the version of the format, {VERSION!r} today")
     major = VERSION.split(".")[0]
-    if not re.fullmatch(rf"{major}\.\d+", version, re.ASCII):
+    if not re.fullmatch(rf"{major}\.\d{{1,9}}", version, re.ASCII):
         problem = f"{quote(version)} is not {major}.x"
         raise TraceError("version", problem, "read it with the release of Draftscope that wrote it")
 
@@ -225,15 +251,24 @@ def _records(document: dict[str, Any]) -> Trace:
     config = document.get("config")
     if isinstance(config, dict) and len(config) > limits.SETTINGS:
         raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
+    later = is_later(document["version"])
+    words = _LATER_WORDS if later else _WORDS
     problems: list[Problem] = []
-    head = record(TRACE_TYPE, document, "", problems, _WORDS)
+    whole = parted(TRACE_TYPE, document, "", problems, words, later=later)
+    head, unknown = whole
     records = []
     for index, step in enumerate(steps):
-        one = record(_STEP_TYPE, step, f"steps[{index}]", problems, _WORDS)
+        parts = parted(_STEP_TYPE, step, f"steps[{index}]", problems, words, later=later)
+        one, more = parts
+        unknown += [Unknown(("steps", index, *field.place), field.value) for field in more]
         if one is not None:
             records.append(one)
         if len(problems) > MOST_COUNTED:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
-    return replace(head, steps=tuple(records))
+    head = replace(head, steps=tuple(records))
+    if later:
+        known = {field.name: getattr(head, field.name) for field in fields(head)}
+        head = LaterTrace(**known, unknown=tuple(unknown))
+    return head

@@ -20,6 +20,10 @@ PATH_STATES: Final = 1001
 """States of one denoising path."""
 SETTINGS: Final = 1000
 """In `config`."""
+EXTENSION_VALUES: Final = 10_000
+"""Values and names in `extensions`."""
+EXTENSION_NESTING: Final = 20
+"""Lists and objects within each other there."""
 NAME_CHARACTERS: Final = 500
 """Names, labels, versions."""
 TEXT_CHARACTERS: Final = 500_000

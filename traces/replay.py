@@ -16,7 +16,7 @@ class Outcome(NamedTuple):
     """What a step left at a position."""
 
     token: Token | None
-    """None where the position is open again."""
+    """None where the position is open again, or its id is unknown."""
     fate: Fate
     entry: int
     """Index of the entry of the step that decided."""
@@ -28,7 +28,7 @@ class State:
 
     step: int
     tokens: tuple[Token | None, ...]
-    """Final token or pending draft; None where the position is open."""
+    """Final token or pending draft; None where the position is open, or its id is unknown."""
     fates: tuple[Fate | None, ...]
     """The last fate at the position; None where nothing happened yet."""
     final: tuple[bool, ...]
@@ -55,7 +55,8 @@ def outcomes(step: Step) -> dict[int, Outcome]:
     the last entry counts.
     """
     left: dict[int, Outcome] = {}
-    for entry, (position, token, fate) in enumerate(zip(step.position, step.token, step.fate, strict=True)):
+    tokens = step.token or (None,) * len(step.position)
+    for entry, (position, token, fate) in enumerate(zip(step.position, tokens, step.fate, strict=True)):
         weight = _weight(fate)
         if position not in left or weight >= _weight(left[position].fate):
             left[position] = Outcome(token if weight else None, fate, entry)
@@ -111,6 +112,10 @@ class Replay:
             self._fates[position] = fate
             self._final[position] = fate.final
 
+    def is_final(self, position: int) -> bool:
+        """Whether the position is part of the output by now."""
+        return self._final[position]
+
     def state(self) -> State:
         """The canvas as it is now."""
         decoded = sum(self._final)
@@ -120,5 +125,5 @@ class Replay:
             fates=tuple(self._fates),
             final=tuple(self._final),
             decoded=decoded,
-            pending=len(self._tokens) - self._tokens.count(None) - decoded,
+            pending=sum(fate in PENDING for fate in self._fates),
         )

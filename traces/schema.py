@@ -9,10 +9,17 @@ plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 SCHEMA: Final = "draftscope-trace"
 VERSION: Final = "1.1"
+
+
+def is_later(version: str) -> bool:
+    """Whether a version 1.x of the format is a later one than this."""
+    minor = version.partition(".")[2]
+    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
+
 
 Token: TypeAlias = int | tuple[float, ...]
 """A vocabulary id, or the coordinates of a continuous token."""
@@ -172,7 +179,10 @@ class Step:
     call: Call
     position: tuple[int, ...] = ()
     token: tuple[Token, ...] = ()
-    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open."""
+    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open.
+
+    Missing where the ids are unknown.
+    """
     fate: tuple[Fate, ...] = ()
     row: tuple[int, ...] | None = None
     """Row of the call the entry belongs to, where several drafts are judged at once."""
@@ -259,10 +269,10 @@ class ModelCard:
 class Environment:
     """Where the run happened."""
 
-    device: str
-    dtype: str
-    python: str
-    platform: str
+    device: str = ""
+    dtype: str = ""
+    python: str = ""
+    platform: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
     """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
@@ -274,7 +284,7 @@ class Output:
     """What the run produced."""
 
     tokens: tuple[Token | None, ...] = ()
-    """Final token of every position; None where a run stopped early."""
+    """Final token of every position; None where a run stopped early. Empty where the ids are unknown."""
     text: str | None = None
     image: str | None = None
     """data:image/png;base64,..."""
@@ -308,7 +318,7 @@ class Summary:
     forward_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trace:
     """One run."""
 
@@ -322,10 +332,11 @@ class Trace:
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""
     prompt: str
     config: Mapping[str, Scalar]
-    seed: int
+    seed: int | None = None
+    """None where a run draws nothing, or did not say what it began with."""
     created: str
     """UTC, ISO 8601."""
-    environment: Environment
+    environment: Environment = field(default_factory=Environment)
     canvas: Canvas
     legend: Legend = field(default_factory=Legend)
     steps: tuple[Step, ...]
@@ -333,3 +344,14 @@ class Trace:
     summary: Summary
     note: str = ""
     """Anything a reader should know: a lossy variant, a measured deviation."""
+    extensions: Mapping[str, Any] = field(default_factory=dict)
+    """A producer's own data, any JSON, under names of its own; readers carry it along and look at nothing in it."""
+
+    def __repr__(self) -> str:
+        """The run in one line."""
+        made = self.summary
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        end = "" if made.complete else ", incomplete"
+        run = f"{self.variant or self.method} on {self.model.id}"
+        said = "".join(letter if letter.isprintable() else " " for letter in run[:200])
+        return f"<Trace {said}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"

@@ -1,15 +1,20 @@
 """Plain data to records, checked by pydantic; what is wrong is said in the words of `traces.errors`."""
 
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import ErrorDetails, from_json, to_json
 from typing_extensions import TypeAliasType
 
 from traces import limits
 from traces.errors import Problem, quote
+from traces.later import Unknown, taken_out
 
 Record = TypeVar("Record")
+_UNKNOWN: Final = "unexpected_keyword_argument"
+"""What pydantic calls a field that a record has not."""
+_MOST_UNKNOWN: Final = 100
+"""Unknown fields of one step, or outside the steps, of a later version."""
 
 
 class Words(NamedTuple):
@@ -34,20 +39,44 @@ def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"])
 
 def record(kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words) -> Record | None:
     """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
+    return parted(kind, part, path, problems, words)[0]
+
+
+def parted(
+    kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words, *, later: bool = False
+) -> tuple[Record | None, list[Unknown]]:
+    """As `record`, with the fields that a `later` version has and the record has not; they are no problem then."""
     # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:
         problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))
-        return None
+        return None, []
+    unknown: list[Unknown] = []
     try:
-        return kind.validate_json(text)
+        try:
+            return kind.validate_json(text), unknown
+        except ValidationError as error:
+            places = [detail["loc"] for detail in _details(error) if detail["type"] == _UNKNOWN]
+            if not later or not places:
+                raise
+            if len(places) > _MOST_UNKNOWN:
+                many = f"has more than {_MOST_UNKNOWN} fields that this release does not know"
+                problems.append(Problem(path or words.whole, many, words.correct))
+                return None, []
+            part = from_json(text)
+            unknown = taken_out(part, places)
+            return kind.validate_json(to_json(part)), unknown
     except ValidationError as error:
         found: dict[str, Problem] = {}
-        for detail in error.errors(include_url=False, include_context=False):
+        for detail in _details(error):
             problem = _problem(detail, part, path, words)
             found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
         problems += found.values()
-        return None
+        return None, []
+
+
+def _details(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_context=False)
 
 
 def count(text: bytes) -> int:
@@ -62,7 +91,7 @@ def _problem(detail: ErrorDetails, part: object, path: str, words: Words) -> Pro
         path, part = _below(path, part, item)
     if kind == "missing":
         return Problem(_joined(path, last), "is missing", words.add)
-    if kind == "unexpected_keyword_argument":
+    if kind == _UNKNOWN:
         return Problem(_joined(path, last), "is no field of this record", "remove it, or correct its name")
     path, _ = _below(path, part, last)
     if message.startswith("Input should"):

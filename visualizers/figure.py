@@ -95,7 +95,8 @@ def subtitle(traces: Traces) -> str:
     if len(traces) > 1:
         return plain(f"{len(traces)} runs of {models}")
     (trace,) = traces
-    return plain(f"{settings(trace.variant or trace.method, trace.config)} on {models}, seed {trace.seed}")
+    seed = "" if trace.seed is None else f", seed {trace.seed}"
+    return plain(f"{settings(trace.variant or trace.method, trace.config)} on {models}{seed}")
 
 
 def settings(method: str, config: Mapping[str, Scalar]) -> str:
@@ -124,7 +125,8 @@ def labels(traces: Traces) -> tuple[str, ...]:
         if len(set(names)) == len(names):
             break
         values = [
-            trace.model.title or trace.model.id if attribute == "model" else f"seed {trace.seed}" for trace in traces
+            trace.model.title or trace.model.id if attribute == "model" else f"seed {_said(trace.seed)}"
+            for trace in traces
         ]
         if len(set(values)) > 1:
             names = [f"{name}, {value}" for name, value in zip(names, values, strict=True)]
@@ -148,6 +150,10 @@ def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...
 
 def _without(trace: Trace, setting: str) -> Trace:
     return replace(trace, seed=0, config={name: value for name, value in trace.config.items() if name != setting})
+
+
+def _said(seed: int | None) -> str:
+    return "unknown" if seed is None else str(seed)
 
 
 def _differing(traces: Traces) -> list[str]:

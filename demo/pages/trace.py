@@ -132,7 +132,8 @@ class TracePage:
 
 def title(trace: Trace) -> str:
     """What a page about the trace is called."""
-    return f"{trace.variant or trace.method} on {trace.model.title or trace.model.id}, seed {trace.seed}"
+    seed = "" if trace.seed is None else f", seed {trace.seed}"
+    return f"{trace.variant or trace.method} on {trace.model.title or trace.model.id}{seed}"
 
 
 def details_of(trace: Trace) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def details_of(trace: Trace) -> dict[str, Any]:
         *([("Variant", trace.variant)] if trace.variant else []),
         ("Model", trace.model.title or trace.model.id),
         ("Prompt", trace.prompt or "none"),
-        ("Seed", trace.seed),
+        ("Seed", "none" if trace.seed is None else trace.seed),
         *((f"Setting {name}", value) for name, value in trace.config.items()),
         ("Canvas", f"{trace.canvas.kind}, {' × '.join(map(str, trace.canvas.shape))}"),
         ("Complete", trace.summary.complete),
@@ -183,7 +184,8 @@ def steps_of(trace: Trace) -> dict[str, Any]:
 
 def entries_of(step: Step) -> dict[str, Any]:
     """One row a position, one column for whatever the step recorded."""
-    columns: dict[str, Sequence[Any]] = {"position": step.position, "token": step.token, "fate": step.fate}
+    columns: dict[str, Sequence[Any]] = {"position": step.position, "fate": step.fate}
+    columns |= {"token": step.token} if step.token else {}
     for name in ("row", "draft", "p", "q", "accept_prob", "coin"):
         if (values := getattr(step, name)) is not None:
             columns[name] = values

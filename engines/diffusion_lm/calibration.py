@@ -14,13 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from engines.assets import ASSETS
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
 from traces.foresight import rank_sequences
 from traces.schema import ModelCard, Step
 
-FOLDER: Final = Path(__file__).parents[2] / "assets" / "graphs"
-PROMPTS: Final = Path(__file__).parents[2] / "assets" / "problems.json"
+FOLDER: Final = ASSETS / "graphs"
+PROMPTS: Final = ASSETS / "problems.json"
 DEEPEST: Final = 8
 """Ranks of a sequence that are kept."""
 

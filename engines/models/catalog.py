@@ -8,6 +8,7 @@ from typing import Final
 
 from huggingface_hub import try_to_load_from_cache
 
+from engines.assets import ASSETS, REMEDY
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.protocol import Family, Model
@@ -209,6 +210,7 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
+    _need_assets(model_id)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, resolve(device))
 
@@ -226,3 +228,8 @@ def open_model(name: str, device: str | None = None) -> Model:
     hub, place = import_module(_HUB), resolve(device)
     model: Model = hub.load_folder(Path(name), place) if Path(name).is_dir() else hub.load(name, place)
     return model
+
+
+def _need_assets(model_id: str) -> None:
+    if _LOADERS.get(model_id, "").startswith("engines.models.studio") and not ASSETS.is_dir():
+        raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")

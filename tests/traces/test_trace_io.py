@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from support import handmade
 from support.jacobi import decode
 
-from traces import Trace, TraceError, dumps, limits, loads, read, write
+from traces import VERSION, Trace, TraceError, dumps, limits, loads, read, write
 
 GOOD = dumps(handmade.scd())
+OWN = f'"version":"{VERSION}"'.encode()
 
 
 def error_of(data: bytes) -> TraceError:
@@ -127,9 +128,9 @@ def test_what_json_cannot_say_is_refused(prompt: str, number: float) -> None:
         (gzip.compress(gzip.compress(GOOD, mtime=0), mtime=0), "trace", "is no JSON object"),
         (b"{}", "schema", "is missing"),
         (b'{"schema":["draftscope-trace"]}', "schema", "a list of 1 is not 'draftscope-trace'"),
-        (GOOD.replace(b'"version":"1.1"', b'"version":"2.0"'), "version", "'2.0' is not 1.x"),
-        (GOOD.replace(b'"version":"1.1"', b'"version":1.0'), "version", "1.0 is not a string"),
-        (GOOD.replace(b'"version":"1.1"', b'"version":"1.x"'), "version", "'1.x' is not 1.x"),
+        (GOOD.replace(OWN, b'"version":"2.0"'), "version", "'2.0' is not 1.x"),
+        (GOOD.replace(OWN, b'"version":1.0'), "version", "1.0 is not a string"),
+        (GOOD.replace(OWN, b'"version":"1.x"'), "version", "'1.x' is not 1.x"),
         (GOOD.replace(b'"p":[0.5', b'"p":[NaN'), "steps[0].p[0]", "nan should be a finite number"),
         (GOOD.replace(b'"p":[0.5', b'"p":[1e999'), "steps[0].p[0]", "inf should be a finite number"),
         (GOOD.replace(b'"p":[0.5', b'"p":["0.5"'), "steps[0].p[0]", "'0.5' should be a valid number"),
@@ -139,7 +140,7 @@ def test_what_json_cannot_say_is_refused(prompt: str, number: float) -> None:
         (GOOD.replace(b'"seed":7', b'"seed":7,"sede":8'), "sede", "is no field of this record"),
         (GOOD.replace(b'"seed":7', b'"seed":7,"\\u001b[2J\\n":8'), "'\\x1b[2J\\n'", "is no field"),
         (GOOD.replace(b'"seed":7', b'"seed":"7"'), "seed", "'7' should be a valid integer"),
-        (GOOD.replace(b'"seed":7,', b""), "seed", "is missing"),
+        (GOOD.replace(b'"method":"scd",', b""), "method", "is missing"),
         (GOOD.replace(b'"rows":2', b'"rows":2,"x":[]', 1), "steps[0].call.x", "is no field"),
         (GOOD.replace(b'"accepted"', b'"acepted"', 1), "steps[0].fate[0]", "'acepted' should be 'drafted'"),
         (GOOD.replace(b'"token":[1', b'"token":["a"'), "steps[0].token[0]", "'a' should be a valid integer"),
@@ -211,7 +212,7 @@ def test_a_hundred_megabytes_of_brackets_cost_little(tmp_path: Path, packed: boo
     assert peak < 2.5 * limits.JSON_BYTES
 
 
-HEAD = b'{"schema":"draftscope-trace","version":"1.0",'
+HEAD = b'{"schema":"draftscope-trace","version":"1.1",'
 MANY_SETTINGS = b"".join(b'"k%d":[],' % i for i in range(100_000))
 ATTACKS = {
     "nesting": (HEAD + b'"a":' + b"[" * 1_000_000, "nests deeper than 200 brackets"),

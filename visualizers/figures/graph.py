@@ -40,7 +40,7 @@ def _words(trace: Trace, step: Step) -> dict[int, str]:
     vocabulary = trace.legend.vocabulary or {}
     drafts = step.draft or (None,) * len(step.position)
     found: dict[int, str] = {}
-    for position, draft, token in zip(step.position, drafts, step.token, strict=True):
+    for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
         held = token if draft is None else draft
         name = vocabulary.get(held, f"#{held}") if isinstance(held, int) else "?"
         found.setdefault(position, plain(name.replace("\n", "↵").strip() or "␣"))

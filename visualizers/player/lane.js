@@ -80,7 +80,7 @@ class Readout {
     const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry]];
     const known = draft !== null && draft !== undefined;
     const changed = known && replay.tokenText(draft) !== replay.tokenText(token);
-    say(this.token, step ? (changed ? `draft ${replay.tokenText(draft)} → token ${replay.tokenText(token)}` : `token ${replay.tokenText(token)}`) : "");
+    say(this.token, step && token !== undefined ? (changed ? `draft ${replay.tokenText(draft)} → token ${replay.tokenText(token)}` : `token ${replay.tokenText(token)}`) : "");
     this.showTiles(scene, changed ? [draft, token] : [token]);
     this.showCoin(step, entry, fate);
   }

@@ -150,7 +150,7 @@ class Player {
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
   choice(index, shown) {
-    const name = (trace) => `${this.nameOf(trace)}, seed ${trace.seed}`;
+    const name = (trace) => [this.nameOf(trace), ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
     const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
     const list = make("select", { "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
     list.addEventListener("change", () => {
@@ -453,7 +453,7 @@ class Player {
 
   /** Name every lane after its method, and add the settings in which two lanes differ. */
   nameLanes(lanes) {
-    const configs = lanes.map(({ replay }) => ({ seed: replay.meta.seed, ...replay.meta.config }));
+    const configs = lanes.map(({ replay: { meta } }) => ({ ...("seed" in meta ? { seed: meta.seed } : {}), ...meta.config }));
     const shared = configs.length === 2 && lanes[0].replay.meta.method === lanes[1].replay.meta.method;
     lanes.forEach((lane, index) => {
       const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);

@@ -81,7 +81,8 @@ class TextView {
     this.chips.forEach((chip, position) => {
       const token = state.token[position];
       const final = state.finalAt[position] >= 0;
-      const text = token < 0 ? null : (replay.vocabulary?.[token] ?? `#${token} `);
+      const unknown = final ? "· " : null; // coarse traces have no ids
+      const text = token < 0 ? unknown : (replay.vocabulary?.[token] ?? `#${token} `);
       const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
       this.write(chip, text ?? lost);
       this.dress(chip, scene, position, { text, lost, final, ended, framed: moment.framed });

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -14,6 +13,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
 from engines.models.errors import ModelError
 from engines.models.studio.networks import (
@@ -33,7 +33,7 @@ from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output
 
 ID: Final = "studio-image"
-FOLDER: Final = Path(__file__).parents[3] / "assets" / "models"
+FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
 
 

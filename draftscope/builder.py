@@ -1,0 +1,176 @@
+"""Traces of what others decode: steps go in, canvas, output and summary follow from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import traces
+from draftscope.trace import Trace, shown
+from traces import Call, Canvas, Environment, Fate, Legend, Milliseconds, ModelCard, Output, Step, limits
+from traces.check import part_problems
+from traces.coarse import filled, summary_of
+from traces.errors import raise_first
+from traces.replay import canvas_size, replayed
+
+_HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
+
+
+class TraceBuilder:
+    """Collects the steps of a run and makes a trace of them.
+
+    A step says which tokens became what (`step`), or only how many (`count`).
+    """
+
+    def __init__(
+        self, method: str, model: str | ModelCard, *, prompt: str = "", canvas: Canvas | None = None, **head: Any
+    ) -> None:
+        """Begin a trace.
+
+        Args:
+            method: What decodes, in a word or two.
+            model: Id or card of the model that judges.
+            prompt: What was asked.
+            canvas: How positions lie; a text as long as its positions by default.
+            head: Further fields of a trace: draft_model, config, seed, created, environment, note, extensions, variant.
+
+        Raises:
+            TypeError: For a field that a trace does not have.
+        """
+        if wrong := head.keys() - _HEAD:
+            raise TypeError(f"{min(wrong)}: is no field of a trace's head; there are {', '.join(sorted(_HEAD))}")
+        self._steps: list[Step] = []
+        self._canvas = canvas
+        draft = head.get("draft_model")
+        self._head: dict[str, Any] = {
+            "config": {},
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "environment": Environment(),
+            **head,
+            "method": method,
+            "model": _card(model),
+            "draft_model": None if draft is None else _card(draft),
+            "prompt": prompt,
+        }
+
+    def add(self, step: Step) -> None:
+        """Add a step that is a record already."""
+        self._steps.append(step)
+
+    def step(
+        self,
+        position: Sequence[int],
+        fate: Sequence[str | Fate],
+        token: Sequence[Any] = (),
+        *,
+        call: Call | Mapping[str, Any] | None = None,
+        **columns: Any,
+    ) -> None:
+        """Add a forward pass.
+
+        Args:
+            position: Positions that it speaks of, from 0 in the order of decoding.
+            fate: What became of each; names as in docs/trace.md.
+            token: What each holds now; empty where ids are unknown.
+            call: Who ran and what it cost: role, mode, query_tokens, milliseconds; a target's verification by default.
+            columns: Further columns of a step, one value a position: draft, p, q, accept_prob, coin, top; and numbers,
+                signals, mask and the like.
+
+        Raises:
+            ValueError: For a fate that there is not.
+        """
+        made: dict[str, Any] = {
+            name: tuple(column) if isinstance(column, list) else column for name, column in columns.items()
+        }
+        self.add(
+            Step(
+                call=_call(call, len(position)),
+                position=tuple(position),
+                fate=tuple(map(Fate, fate)),
+                token=tuple(token),
+                **made,
+            )
+        )
+
+    def count(
+        self,
+        accepted: int,
+        drafted: int | None = None,
+        tokens: int | None = None,
+        *,
+        call: Call | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a forward pass of which only numbers are known.
+
+        Args:
+            accepted: Drafts that passed.
+            drafted: Drafts that were judged.
+            tokens: Tokens that became final, the model's own included; those accepted by default.
+            call: As for `step`.
+        """
+        signals = {"accepted": accepted, "window": drafted, "committed": tokens}
+        told = {name: float(value) for name, value in signals.items() if value is not None}
+        self.add(Step(call=_call(call, (drafted or accepted) + 1), signals=told))
+
+    def trace(
+        self, tokens: Sequence[Any] = (), *, text: str | None = None, complete: bool | None = None, **rest: Any
+    ) -> Trace:
+        """The trace so far, checked.
+
+        Args:
+            tokens: Ids of the whole output, for steps that did not tell them.
+            text: The output as text.
+            complete: Whether the run came to its end; by default whether the canvas is full.
+            rest: A `legend`.
+
+        Raises:
+            TraceError: For steps that contradict each other, with what to do.
+        """
+        # A run that was stopped has at least one position that it did not come to.
+        canvas = self._canvas or Canvas(kind="text", shape=(self._length() + (complete is False),))
+        size, legend = canvas_size(canvas), rest.get("legend", Legend())
+        told = any(step.token for step in self._steps)
+        size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
+        given = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or told else ()
+        made = traces.Trace(
+            **self._head,
+            canvas=canvas,
+            legend=legend,
+            steps=tuple(self._steps),
+            output=Output(tokens=given, text=text),
+            summary=summary_of((), canvas, complete=complete or False),
+        )
+        raise_first(part_problems(made))
+        made = filled(made)
+        if not tokens and told:
+            end = replayed(made.steps, size)
+            kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
+            made = replace(made, output=replace(made.output, tokens=kept))
+        made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))
+        traces.check(made)
+        return shown(made)
+
+    def _length(self) -> int:
+        """Positions that the steps speak of."""
+        said = [position + 1 for step in self._steps for position in step.position]
+        counted = sum(
+            int(step.signals.get("committed", step.signals.get("accepted", 0)))
+            for step in self._steps
+            if not step.position
+        )
+        return max([1, counted, *said])
+
+
+def _card(model: str | ModelCard) -> ModelCard:
+    return model if isinstance(model, ModelCard) else ModelCard(id=model)
+
+
+def _call(call: Call | Mapping[str, Any] | None, fed: int) -> Call:
+    if isinstance(call, Call):
+        return call
+    role: Literal["draft", "target", "self"] = "target"
+    given: dict[str, Any] = {"role": role, "mode": "verify", "query_tokens": fed} | dict(call or {})
+    spent = given.get("milliseconds")
+    if isinstance(spent, int | float):
+        given["milliseconds"] = Milliseconds(forward=float(spent))
+    return Call(**given)

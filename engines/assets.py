@@ -1,0 +1,11 @@
+"""Where weights, draft graphs and problems lie: in the checkout, or where DRAFTSCOPE_ASSETS says."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "DRAFTSCOPE_ASSETS"
+ASSETS: Final = Path(os.environ.get(VARIABLE) or Path(__file__).parents[1] / "assets")
+"""A package that pip installed has none: they stay in the repository."""
+REMEDY: Final = f"Work in a checkout of the repository, or set {VARIABLE} to its folder assets"
+"""For whatever of it is missing."""

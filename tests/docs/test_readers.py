@@ -1,0 +1,108 @@
+"""The two small readers of the docs say of every trace what the package says of it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import handmade
+
+from traces import Fate, Trace, outcomes, read, state_after, states, write
+from traces.coarse import filled
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+RECORDED = sorted((ROOT / "assets" / "traces").glob("*.json.gz")) + sorted((ROOT / "tests" / "data").rglob("*.json.gz"))
+NODE = shutil.which("node")
+
+COARSE: dict[str, Any] = {
+    "schema": "draftscope-trace",
+    "version": "1.1",
+    "method": "elsewhere",
+    "model": {"id": "a/b"},
+    "prompt": "",
+    "config": {},
+    "created": "2026-01-31T12:00:00+00:00",
+    "canvas": {"kind": "text", "shape": [7]},
+    "steps": [
+        {"call": {"role": "target", "mode": "verify", "query_tokens": 4}, "signals": signals}
+        for signals in (
+            {"accepted": 3, "window": 3, "committed": 4},
+            {"accepted": 1, "window": 3, "committed": 2},
+            {"accepted": 1},
+        )
+    ],
+    "output": {"tokens": [4, 5, 6, 7, 8, 9, 10]},
+}
+
+
+def expected(trace: Trace) -> dict[str, Any]:
+    trace = filled(trace)
+    end = state_after(trace, len(trace.steps))
+    fates = [fate for step in trace.steps for fate in step.fate]
+    tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
+    return {
+        "tokens": [list(token) if isinstance(token, tuple) else token for token in tokens],
+        "decoded": [state.decoded for state in states(trace)][1:],
+        "judged": sum(fate.judged for fate in fates),
+        "accepted": fates.count(Fate.ACCEPTED),
+    }
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All recordings, traces of every kind, and a coarse one."""
+    folder = tmp_path_factory.mktemp("traces")
+    (folder / "coarse.json").write_text(json.dumps(COARSE))
+    for name, maker in handmade.ALL.items():
+        write(maker(), folder / f"{name}.json")
+    return RECORDED + sorted(folder.iterdir())
+
+
+def said_by(command: list[str], path: Path) -> Any:
+    return json.loads(subprocess.run([*command, str(path)], capture_output=True, text=True, check=True).stdout)
+
+
+def test_there_are_recordings() -> None:
+    assert len(RECORDED) > 30
+
+
+def test_the_reader_in_python(files: list[Path]) -> None:
+    for path in files:
+        assert said_by([sys.executable, "-I", str(EXAMPLES / "read_trace.py")], path) == expected(read(path)), path.name
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node on the path")
+def test_the_reader_in_javascript(files: list[Path]) -> None:
+    for path in files:
+        assert said_by([str(NODE), str(EXAMPLES / "read_trace.mjs")], path) == expected(read(path)), path.name
+
+
+@pytest.mark.parametrize("name", ["read_trace.py", "read_trace.mjs"])
+def test_readers_are_short(name: str) -> None:
+    code = [line for line in (EXAMPLES / name).read_text().splitlines() if line.strip()]
+    assert len(code) <= 40
+
+
+@pytest.mark.parametrize("name", ["read_trace.py", "read_trace.mjs"])
+def test_another_version_is_refused(name: str, tmp_path: Path) -> None:
+    if name.endswith(".mjs") and NODE is None:
+        pytest.skip("needs node on the path")
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps(COARSE | {"version": "2.0"}))
+    command = [sys.executable] if name.endswith(".py") else [str(NODE)]
+    done = subprocess.run([*command, str(EXAMPLES / name), str(path)], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "no trace of version 1" in done.stderr
+
+
+def test_rows_that_agree_are_what_the_readers_lean_on() -> None:
+    """Where several rows speak of a position only one of them makes it final, so order does not matter to them."""
+    for path in RECORDED:
+        for step in read(path).steps:
+            final = [at for at, fate in zip(step.position, step.fate, strict=True) if fate.final]
+            assert len(final) == len(set(final))
+            assert {at for at, left in outcomes(step).items() if left.fate.final} == set(final)

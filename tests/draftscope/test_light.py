@@ -1,0 +1,61 @@
+"""What needs no torch works where there is none; what needs it says so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TRACE = ROOT / "assets" / "traces" / "speculative-juice.json.gz"
+
+READS = """
+import sys
+for name in ("torch", "transformers", "diffusers", "gradio", "safetensors", "jaxtyping"):
+    sys.modules[name] = None
+import draftscope as ds
+trace = ds.read(sys.argv[1])
+assert repr(trace).startswith("<Trace speculative on "), repr(trace)
+import traces
+assert traces.state_after(trace, len(trace.steps)).decoded
+assert "churn" in ds.figures(trace)
+for name in ds.figures(trace):
+    assert ds.figure(name, trace).data
+page = ds.view(trace, sys.argv[2] + "/run.html")
+assert page.stat().st_size > 100_000
+ds.write(trace, sys.argv[2] + "/copy.json.gz")
+assert ds.read(sys.argv[2] + "/copy.json.gz") == trace
+assert "srcdoc" in trace._repr_html_()
+builder = ds.TraceBuilder("mine", "a/b")
+builder.count(3, 4, 4)
+assert builder.trace().summary.tokens == 4
+assert not [name for name in sys.modules if name.split(".")[0] == "engines"]
+for name in ("run", "record", "methods"):
+    try:
+        getattr(ds, name)
+    except ImportError as error:
+        assert str(error).startswith(f"ds.{name} runs models and needs "), error
+        assert "pip install 'draftscope[engines]'" in str(error)
+    else:
+        raise AssertionError(name)
+"""
+
+IMPORTS = """
+import sys
+import draftscope
+heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
+assert not heavy, heavy
+assert not hasattr(draftscope, "nonsense")
+assert "run" in dir(draftscope)
+"""
+
+
+def python(code: str, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_reading_replaying_and_drawing_need_no_torch(tmp_path: Path) -> None:
+    python(READS, str(TRACE), str(tmp_path))
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    python(IMPORTS)

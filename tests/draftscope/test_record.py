@@ -1,0 +1,294 @@
+"""`ds.record`: what transformers' generate does, told by its forward passes, held against what it returns."""
+
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from support.llamas import PROMPT, Letters, greedy, llama, noisy
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import draftscope as ds
+from traces import Fate, Step, check
+
+NEW = 40
+
+
+def inputs(prompt: list[int] | None = None) -> dict[str, Any]:
+    ids = torch.tensor([prompt or PROMPT])
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def counted(trace: ds.Trace, fate: Fate) -> int:
+    return sum(step.fate.count(fate) for step in trace.steps)
+
+
+def judging(trace: ds.Trace) -> list[Step]:
+    return [step for step in trace.steps if step.call.role == "target"]
+
+
+def assisted(amount: float, **options: Any) -> tuple[ds.Trace, list[int]]:
+    """A recorded generate with a drafter that is right less often the larger `amount` is, and what it returned."""
+    target = llama()
+    draft = noisy(target, amount)
+    with ds.record(target, draft) as recording:
+        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, **options)
+    returned = [int(token) for token in out[0, len(PROMPT) :]]
+    return recording.trace(out if options.get("do_sample") else None), returned
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.05, 0.3, 1.0])
+def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float) -> None:
+    trace, returned = assisted(amount, do_sample=False)
+    check(trace)
+    assert list(trace.output.tokens)[: len(returned)] == returned == greedy(llama(), PROMPT, NEW)
+    assert trace.summary.complete
+    assert trace.summary.accepted + len(judging(trace)) == len(returned) == trace.summary.tokens
+    assert trace.method == "assisted generation"
+
+
+def test_drafts_are_judged_as_generate_judges_them() -> None:
+    """Of greedy decoding a draft passes where it is the likeliest token, and the drafter's passes gave the drafts."""
+    trace, _ = assisted(0.1, do_sample=False)
+    drafted: list[int] = []
+    seen = Counter[Fate]()
+    for step in trace.steps:
+        if step.call.role == "draft":
+            drafted += [int(token) for token in step.token]  # type: ignore[arg-type]
+            assert step.top is not None
+            assert step.top[0][0][0] == step.token[0]
+            continue
+        judged = [token for token in step.draft or () if token is not None]
+        assert judged == drafted
+        drafted = []
+        assert step.top is not None
+        for fate, token, draft, top in zip(step.fate, step.token, step.draft or (), step.top, strict=False):
+            seen[fate] += 1
+            if fate is Fate.ACCEPTED:
+                assert draft == token == top[0][0]
+            elif fate is Fate.RESAMPLED:
+                assert token == top[0][0] != draft
+    assert seen[Fate.ACCEPTED] > 5
+    assert seen[Fate.RESAMPLED] > 3
+
+
+def test_p_and_q_are_those_of_the_networks() -> None:
+    target, draft = llama(), noisy(llama(), 0.1)
+    with ds.record(target, draft) as recording:
+        target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
+    trace = recording.trace()
+    text = [*PROMPT, *(int(token) for token in trace.output.tokens if token is not None)]  # type: ignore[arg-type]
+    checked = 0
+    for step in judging(trace):
+        for position, x, p, q in zip(step.position, step.draft or (), step.p or (), step.q or (), strict=False):
+            if x is None or position != step.position[0]:
+                continue  # Behind the first draft the text is that of the drafts.
+            ids = torch.tensor([text[: len(PROMPT) + position]])
+            with torch.inference_mode():
+                expected = [float(each(ids).logits[0, -1].softmax(-1)[x]) for each in (target, draft)]
+            assert (p, q) == (pytest.approx(expected[0], abs=1e-4), pytest.approx(expected[1], abs=1e-4))
+            checked += 1
+    assert checked > 3
+
+
+def test_a_sampled_generate_with_what_it_returned() -> None:
+    torch.manual_seed(5)
+    trace, returned = assisted(0.1, do_sample=True)
+    check(trace)
+    assert list(trace.output.tokens)[: len(returned)] == returned
+    assert trace.summary.accepted + len(judging(trace)) == len(returned)
+    assert trace.summary.complete
+
+
+def test_without_it_a_sampled_generate_lacks_its_last_token_and_says_so() -> None:
+    target = llama()
+    torch.manual_seed(5)
+    with ds.record(target) as recording:
+        target.generate(**inputs(), max_new_tokens=12, do_sample=True)
+    trace = recording.trace()
+    assert (trace.summary.tokens, trace.summary.complete) == (11, False)
+    assert "trace(output)" in trace.note
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_prompt_lookup(sampled: bool) -> None:
+    target = llama(3)
+    prompt = PROMPT * 3
+    torch.manual_seed(2)
+    with ds.record(target, tokenizer=Letters()) as recording:
+        out = target.generate(
+            **inputs(prompt),
+            prompt_lookup_num_tokens=4,
+            max_matching_ngram_size=1,
+            max_new_tokens=NEW,
+            do_sample=sampled,
+        )
+    trace = recording.trace(out)
+    check(trace)
+    returned = [int(token) for token in out[0, len(prompt) :]]
+    assert list(trace.output.tokens)[: len(returned)] == returned
+    assert (trace.method, trace.prompt) == ("prompt lookup", Letters().decode(prompt))
+    assert trace.summary.judged > 0
+    assert trace.summary.accepted + trace.summary.forwards == len(returned)
+    assert trace.output.text == Letters().decode(returned)
+
+
+def test_an_ordinary_generate() -> None:
+    target = llama()
+    with ds.record(target) as recording:
+        target.generate(**inputs(), max_new_tokens=10, do_sample=False)
+    trace = recording.trace()
+    assert (trace.method, trace.draft_model) == ("generate", None)
+    assert list(trace.output.tokens) == greedy(target, PROMPT, 10)
+    assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
+    assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * 9
+    assert trace.summary.complete
+
+
+def test_a_draft_that_ends_the_text() -> None:
+    target = noisy(llama(), 0.0)
+    draft = noisy(llama(), 0.02)
+    stop = greedy(target, PROMPT, NEW)[6]
+    target.generation_config.eos_token_id = draft.generation_config.eos_token_id = stop
+    with ds.record(target, draft) as recording:
+        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
+    trace = recording.trace(out)
+    check(trace)
+    returned = [int(token) for token in out[0, len(PROMPT) :]]
+    assert returned[-1] == stop
+    assert [token for token in trace.output.tokens if token is not None] == returned
+    assert trace.summary.complete
+
+
+def test_a_network_that_cannot_leave_out_logits() -> None:
+    class Whole(GPT2LMHeadModel):  # type: ignore[misc]
+        """Answers for all positions, as older classes do."""
+
+        def forward(self, input_ids: Any, past_key_values: Any = None, attention_mask: Any = None, **_: Any) -> Any:
+            return super().forward(input_ids, past_key_values=past_key_values, attention_mask=attention_mask)
+
+    torch.manual_seed(1)
+    sizes = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": None}
+    target = Whole(GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, **sizes)).eval()
+    draft = noisy(target, 0.1)
+    with ds.record(target, draft) as recording:
+        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=False)
+    trace = recording.trace()
+    assert list(trace.output.tokens)[:20] == [int(token) for token in out[0, len(PROMPT) :]]
+    assert trace.summary.accepted + len(judging(trace)) == 20
+    with ds.record(target) as recording:
+        target.generate(**inputs(PROMPT * 3), prompt_lookup_num_tokens=3, max_new_tokens=20, do_sample=False)
+    with pytest.raises(ValueError, match="prompt and drafts of its first pass look alike"):
+        recording.trace()
+
+
+def stops_at(network: Any, count: int, error: BaseException) -> Any:
+    """A hook that interrupts the network in its pass number `count`."""
+    passes = iter(range(1, 1000))
+
+    def interrupt(*_: Any) -> None:
+        if next(passes) == count:
+            raise error
+
+    return network.register_forward_pre_hook(interrupt)
+
+
+def test_an_interrupted_generate_is_incomplete() -> None:
+    target = noisy(llama(), 0.0)
+    recording = ds.record(target)
+    handle = stops_at(target, 6, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt), recording:
+        target.generate(**inputs(), max_new_tokens=20, do_sample=False)
+    handle.remove()
+    trace = recording.trace()
+    check(trace)
+    assert not trace.summary.complete
+    assert trace.summary.forwards == 5
+    assert not target._forward_hooks
+    assert not target._forward_pre_hooks
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_an_interruption_that_somebody_caught_inside_shows_too(role: str) -> None:
+    target, draft = noisy(llama(), 0.0), noisy(llama(), 0.1)
+    with ds.record(target, draft) as recording:
+        handle = stops_at({"target": target, "draft": draft}[role], 4, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
+        handle.remove()
+    trace = recording.trace()
+    check(trace)
+    assert not trace.summary.complete
+
+
+def test_a_generate_that_never_ends_is_incomplete_when_the_context_does() -> None:
+    target = noisy(llama(), 0.0)
+    stuck, free = threading.Event(), threading.Event()
+    passes = iter(range(1, 1000))
+
+    def wait(*_: Any) -> None:
+        if next(passes) == 5:
+            stuck.set()
+            free.wait(60)
+
+    handle = target.register_forward_pre_hook(wait)
+    with ds.record(target) as recording:
+        worker = threading.Thread(
+            target=lambda: target.generate(**inputs(), max_new_tokens=12, do_sample=False), daemon=True
+        )
+        worker.start()
+        assert stuck.wait(60)
+    trace = recording.trace()
+    free.set()
+    worker.join(60)
+    handle.remove()
+    assert (trace.summary.complete, trace.summary.forwards) == (False, 4)
+
+
+def test_several_generates_in_one_context() -> None:
+    target = llama()
+    with ds.record(target) as recording:
+        target.generate(**inputs(), max_new_tokens=8, do_sample=False)
+        target.generate(**inputs([7, 8]), max_new_tokens=9, do_sample=False)
+    with pytest.raises(ValueError, match="call: 2 generate calls were recorded; choose one"):
+        recording.trace()
+    assert list(recording.trace(call=0).output.tokens) == greedy(target, PROMPT, 8)
+    assert list(recording.trace(call=1).output.tokens) == greedy(target, [7, 8], 9)
+    with pytest.raises(ValueError, match="call: 2 is none of 2"):
+        recording.trace(call=2)
+
+
+def test_what_cannot_be_recorded_is_said() -> None:
+    target = llama()
+    with pytest.raises(ValueError, match="draft: is the target itself"):
+        ds.record(target, target)
+    with pytest.raises(ValueError, match="target: a str is no model"):
+        ds.record("gpt2")
+    with ds.record(target) as recording, pytest.raises(ValueError, match="the context is still open"):
+        recording.trace()
+    with pytest.raises(ValueError, match="no pass of the target was recorded"):
+        recording.trace()
+    two = torch.tensor([PROMPT, PROMPT])
+    with ds.record(target) as recording:
+        target.generate(two, attention_mask=torch.ones_like(two), max_new_tokens=4, do_sample=False)
+    with pytest.raises(ValueError, match="hold 2 texts; only generate with one text"):
+        recording.trace()
+    with ds.record(target) as recording:
+        target.generate(**inputs(), max_new_tokens=4, do_sample=False, use_cache=False)
+    with pytest.raises(ValueError, match="set use_cache=True"):
+        recording.trace()
+    with ds.record(target) as recording:
+        target.generate(**inputs(), max_new_tokens=4, do_sample=False)
+    with pytest.raises(ValueError, match="output: has 2 tokens where 9 became final"):
+        recording.trace([1, 2])
+
+
+def test_recording_changes_nothing() -> None:
+    target, draft = llama(), noisy(llama(), 0.1)
+    torch.manual_seed(3)
+    plain = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=True)
+    torch.manual_seed(3)
+    with ds.record(target, draft):
+        watched = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=True)
+    assert torch.equal(plain, watched)

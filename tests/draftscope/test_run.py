@@ -1,0 +1,230 @@
+"""`ds.run`: shipped models, models of transformers that are handed over, and methods of one's own."""
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from support.llamas import PROMPT, VOCABULARY, Letters, greedy, llama, noisy
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaModel,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
+
+import draftscope as ds
+from engines.config import ConfigError
+from engines.methods import METHODS
+from engines.methods.ar import Config as Ordinary
+from engines.methods.ar import decode as ordinary
+from engines.models.catalog import load_model
+from traces import Fate, check
+
+LENGTH = 32
+GREEDY = {"top_k": 1, "length": LENGTH}
+
+
+def error_of(**given: Any) -> str:
+    with pytest.raises((ValueError, ConfigError)) as caught:
+        ds.run(given.pop("method", "speculative"), **given)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_shipped_model_by_name() -> None:
+    trace = ds.run("scd", model="toy-raster", seed=3, window=8)
+    check(trace)
+    assert (trace.method, trace.model.id, trace.seed, trace.config["window"]) == ("scd", "toy-raster", 3, 8)
+    assert trace.output.tokens == ds.run("scd", model=load_model("toy-raster"), seed=3, window=8).output.tokens
+    assert trace.output.tokens != ds.run("scd", model="toy-raster", seed=4, window=8).output.tokens
+
+
+def test_a_preset_and_settings_over_it() -> None:
+    trace = ds.run("scd", model="toy-raster", preset="Cosmos", window=4)
+    assert (trace.config["top_p"], trace.config["window"]) == (0.8, 4)
+
+
+def test_two_models_that_are_handed_over() -> None:
+    target = llama()
+    trace = ds.run("speculative", target=target, draft=noisy(target, 0.05), ids=PROMPT, gamma=3, **GREEDY)
+    check(trace)
+    assert list(trace.output.tokens) == greedy(target, PROMPT, LENGTH)
+    assert trace.draft_model is not None
+    assert 0 < trace.summary.accepted < trace.summary.judged
+    assert trace.summary.forwards > 0
+    roles = {step.call.role for step in trace.steps}
+    assert roles == {"draft", "target"}
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("ar", {}),
+        ("scd", {"window": 6}),
+        ("speculative", {"drafter": "lookup"}),
+        ("speculative", {"drafter": "itself"}),
+    ],
+)
+def test_other_methods_decode_what_generate_does(method: str, settings: dict[str, Any]) -> None:
+    target = llama(3)
+    trace = ds.run(method, target=target, ids=torch.tensor([PROMPT]), **GREEDY, **settings)
+    assert list(trace.output.tokens) == greedy(target, PROMPT, LENGTH)
+    check(trace)
+
+
+def test_a_pass_feeds_only_what_the_cache_lacks() -> None:
+    trace = ds.run("ar", target=llama(), ids=PROMPT, **GREEDY)
+    assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * (LENGTH - 1)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mistral", "mamba"])
+def test_other_networks_than_llama(kind: str) -> None:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": None}
+    network: Any
+    if kind == "gpt2":
+        network = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, **sizes))
+    elif kind == "mistral":  # The window is shorter than the text, so that the cache slides.
+        network = MistralForCausalLM(
+            MistralConfig(
+                hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=8,
+                num_key_value_heads=2, sliding_window=6, initializer_range=0.4, **sizes,
+            )
+        )  # fmt: skip
+    else:
+        network = MambaForCausalLM(MambaConfig(hidden_size=32, num_hidden_layers=2, initializer_range=0.4, **sizes))
+    network.eval()
+    trace = ds.run("speculative", target=network, drafter="lookup", ids=PROMPT, **GREEDY)
+    assert list(trace.output.tokens) == greedy(network, PROMPT, LENGTH)
+    plain = ds.run("scd", target=network, ids=PROMPT, window=4, **GREEDY)
+    assert plain.output.tokens == trace.output.tokens
+
+
+def test_the_output_follows_the_targets_distribution() -> None:
+    """The first token of many seeds, against the softmax of the target, with a drafter that is far from it."""
+    target, draft = llama(1, vocabulary=8), llama(2, vocabulary=8)
+    with torch.inference_mode():
+        expected = target(torch.tensor([[1, 2, 3]])).logits[0, -1].softmax(-1)
+    runs = 300
+    counts = Counter(
+        ds.run("speculative", target=target, draft=draft, ids=[1, 2, 3], length=8, gamma=2, seed=seed).output.tokens[0]
+        for seed in range(runs)
+    )
+    chi = sum((counts[i] - runs * float(p)) ** 2 / (runs * float(p)) for i, p in enumerate(expected) if p * runs > 1)
+    assert chi < 24.3  # of 7 degrees of freedom, exceeded once in a thousand
+
+
+def test_an_end_token_ends_the_text() -> None:
+    target = noisy(llama(), 0.0)
+    stop = greedy(target, PROMPT, LENGTH)[5]
+    target.generation_config.eos_token_id = stop
+    trace = ds.run("ar", target=target, ids=PROMPT, **GREEDY)
+    assert trace.output.tokens[trace.summary.tokens - 1] == stop
+    assert trace.summary.complete
+    assert trace.summary.tokens <= 6
+
+
+def test_with_a_tokenizer_there_are_words() -> None:
+    trace = ds.run("ar", target=llama(), tokenizer=Letters(), prompt="59B5", **GREEDY)
+    assert trace.prompt == "59B5"
+    assert trace.output.text == Letters().decode([int(token) for token in trace.output.tokens])  # type: ignore[arg-type]
+    by_ids = ds.run("ar", target=llama(), tokenizer=Letters(), ids=Letters()("59B5"), **GREEDY)
+    assert (by_ids.prompt, by_ids.output) == ("59B5", trace.output)
+
+
+def refuse(field: str, problem: str, remedy: str, **given: Any) -> None:
+    words = error_of(**given)
+    assert words.startswith(f"{field}: "), words
+    assert problem in words
+    assert remedy in words
+
+
+def test_what_cannot_be_is_said_in_a_sentence() -> None:
+    target = llama()
+    torch.manual_seed(0)
+    bart = BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=VOCABULARY, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+            decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64,
+        )
+    ).eval()  # fmt: skip
+    ids: dict[str, Any] = {"ids": PROMPT}
+    refuse("target", "is an encoder-decoder", "AutoModelForCausalLM", target=bart, **ids)
+    refuse("target", "has no head", "AutoModelForCausalLM", target=LlamaModel(target.config).eval(), **ids)
+    refuse("target", "a dict is no model of transformers", "AutoModelForCausalLM", target={}, **ids)
+    refuse("target", "is in training mode", "target.eval()", target=noisy(target, 0.0).train(), **ids)
+    refuse("draft", "has 32 tokens and", "of the same vocabulary", target=target, draft=llama(0, vocabulary=32), **ids)
+    refuse("draft", "is missing", "drafter='lookup'", target=target, **ids)
+    refuse("draft", "has no other model draft", "leave it out", method="scd", target=target, draft=target, **ids)
+    refuse("ids", "are missing", "tokenizer=", method="ar", target=target)
+    refuse("ids", "hold 2 texts", "ids[:1]", method="ar", target=target, ids=[PROMPT, PROMPT])
+    refuse("ids", "64 is outside the vocabulary of 64", "the tokenizer", method="ar", target=target, ids=[1, 64])
+    refuse("ids", "no list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[])
+    refuse("ids", "no list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[0.5])
+    refuse("ids", "has 250 tokens", "lower length", method="ar", target=target, ids=[1] * 250, length=64)
+    refuse("ids", "belongs to a model of transformers", "leave it out", method="ar", ids=[1])
+    refuse("device", "is that of the model", "leave it out", method="ar", target=target, device="cpu", **ids)
+    refuse("target", "stands beside model", "one of them", method="ar", target=target, model="toy-raster")
+    refuse("guidance", "no unconditional prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
+    refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
+    refuse("window", "1000 is not allowed", "from 1 to 256", method="scd", window=1000)
+    refuse("model", "runs on models of the family", "use ", method="cspd", target=target, **ids)
+
+
+def test_ids_and_models_on_another_device_are_named() -> None:
+    elsewhere = torch.tensor([PROMPT], device="meta")
+    refuse("ids", "are on meta and the model on cpu", "ids.to('cpu')", method="ar", target=llama(), ids=elsewhere)
+    draft = noisy(llama(), 0.0).to("meta")
+    refuse("draft", "is on meta and the target on cpu", "draft.to('cpu')", target=llama(), draft=draft, ids=PROMPT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mine(Ordinary):
+    """Settings of a method of one's own."""
+
+
+def test_a_decoder_of_ones_own() -> None:
+    def my_decode(task: Any, config: Mine, chance: Any) -> Any:
+        return ordinary(task, config, chance)
+
+    trace = ds.run(my_decode, Mine(top_k=1), "toy-raster", seed=2)
+    assert (trace.method, trace.model.id) == ("my_decode", "toy-raster")
+    assert trace.output.tokens == ds.run("ar", model="toy-raster", top_k=1, seed=2).output.tokens
+    assert "nobody checked" in trace.note
+    assert ds.run(my_decode, model="toy-raster", top_k=1, seed=2).output == trace.output
+
+
+def test_a_method_record_of_ones_own() -> None:
+    mine = replace(METHODS["ar"], name="mine", title="Mine")
+    assert ds.run(mine, model="toy-raster").method == "mine"
+
+
+def test_settings_stand_beside_no_config() -> None:
+    with pytest.raises(ConfigError, match="top_k: stands beside config"):
+        ds.run("ar", Ordinary(), "toy-raster", top_k=1)
+    with pytest.raises(ConfigError, match="config: int names no family"):
+        ds.run(ordinary, 7)
+
+
+def test_what_there_is() -> None:
+    assert set(ds.methods()) == set(METHODS)
+    assert "toy-raster" in ds.models()
+    assert ds.settings("scd")["window"].startswith("a whole number from 1 to 256, 32 by default.")
+
+
+def test_runs_leave_the_model_as_it_was() -> None:
+    target = llama()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ds.run("speculative", target=target, draft=llama(2), ids=PROMPT, length=8)
+    assert not target._forward_hooks
+    assert not target.training
+    assert Fate.SAMPLED in ds.run("ar", target=target, ids=PROMPT, length=8).steps[0].fate

@@ -1,0 +1,162 @@
+"""A trace as notebooks have it: one line, the player, a table."""
+
+import builtins
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+from support import handmade, synthetic
+from support.browser import chromium
+
+import draftscope as ds
+import traces
+from draftscope.trace import shown
+from traces import TraceWarning
+from visualizers import FigureError
+from visualizers.page import POLICY
+
+
+@pytest.fixture
+def page() -> Any:
+    with chromium() as browser:
+        page = browser.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        assert errors == []
+
+
+def test_a_trace_says_itself_in_one_line() -> None:
+    trace = replace(handmade.scd(), method="scd\n<b>", seed=None)
+    assert repr(trace) == "<Trace scd <b> on hand/made: 6 tokens in 3 forward passes>"
+    assert repr(shown(handmade.simsd())) == (
+        "<Trace simsd on hand/made, seed 7: 1 tokens in 3 forward passes, incomplete>"
+    )
+
+
+def test_it_is_equal_to_the_trace_that_it_shows() -> None:
+    trace = handmade.scd()
+    assert shown(trace) == trace
+    assert trace == shown(trace)
+    assert shown(trace) != handmade.ar()
+    assert shown(trace) != "trace"
+    assert isinstance(replace(shown(trace), note="x"), ds.Trace)
+    assert traces.dumps(shown(trace)) == traces.dumps(trace)
+
+
+def test_a_later_trace_keeps_what_is_not_known(tmp_path: Path) -> None:
+    document = json.loads(traces.dumps(handmade.scd())) | {"version": "1.9", "energy": 3}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    with pytest.warns(TraceWarning, match="energy"):
+        trace = ds.read(tmp_path / "a.json")
+    assert "<iframe" in trace._repr_html_()
+    ds.write(trace, tmp_path / "b.json")
+    assert json.loads((tmp_path / "b.json").read_text())["energy"] == 3
+
+
+def test_the_player_is_framed_with_the_pages_policy() -> None:
+    frame = shown(replace(handmade.scd(), prompt=synthetic.HOSTILE))._repr_html_()
+    assert re.fullmatch(r"<iframe [^<>]*></iframe>", frame, re.DOTALL)
+    assert 'sandbox="allow-scripts"' in frame
+    (inner,) = re.findall(r'srcdoc="([^"]*)"', frame)
+    assert html.escape(POLICY) in html.unescape(inner)
+
+
+def test_a_page_too_large_for_a_notebook_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("draftscope.trace._MOST", 1000)
+    words = shown(replace(handmade.scd(), method="<script>"))._repr_html_()
+    assert "ds.view(trace, &#x27;run.html&#x27;)" in words
+    assert "<script>" not in words
+
+
+@pytest.mark.browser
+def test_the_player_runs_in_the_frame(page: Page) -> None:
+    asked: list[str] = []
+    frame = shown(replace(synthetic.written(), prompt=synthetic.HOSTILE))._repr_html_()
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(body=f"<html>{frame}</html>", content_type="text/html")
+
+    page.route("**/*", answer)
+    page.goto("http://notebook.test/")
+    inside = page.frame_locator("iframe")
+    expect(inside.locator(".ds-tokens")).to_contain_text("The")
+    inside.locator("body").press("End")
+    inside.locator("body").press("Home")
+    assert asked == ["http://notebook.test/"]
+    assert page.evaluate("globalThis.pwned") is None
+
+
+def test_a_table_has_a_row_for_every_entry() -> None:
+    trace = shown(handmade.scd())
+    table = trace.columns()
+    assert {len(column) for column in table.values()} == {10}
+    assert table["step"] == [0] * 4 + [1] * 4 + [2] * 2
+    assert table["fate"][:2] == ["accepted", "resampled"]
+    assert table["coin"][4] is None
+    assert table["tv"][:4] == [0.5, 0.875, 0.75, 0.5]
+    assert shown(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_every_kind_of_trace_becomes_a_frame(name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    trace = shown(handmade.ALL[name]())
+    frame = trace.frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == sum(len(step.position) for step in trace.steps)
+    assert list(frame["position"]) == [at for step in trace.steps for at in step.position]
+
+
+@pytest.mark.parametrize("name", handmade.ALL)
+def test_every_kind_of_trace_becomes_an_arrow_table(name: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    trace = shown(handmade.ALL[name]())
+    table = trace.arrow()
+    assert isinstance(table, pyarrow.Table)
+    assert table.column("position").to_pylist() == [at for step in trace.steps for at in step.position]
+
+
+@pytest.mark.parametrize(("method", "package"), [("frame", "pandas"), ("arrow", "pyarrow")])
+def test_without_the_package_the_error_says_what_to_do(
+    method: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def lacking(name: str, *rest: Any) -> Any:
+        if name == package:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", lacking)
+    with pytest.raises(ImportError, match=rf"trace\.{method}\(\) needs {package}, .*pip install {package}, or use"):
+        getattr(shown(handmade.scd()), method)()
+
+
+def test_figures_by_name() -> None:
+    trace = handmade.scd()
+    assert ds.figure("churn", trace).data
+    dark, light = (ds.figure("race", trace, theme=theme) for theme in ("dark", "light"))
+    assert dark.layout.template != light.layout.template
+    assert set(ds.figures(trace)) < set(ds.figures())
+    with pytest.raises(FigureError, match="figure: there is no 'chrun'; choose one of canvas, "):
+        ds.figure("chrun", trace)
+    with pytest.raises(FigureError, match="figure routing: needs"):
+        ds.figure("routing", trace)
+    with pytest.raises(FigureError, match="step 9: choose a step from 0 to 3"):
+        ds.figure("canvas", trace, step=9)
+
+
+def test_a_page_of_one_or_several(tmp_path: Path) -> None:
+    page = ds.view(handmade.scd(), tmp_path / "one.html", figures=False)
+    assert "<title>Draftscope</title>" in page.read_text()
+    both = ds.view([handmade.scd(), handmade.jacobi()], tmp_path / "two.html", title="Two")
+    assert 'id="figure-race"' in both.read_text()
+    with pytest.raises(ValueError, match=r"path: 'run.pdf' must end in \.html"):
+        ds.view(handmade.scd(), tmp_path / "run.pdf")

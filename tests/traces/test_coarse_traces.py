@@ -1,0 +1,127 @@
+"""Traces that say less: counts in place of positions, no ids, no summary, no seed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import handmade
+
+from traces import VERSION, Fate, TraceError, check, dumps, filled, loads, read, state_after, states, write
+from visualizers import FIGURES, FigureError
+
+HEAD: dict[str, Any] = {
+    "schema": "draftscope-trace",
+    "version": VERSION,
+    "method": "somebody's engine",
+    "model": {"id": "owner/model"},
+    "prompt": "",
+    "config": {},
+    "created": "2026-01-31T12:00:00+00:00",
+    "output": {},
+}
+
+
+def coarse(counts: Sequence[dict[str, int]], length: int, **fields: Any) -> bytes:
+    steps = [{"call": {"role": "target", "mode": "verify", "query_tokens": 5}, "signals": each} for each in counts]
+    document = HEAD | {"canvas": {"kind": "text", "shape": [length]}, "steps": steps} | fields
+    return json.dumps(document).encode()
+
+
+COUNTS = [
+    {"accepted": 3, "window": 4, "committed": 4},
+    {"accepted": 0, "window": 4, "committed": 1},
+    {"accepted": 2, "window": 2, "committed": 3},
+]
+A, R, B = Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS
+
+
+def test_counts_fill_the_canvas_in_order() -> None:
+    trace = loads(coarse(COUNTS, 8))
+    assert [state.decoded for state in states(trace)] == [0, 4, 5, 8]
+    assert state_after(trace, 3).fates == (A, A, A, R, R, A, A, B)
+    assert state_after(trace, 3).pending == 0
+    made = trace.summary
+    assert (made.complete, made.tokens, made.forwards, made.judged, made.accepted) == (True, 8, 3, 7, 5)
+
+
+def test_with_accepted_counts_alone_every_token_is_an_accepted_one() -> None:
+    trace = loads(coarse([{"accepted": 2}, {"accepted": 0}, {"accepted": 3}], 6))
+    assert state_after(trace, 3).fates == (A,) * 5 + (None,)
+    assert (trace.summary.complete, trace.summary.acceptance) == (False, 1.0)
+
+
+def test_a_pass_without_drafts_samples() -> None:
+    trace = loads(coarse([{"accepted": 0, "window": 0, "committed": 1}], 1))
+    assert trace.steps[0].fate == (Fate.SAMPLED,)
+
+
+def test_tokens_come_from_the_output_where_it_has_them() -> None:
+    trace = loads(coarse(COUNTS, 8, output={"tokens": [5, 6, 7, 8, 9, 10, 11, 12], "text": "a b"}))
+    assert state_after(trace, 2).tokens == (5, 6, 7, 8, 9, None, None, None)
+    assert trace.steps[2].token == (10, 11, 12)
+
+
+def test_a_text_that_ends_early_is_complete() -> None:
+    tokens = [5, 6, 0, None]
+    counts = [{"accepted": 1, "window": 1, "committed": 2}, {"accepted": 0, "window": 1, "committed": 1}]
+    assert loads(coarse(counts, 4, output={"tokens": tokens}, legend={"ends": [0]})).summary.complete
+    assert not loads(coarse(counts, 4, output={"tokens": tokens})).summary.complete
+
+
+def test_a_coarse_trace_is_written_and_read_again(tmp_path: Path) -> None:
+    trace = loads(coarse(COUNTS, 8))
+    write(trace, tmp_path / "run.json")
+    assert read(tmp_path / "run.json") == trace
+    assert filled(trace) == trace
+
+
+def test_traces_with_positions_are_left_as_they_are() -> None:
+    for maker in handmade.ALL.values():
+        trace = maker()
+        assert filled(trace) is trace
+
+
+def test_too_many_tokens_are_named() -> None:
+    with pytest.raises(TraceError) as caught:
+        loads(coarse(COUNTS, 7))
+    assert str(caught.value) == (
+        "steps[2].signals: make 3 tokens final where 2 positions are open; give canvas.shape room for every token"
+    )
+
+
+def test_ids_may_be_missing_where_positions_are_known() -> None:
+    trace = handmade.ar()
+    steps = tuple(replace(step, token=(), top=None) for step in trace.steps)
+    bare = replace(trace, steps=steps, output=replace(trace.output, tokens=()))
+    check(bare)
+    assert state_after(loads(dumps(bare)), 3).tokens == (None,) * 4
+    again = loads(dumps(replace(trace, steps=steps)))
+    assert again.steps[1].token == trace.steps[1].token
+
+
+def test_output_that_the_steps_do_not_reach_is_named() -> None:
+    with pytest.raises(TraceError, match=r"output.tokens\[2\]: 9 is not None, which the steps end with"):
+        loads(coarse([{"accepted": 2}], 3, output={"tokens": [7, 8, 9]}))
+    with pytest.raises(TraceError, match=r"output.tokens: has 2 tokens for 3 positions"):
+        loads(coarse([{"accepted": 2}], 3, output={"tokens": [7, 8]}))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_draws_a_coarse_trace_or_says_in_a_sentence_what_is_missing(name: str) -> None:
+    trace = loads(coarse(COUNTS, 8))
+    try:
+        drawn = FIGURES[name].draw([trace])
+    except FigureError as error:
+        reason = str(error)
+        assert reason.startswith(f"figure {name}: needs ")
+        assert "\n" not in reason
+    else:
+        assert drawn.data
+
+
+@pytest.mark.parametrize("name", ["churn", "race", "order", "accepted-drafts"])
+def test_these_figures_draw_coarse_traces(name: str) -> None:
+    assert FIGURES[name].supports([loads(coarse(COUNTS, 8))]) is None

@@ -1,0 +1,81 @@
+"""Traces of a version 1.x to come: what this release does not know of them is carried along and written back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from traces.schema import VERSION, Trace
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Names and indices that lead to a value of a JSON document."""
+MOST_NAMED: Final = 5
+"""Unknown fields that a warning names."""
+
+
+class TraceWarning(UserWarning):
+    """A trace that was read holds something that this release does not know."""
+
+
+class Unknown(NamedTuple):
+    """A field that this release does not know."""
+
+    place: Place
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The field as a message calls it, the same for all steps."""
+        parts = ("[]" if isinstance(item, int) else f".{item[:40]}" for item in self.place)
+        return "".join(parts).removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterTrace(Trace):
+    """A trace of a later version 1.x, with the fields of it that have no record here."""
+
+    unknown: tuple[Unknown, ...] = ()
+
+
+def warning(name: str, version: str, unknown: Iterable[Unknown]) -> str:
+    """What to tell the reader of a later trace; empty where everything in it is known."""
+    names = sorted({ascii(field.name)[1:-1] for field in unknown})
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (
+        f"{name}: {', '.join(names[:MOST_NAMED])}{more}: not known to version {VERSION}, kept as they are; "
+        f"use a release that knows version {version} to see them"
+    )
+
+
+def taken_out(document: Any, places: Iterable[Place]) -> list[Unknown]:
+    """Take the values at these places out of a document of dicts and lists; places that it does not have are none."""
+    found = []
+    for place in places:
+        *way, last = place
+        holder = _follow(document, way)
+        if isinstance(holder, dict) and last in holder:
+            found.append(Unknown(place, holder.pop(str(last))))
+    return found
+
+
+def put_back(document: Any, unknown: Iterable[Unknown]) -> None:
+    """Put unknown fields back where their records still are, and where nothing has taken their place."""
+    for place, value in unknown:
+        *way, last = place
+        holder = _follow(document, way)
+        if isinstance(holder, dict):
+            holder.setdefault(str(last), value)
+
+
+def _length(document: Any) -> int:
+    return len(document) if isinstance(document, list) else 0
+
+
+def _follow(document: Any, way: Iterable[str | int]) -> Any:
+    for item in way:
+        inside = item in document if isinstance(document, dict) else isinstance(item, int) and item < _length(document)
+        if not inside:
+            return None
+        document = document[item]
+    return document
