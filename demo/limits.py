@@ -5,7 +5,6 @@ from typing import Final
 from traces import limits
 
 PROMPT_CHARACTERS: Final = 1000
-LARGEST_SEED: Final = 2**31 - 1
 UPLOAD_BYTES: Final = limits.FILE_BYTES
 WAITING: Final = 16
 """Requests that may wait for their turn; further ones are told that the queue is full."""

@@ -3,7 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -18,9 +19,11 @@ from engines.models.errors import ModelError
 from engines.protocol import Model
 from engines.runtime import listing
 from engines.runtime.driver import Job, Run, run_batch
+from engines.sampling.chance import LARGEST_SEED
 from engines.testing import conformance
 from engines.testing.subject import claims, find, subject
-from traces import write
+from traces import dumps, write
+from traces.streams import STANDARD, piped
 
 DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -59,11 +62,7 @@ def list_everything(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and say what it came to."""
-    target = Path(options.output)
-    if not target.name.endswith((".json", ".json.gz")):
-        raise ConfigError(f"-o: {options.output!r} must end in .json or .json.gz.")
-    if not target.parent.is_dir():
-        raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
+    target = _target(options.output)
     method = find(options.method)
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
@@ -72,18 +71,56 @@ def run(options: argparse.Namespace) -> int:
     small = _drafter(options.draft_model, method, model, options.device)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
+    prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
     running = Run(Job(method, model, prompt, config, options.seed, small=small))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
-    write(trace, target)
+    with _writing(options.output):
+        if target is None:
+            sys.stdout.buffer.write(dumps(trace))
+            sys.stdout.flush()
+        else:
+            write(trace, target)
     made = trace.summary
     acceptance = "-" if made.acceptance is None else f"{made.acceptance:.3f}"
     print(
         f"method {trace.method}, model {trace.model.id}, tokens {made.tokens}, forwards {made.forwards}, "
         f"tokens per forward {made.tokens_per_forward:.2f}, acceptance {acceptance}, seconds {made.seconds:.2f}"
-        + ("" if made.complete else ", incomplete")
+        + ("" if made.complete else ", incomplete"),
+        file=sys.stderr if target is None else sys.stdout,
     )
     return code
+
+
+@contextmanager
+def _writing(place: str) -> Iterator[None]:
+    """A disk that is full or closed to us is told in a sentence; a reader that went away is not told at all.
+
+    Raises:
+        ConfigError: for what cannot be written.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"-o: {place!r} cannot be written ({error.strerror}); choose another place.") from error
+
+
+def _target(named: str) -> Path | None:
+    """The file to write; None for standard output.
+
+    Raises:
+        ConfigError: for a name that cannot be a trace's.
+    """
+    if named == STANDARD:
+        return None
+    target = Path(named)
+    if not target.name.endswith((".json", ".json.gz")):
+        raise ConfigError(f"-o: {named!r} must end in .json or .json.gz, or be - for standard output.")
+    if not target.parent.is_dir():
+        raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
+    return target
 
 
 def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
@@ -137,7 +174,8 @@ def calibrate(options: argparse.Namespace) -> int:
     sequences = calibration.emitted(runs)
     about = {"prompts": len(prompts), "length": config.length, "steps": sum(sequences.values())}
     path = calibration.path_of(model.card.id, policy)
-    calibration.write(path, calibration.key(model.card, policy), about, sequences)
+    with _writing(str(path)):
+        calibration.write(path, calibration.key(model.card, policy), about, sequences)
     nodes = calibration.choose(sequences, 3, 7).nodes
     print(f"{path}: {about['steps']} steps; the best 7 rows of 3 levels are {' '.join(map(_ranks, nodes))}")
     return DONE
@@ -171,30 +209,37 @@ def _assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _action(actions: Any, name: str, told: str) -> Any:
+    """A parser of one action, whose own help says what it does, too."""
+    return actions.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
     actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate}")
-    listing: Any = actions.add_parser("list", help="methods with their settings, models with what they need")
-    listing.add_argument("--json", action="store_true")
+    listing: Any = _action(actions, "list", "methods with their settings, models with what they need")
+    listing.add_argument("--json", action="store_true", help="as JSON, for programs")
     listing.set_defaults(action=list_everything)
-    running: Any = actions.add_parser("run", help="decode once and write the trace")
+    running: Any = _action(actions, "run", "decode once and write the trace")
     running.add_argument("method", help="a name of list, or module:name of a method of your own")
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
-    running.add_argument("--prompt", help="default: the model's example")
-    running.add_argument("--seed", type=int, default=0)
+    running.add_argument("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
+    running.add_argument("--seed", type=int, default=0, help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
-    running.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz")
+    running.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output"
+    )
     running.set_defaults(action=run)
-    checking: Any = actions.add_parser("check", help="whether a method keeps its promises, on tiny models")
+    checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
     checking.set_defaults(action=check)
-    trying: Any = actions.add_parser("calibrate", help="find out which drafts of psd come true for a model and policy")
+    trying: Any = _action(actions, "calibrate", "find out which drafts of psd come true for a model and policy")
     trying.add_argument("--model", help="as for run")
     trying.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="policy, tau, block, length ..."
@@ -208,4 +253,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

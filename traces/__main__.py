@@ -5,11 +5,14 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Final
 
 from traces.describe import at_a_glance, json_schema, markdown
 from traces.errors import TraceError
-from traces.io import read
 from traces.later import TraceWarning
+from traces.streams import piped, read_named
+
+_FILES: Final = "a trace, .json or .json.gz; - is standard input"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,12 +30,9 @@ def _sound(path: str, *, show: bool) -> bool:
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", TraceWarning)
-            trace = read(path)
+            trace = read_named(path)
     except TraceError as error:
-        print(f"{path}: {error}", file=sys.stderr)
-        return False
-    except OSError as error:
-        print(f"{path}: cannot be read ({error.strerror}); check the path", file=sys.stderr)
+        print(error, file=sys.stderr)
         return False
     for each in told:
         print(each.message, file=sys.stderr)
@@ -45,13 +45,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m traces", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     validate = commands.add_parser("validate", help="check traces; silent when all are sound, one line an error")
-    validate.add_argument("files", nargs="+", metavar="FILE")
+    validate.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     schema = commands.add_parser("schema", help="print the JSON Schema of the format")
     schema.add_argument("--markdown", action="store_true", help="print the tables of docs/trace.md instead")
     show = commands.add_parser("show", help="print what ran and the summary")
-    show.add_argument("files", nargs="+", metavar="FILE")
+    show.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

@@ -15,8 +15,8 @@ from typing import NoReturn, TypeVar
 import plotly.graph_objects as go
 
 from traces.errors import TraceError
-from traces.io import read
 from traces.schema import Trace
+from traces.streams import piped, read_named
 from visualizers import (
     FIGURES,
     SWEEP_FIGURES,
@@ -81,7 +81,7 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         if options.figure in figures:
             parser.error(f"--figure {options.figure}: draws results; give them with {way} RESULTS instead of traces")
     try:
-        traces = [_read(path) for path in options.traces]
+        traces = [read_named(path) for path in options.traces]
     except TraceError as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
@@ -152,16 +152,6 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
     else:
         drawn = themed(figure.draw(traces, step=options.step), options.theme)
         write_image(drawn, path, width=figure.width(traces))
-
-
-def _read(path: str) -> Trace:
-    """Read a trace; whatever is wrong with the file is the trace's fault, named by its path."""
-    try:
-        return read(Path(path))
-    except TraceError as error:
-        raise TraceError(f"{path}: {error.field}", error.problem, error.remedy, more=error.more) from None
-    except OSError as error:
-        raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
 def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
@@ -252,4 +242,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

@@ -8,7 +8,7 @@ import gradio as gr
 
 from demo import controls, gpu
 from demo.decoding import Asked, Ended, Opened, race
-from demo.limits import COMPUTE, LARGEST_SEED, PROMPT_CHARACTERS
+from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.recordings import Recording
@@ -23,6 +23,7 @@ from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
+from engines.sampling.chance import LARGEST_SEED
 from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]

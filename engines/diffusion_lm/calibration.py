@@ -122,12 +122,18 @@ def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
 
 
 def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], sequences: Sequences) -> None:
-    """Store a calibration."""
+    """Store a calibration, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     counted = sorted(sequences.items(), key=lambda pair: (-pair[1], pair[0]))
     lines = ",\n".join(f"  {json.dumps([list(ranks), count])}" for ranks, count in counted)
     head = json.dumps({**wanted, **about}, indent=1)[:-2]
-    path.write_text(f'{head},\n "sequences": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(f'{head},\n "sequences": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     read.cache_clear()
 
 

@@ -9,7 +9,7 @@ arXiv 2509.26328). Block size 1 is ordinary autoregressive decoding, in one pass
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,12 +20,11 @@ from engines.diffusion_lm import masks
 from engines.diffusion_lm.request import BlockForward
 from engines.protocol import Role, Task
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.distributions import Sampling
+from engines.sampling.distributions import MOST_TOKENS, Sampling
 from traces.schema import Canvas, ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
 SubSize = Literal["block", "1", "2", "4", "8", "16"]
-MOST_TOKENS: Final = 256
 
 
 def text_canvas(length: int, size: int, before: int) -> Canvas:

@@ -99,6 +99,11 @@ class DiffusionLM:
         before, behind = self.kind.asks
         ids = self.encode(before + prompt.strip() + behind)
         room = self.kind.longest - length
+        if room < 1:
+            raise ValueError(
+                f"length: {length} is too much for {self.card.id}, which has room for {self.kind.longest} tokens, the "
+                "prompt's included; use a smaller one."
+            )
         if len(ids) > room:
             raise ValueError(
                 f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "

@@ -3,7 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from transformers.utils import logging
 
 from engines.models.errors import ModelError
 
@@ -88,8 +91,22 @@ def read_network(
     state: dict[str, Tensor] = {}
     for file in files:
         state |= {wanted[name]: tensor for name, tensor in load_file(file).items() if name != spare}
-    network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
+    with _bars_on_terminals_only():
+        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
     return network
+
+
+@contextmanager
+def _bars_on_terminals_only() -> Iterator[None]:
+    """Keep progress out of logs and files."""
+    hidden = logging.is_progress_bar_enabled() and not sys.stderr.isatty()
+    if hidden:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if hidden:
+            logging.enable_progress_bar()
 
 
 def weight_files(source: Source) -> list[Path]:

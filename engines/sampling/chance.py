@@ -13,6 +13,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+LARGEST_SEED: Final = 2**31 - 1
+"""Seeds are whole numbers from 0 to this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:

@@ -5,13 +5,16 @@ drafting and verification: that is what the word lossless refers to (SCD, sectio
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engines.config import Knob
+
+MOST_TOKENS: Final = 1024
+"""Of a text, where the model has room for as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class GuidedSampling(Sampling):
         ),
     ] = 1.0
     length: Annotated[
-        int, Knob("Length", "Tokens of a text, the end included; pictures have a size of their own.", 8, 256, 8)
+        int, Knob("Length", "Tokens of a text, the end included; pictures have a size of their own.", 8, MOST_TOKENS, 8)
     ] = 64
 
     @property

@@ -1,16 +1,23 @@
 """`python -m engines`: what it writes, what it says, and how it fails."""
 
+import io
 import json
 import re
+import shlex
+import subprocess
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engines.__main__ import main
+from engines.__main__ import _parser, main
+from engines.config import make_config
 from engines.methods import METHODS, scd
-from traces import read
+from engines.models.catalog import load_model
+from engines.models.language_model import DiffusionLM
+from traces import loads, read
 
 
 def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,3 +213,78 @@ def test_what_cannot_be_checked_is_named(
     assert said in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
+
+
+# ---------------------------------------------------------------- streams
+
+ROOT = Path(__file__).parents[2]
+ENGINES = [sys.executable, "-m", "engines"]
+TOY = ["run", "ar", "--model", "toy-raster", "--prompt", ""]
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly() -> None:
+    command = shlex.join([*ENGINES, "list"])
+    said = subprocess.run(["bash", "-c", f"{command} | head -n 1"], cwd=ROOT, capture_output=True, text=True)
+    assert (len(said.stdout.splitlines()), said.stderr) == (1, "")
+
+
+def test_the_trace_goes_to_standard_output_and_into_the_next_command() -> None:
+    written = subprocess.run([*ENGINES, *TOY, "-o", "-"], cwd=ROOT, capture_output=True)
+    assert loads(written.stdout).method == "ar"
+    assert written.stderr.startswith(b"method ar, model toy-raster, tokens 256")
+    shown = [sys.executable, "-m", "traces", "show", "-"]
+    read_again = subprocess.run(shown, cwd=ROOT, input=written.stdout, capture_output=True)
+    assert b"toy-raster" in read_again.stdout and read_again.stderr == b""
+
+
+def test_a_prompt_comes_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a red boot\n"))
+    arguments = ["run", "scd", "--model", "studio-image", "--prompt", "-", "-o", str(tmp_path / "t.json")]
+    assert main(arguments) == 0
+    assert read(tmp_path / "t.json").prompt == "a red boot"
+
+
+def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TOY, "-o", "/proc/t.json"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"-o: '/proc/t\.json' cannot be written \([^)]+\); choose another place\.", line)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments", [[*TOY, "-o", "-"], ["list"]])
+def test_a_full_disk_is_a_sentence(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        said = subprocess.run([*ENGINES, *arguments], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert said.returncode != 0
+    assert said.stderr.splitlines()[-1].endswith("choose another place.") and "Traceback" not in said.stderr
+
+
+def test_no_bars_go_where_no_terminal_is(tmp_path: Path) -> None:
+    arguments = ["run", "blockwise", "--model", "text-draft", "--set", "length=8", "-o", str(tmp_path / "t.json")]
+    assert subprocess.run([*ENGINES, *arguments], cwd=ROOT, capture_output=True).stderr == b""
+
+
+@pytest.mark.parametrize("seed", ["-1", "2147483648"])
+def test_a_seed_is_where_the_page_has_it(seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TOY, "--seed", seed, "-o", str(tmp_path / "t.json")]) == 2
+    assert capsys.readouterr().err == f"seed: {seed} is not allowed; use a whole number from 0 to 2147483647.\n"
+
+
+def test_a_text_is_as_long_as_its_model_has_room_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "blockwise", "--prompt", "How many?", "--set", "length=1024", "-o", str(tmp_path / "t.json")]
+    assert main([*arguments, "--model", "text-draft"]) == 2
+    assert "length: 1024 is too much for text-draft, which has room for 512 tokens" in capsys.readouterr().err
+    model = load_model("text-draft")
+    assert isinstance(model, DiffusionLM)
+    model_of_room = copy(model)
+    model_of_room.kind = replace(model.kind, longest=2048)
+    config = make_config(METHODS["blockwise"].config, {"length": 1024})
+    assert model_of_room.pose("How many?", config).length == 1024
+
+
+def test_every_action_and_option_has_a_help_text() -> None:
+    (actions,) = [action for action in _parser()._actions if isinstance(action.choices, dict)]
+    assert set(actions.choices) == {"list", "run", "check", "calibrate"}
+    for name, parser in actions.choices.items():
+        assert parser.description.endswith("."), name
+        assert [action.dest for action in parser._actions if not action.help] == [], name

@@ -128,3 +128,11 @@ def test_measures_are_named_and_bounded_with_sense() -> None:
         assert measure.meaning
         assert measure.low is None or measure.high is None or measure.low < measure.high
     assert list(FATES) == list(Fate)
+
+
+def test_an_error_names_the_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "README.md"
+    broken.write_text("# Not a trace")
+    assert main(["validate", str(broken)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{broken}: is no JSON") and line.count("README.md") == 1
