@@ -13,7 +13,6 @@ from visualizers.palette import WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.style import NEUTRAL, fate_marker
 
-
 FLAT: Final = 460
 """Pixels that a figure of videos alone is high: their latent frames stand side by side."""
 
