@@ -17,6 +17,7 @@ from visualizers.figures.graph import GRAPH
 from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.redundancy import REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
@@ -49,6 +50,7 @@ FIGURES = MappingProxyType(
             CANVAS,
             ACCEPTANCE,
             CHURN,
+            REDUNDANCY,
             RACE,
             COMPARISON,
             LATENCY,

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from traces.schema import Scalar, Trace
+from traces.video import frame_count
 from visualizers.style import themed
 
 Traces: TypeAlias = Sequence[Trace]
@@ -43,7 +44,7 @@ class Figure:
 
     def width(self, traces: Traces) -> int:
         """Return the pixels a file of this figure is wide."""
-        return WIDTH if self.panel_width is None else min(WIDTH, 200 + self.panel_width * len(traces))
+        return WIDTH if self.panel_width is None else min(WIDTH, 200 + self.panel_width * sum(map(_frames, traces)))
 
     def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:
         """Draw the traces, after `step` forward passes where the figure shows one moment.
@@ -61,6 +62,10 @@ class Figure:
         heading = figure.layout.title.text or self.title
         figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
         return themed(figure, "light")
+
+
+def _frames(trace: Trace) -> int:
+    return frame_count(trace.canvas)
 
 
 Data = TypeVar("Data")

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from support.blocks import Blocks, diffusion, s2d2, simsd
+from support.film import film
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 from support.speculation import Plan, speculated
@@ -61,6 +62,7 @@ def example(name: str) -> list[Trace]:
     """Traces that the figure can be drawn from."""
     return {
         "comparison": [plain_run(), run("none"), run()],
+        "redundancy": [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
         "difference": [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
         "strength": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
         "window": [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],

@@ -1,15 +1,20 @@
 """The picture during decoding, with what the last forward pass did."""
 
 from math import prod
+from typing import Final
 
 import plotly.graph_objects as go
 
 from traces.replay import State, outcomes, state_after
 from traces.schema import FATES, Canvas, Step, Trace
+from traces.video import frame_count, frame_names
 from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import WHITE
 from visualizers.picture import cells, compose, data_url, grid
-from visualizers.style import fate_marker
+from visualizers.style import NEUTRAL, fate_marker
+
+FLAT: Final = 460
+"""Pixels that a figure of videos alone is high: their latent frames stand side by side."""
 
 
 def halfway(trace: Trace) -> int:
@@ -25,18 +30,32 @@ def halfway(trace: Trace) -> int:
 def square_cells(figure: go.Figure, canvas: Canvas, panel: int) -> tuple[int, int]:
     """Set the axes of a panel to the canvas' rows and columns, the first row on top, and return their numbers."""
     rows, columns = grid(canvas)
-    bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
-    figure.update_xaxes(title_text="Column", range=[-0.5, columns - 0.5], **bare, row=1, col=panel)
-    figure.update_yaxes(
-        range=[rows - 0.5, -0.5],
-        constraintoward="top",
-        scaleanchor=f"x{panel}" if panel > 1 else "x",
-        **bare,
-        row=1,
-        col=panel,
-    )
-    figure.update_yaxes(title_text="Row", row=1, col=1)
+    square_axes(figure, (rows, columns), 1, panel)
     return rows, columns
+
+
+def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
+    """Set the axes of a panel to rows and columns of square cells, the first row on top."""
+    bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
+    place = {"row": row, "col": col}
+    figure.update_xaxes(title_text="Column", range=[-0.5, size[1] - 0.5], **bare, **place)
+    anchor = figure.get_subplot(row, col).yaxis.anchor
+    figure.update_yaxes(range=[size[0] - 0.5, -0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
+    if col == 1:
+        figure.update_yaxes(title_text="Row", **place)
+
+
+def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
+    """Say where the latent frames of a video lie, which stand side by side."""
+    frames = frame_count(trace.canvas)
+    if frames == 1:
+        return
+    columns = trace.canvas.shape[-1]
+    middles = [frame * columns + (columns - 1) / 2 for frame in range(frames)]
+    figure.update_xaxes(title_text="", tickvals=middles, ticktext=frame_names(trace), row=1, col=panel)
+    for frame in range(1, frames):
+        line = {"color": NEUTRAL, "width": 2}
+        figure.add_vline(x=frame * columns - 0.5, line=line, row=1, col=panel, exclude_empty_subplots=False)
 
 
 def panel_height(panels: int) -> int:
@@ -68,6 +87,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     named: set[str] = set()
     for panel, (trace, moment) in enumerate(zip(drawn, moments, strict=True), start=1):
         rows, columns = square_cells(figure, trace.canvas, panel)
+        _name_frames(figure, trace, panel)
         if picture := _background(trace, state_after(trace, moment)):
             place = {"x": -0.5, "y": -0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
@@ -79,7 +99,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             elif mark.showlegend is not False:
                 named.add(mark.legendgroup)
     title = f"The canvas after {said[0]}" if len(drawn) == 1 else "The canvas during decoding"
-    return figure.update_layout(height=panel_height(len(drawn)), title_text=title)
+    flat = all(frame_count(trace.canvas) > 1 for trace in drawn)
+    return figure.update_layout(height=FLAT if flat else panel_height(len(drawn)), title_text=title)
 
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:

@@ -7,9 +7,10 @@ import plotly.graph_objects as go
 
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
+from traces.video import frame_ends
 from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import BLACK, WHITE
-from visualizers.style import fate_color, levels
+from visualizers.style import NEUTRAL, fate_color, levels
 
 FATE_ORDER: Final = tuple(FATES)
 UNTOUCHED: Final = 0
@@ -53,6 +54,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             row=1,
             col=panel,
         )
+        for end in frame_ends(trace.canvas):
+            figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, row=1, col=panel)
         row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
         figure.add_scatter(
             x=position,
@@ -99,7 +102,7 @@ CHURN = Figure(
         "A row is a forward pass, a column a position. Blue cells were accepted, a crossed vermillion cell is the "
         "first rejection of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "
         "they were, orange ones were replaced. Much orange means that later drafts keep losing the context they "
-        "were drawn in. Read from the fates in the trace."
+        "were drawn in. Dashed lines stand where latent frames of a video end. Read from the fates in the trace."
     ),
     paper="SCD, section 3 (token changes between iterations)",
     supports=lambda traces: missing(traces, _has, "steps with positions") or too_many(traces, _has),
