@@ -4,6 +4,7 @@ import base64
 import io
 import math
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,7 +23,7 @@ from support.synthetic import TILE, Size, jacobi, ordinary, written
 from traces import read, states
 from traces.check import check
 from traces.replay import PENDING, State
-from traces.schema import Trace
+from traces.schema import Canvas, Output, Trace
 from visualizers.moving import (
     CodecMissing,
     Look,
@@ -328,6 +329,28 @@ def test_what_is_too_long_says_how_to_make_it_shorter() -> None:
     assert moments([trace], fits)
 
 
+def test_a_canvas_that_has_no_room_is_refused() -> None:
+    flat = replace(ALL["scd"](), canvas=Canvas(kind="image", shape=(1, 60_000)))
+    with pytest.raises(MovingError, match="a canvas of 1 x 60000 tokens does not fit"):
+        Stage([flat], SMALL)
+    many = Output(tokens=(5,) * 60_000)
+    ordinary_text = ALL["ar"]()
+    endless = replace(ordinary_text, output=many, canvas=Canvas(kind="text", shape=(60_000,)))
+    endless = replace(endless, summary=replace(endless.summary, complete=False))
+    started = time.monotonic()
+    with pytest.raises(MovingError, match="a text of 60000 tokens does not fit"):
+        Stage([endless], SMALL)
+    assert time.monotonic() - started < 5
+
+
+def test_too_many_positions_in_all_frames_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = jacobi(Size(4, 4, 6))
+    monkeypatch.setattr("visualizers.moving.MOST_CELLS", 100)
+    with pytest.raises(MovingError, match="positions in all frames are more than 100: leave passes out with --every"):
+        write_moving([trace], tmp_path / "run.gif", SMALL)
+    write_moving([trace], tmp_path / "run.gif", fitting([trace], SMALL))
+
+
 def test_too_many_pixels_are_refused_before_anything_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("visualizers.moving.MOST_PIXELS", 100_000)
     with pytest.raises(MovingError, match="pixels in all: choose a smaller --size"):
@@ -372,7 +395,7 @@ def test_a_path_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) ->
         write_moving([jacobi(Size(4, 4, 6))], tmp_path / "run.avi", SMALL)
 
 
-@pytest.mark.parametrize("exe", ["/nonexistent/ffmpeg", "/bin/false"])
+@pytest.mark.parametrize("exe", ["/nonexistent/ffmpeg", "/bin/false", "/bin/true"])
 def test_a_missing_or_broken_ffmpeg_is_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exe: str
 ) -> None:
@@ -402,7 +425,12 @@ def test_a_stranger_s_text_is_only_letters() -> None:
     lines = letters.wrapped("many words " * 50, 200, 3)
     assert len(lines) == 3
     assert all(letters.width(line) <= 200 for line in lines)
-    named = replace(jacobi(Size(4, 4, 6)), prompt="x" * 5000, method="y" * 400)
+    assert letters.shortened("i" * 40, letters.width("i" * 40)) == "i" * 40
+    for prompt in ("x" * 500_000, "x " * 250_000):
+        named = replace(jacobi(Size(4, 4, 6)), prompt=prompt, method="y" * 400)
+        started = time.monotonic()
+        Stage([named], SMALL)
+        assert time.monotonic() - started < 5
     assert next(Stage([named], SMALL).frames(moments([named], SMALL))).width == 360
 
 

@@ -10,7 +10,7 @@ from traces.schema import Trace
 from visualizers.moving.canvas import opened
 from visualizers.moving.clock import SIZES, Look, Moment, fitted, moments
 from visualizers.moving.colors import colors_of
-from visualizers.moving.errors import MOST_FRAMES, MOST_PIXELS, MOST_SECONDS, CodecMissing, MovingError
+from visualizers.moving.errors import MOST_CELLS, MOST_FRAMES, MOST_PIXELS, MOST_SECONDS, CodecMissing, MovingError
 from visualizers.moving.files import ENDINGS, palette_of, save
 from visualizers.moving.stage import Stage
 
@@ -56,6 +56,9 @@ def write_moving(
     shown = moments(traces, look)
     stage = Stage(traces, look)
     _check_pixels(len(shown), stage.size)
+    cells = len(shown) * sum(len(trace.output.tokens) for trace in traces)
+    if cells > MOST_CELLS:
+        raise MovingError(f"{cells} positions in all frames are more than {MOST_CELLS}: leave passes out with --every")
     _ending(path)
     sample = [shown[round(i * (len(shown) - 1) / (_SAMPLED - 1))] for i in range(_SAMPLED)]
     colors = palette_of(list(stage.frames(sample)), colors_of(look.theme).every) if _is_gif(path) else _no_palette()
@@ -66,7 +69,8 @@ def write_moving(
 def fitting(traces: Sequence[Trace], look: Look) -> Look:
     """Return the look on the clock of passes with as many of them to a frame as it takes to keep within the limits."""
     width, height = Stage(traces, look).size
-    return fitted(traces, look, min(MOST_FRAMES, MOST_PIXELS // (width * height)))
+    positions = sum(len(trace.output.tokens) for trace in traces)
+    return fitted(traces, look, min(MOST_FRAMES, MOST_PIXELS // (width * height), MOST_CELLS // positions))
 
 
 def write_clip(trace: Trace, path: Path, look: Look | None = None, *, report: Report | None = None) -> None:

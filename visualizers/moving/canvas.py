@@ -8,12 +8,11 @@ from typing import Final
 
 from PIL import Image, ImageDraw
 
-from traces import limits
 from traces.replay import PENDING, State, outcomes
 from traces.schema import Fate, Tiles, Trace
 from traces.video import cell_of, frame_count, frame_names
 from visualizers.moving.colors import REJECTED, Colors, hatching
-from visualizers.moving.errors import MovingError
+from visualizers.moving.errors import MOST_PICTURE, MovingError
 from visualizers.moving.lettering import Letters
 
 VEIL: Final = 150
@@ -28,7 +27,11 @@ class PictureCanvas:
     """What a picture or a video looks like after some passes. Its size is fixed when it is made."""
 
     def __init__(self, trace: Trace, room: tuple[int, int], unit: float, colors: Colors) -> None:
-        """Find the largest cells with which the canvas fits into `room`, in pixels; `unit` scales all else."""
+        """Find the largest cells with which the canvas fits into `room`, in pixels; `unit` scales all else.
+
+        Raises:
+            MovingError: Cells would be smaller than a pixel.
+        """
         self._trace, self._colors = trace, colors
         *_, self._rows, self._columns = trace.canvas.shape
         self._frames = frame_count(trace.canvas)
@@ -41,14 +44,17 @@ class PictureCanvas:
         self._cell = self._fitting(room)
         self.width = self._across * self._columns * self._cell + (self._across - 1) * self._gap
         self.height = self._down * (self._rows * self._cell + self._head) + (self._down - 1) * self._gap
+        if self.width > room[0] or self.height > room[1]:
+            size = " x ".join(map(str, trace.canvas.shape))
+            raise MovingError(f"a canvas of {size} tokens does not fit: choose a larger --size or fewer traces")
         self._names = frame_names(trace)
         self._scaled: dict[int, Image.Image] = {}
 
     def _fitting(self, room: tuple[int, int]) -> int:
         width = (room[0] - (self._across - 1) * self._gap) // (self._across * self._columns)
         heads = self._down * self._head + (self._down - 1) * self._gap
-        cell = max(2, min(width, (room[1] - heads) // (self._down * self._rows)))
-        return max(cell - cell % self._grain(), cell * 4 // 5)
+        cell = max(1, min(width, (room[1] - heads) // (self._down * self._rows)))
+        return max(1, cell - cell % self._grain(), cell * 4 // 5)
 
     def _grain(self) -> int:
         """Return the pixels of a recorded picture to a cell: enlarged by a whole number, all of them are alike."""
@@ -184,16 +190,16 @@ def opened(address: str) -> Image.Image:
     """Return the picture in a data: URL of a trace.
 
     Raises:
-        MovingError: It is damaged, or larger than a trace may hold.
+        MovingError: It is damaged, or too large to be read for every frame.
     """
     _, _, data = address.partition("base64,")
     try:
         picture = Image.open(io.BytesIO(base64.b64decode(data)))
-        if picture.width * picture.height <= limits.PICTURE_PIXELS:
+        if picture.width * picture.height <= MOST_PICTURE:
             return picture.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         pass
-    raise MovingError("a picture in the trace is damaged or too large: record the run again")
+    raise MovingError(f"a picture in the trace is damaged or has more than {MOST_PICTURE} pixels: record the run again")
 
 
 def _share(most: int) -> Callable[[float], float]:

@@ -16,9 +16,8 @@ class ClipCanvas:
     def __init__(self, trace: Trace, room: tuple[int, int], unit: float, colors: Colors) -> None:
         """Lay the latent frames and the clip out in `room`, in pixels; `unit` scales all else."""
         self._trace, self._unit, self._colors = trace, unit, colors
-        self._frames = [opened(address) for address in trace.output.video]
         self.strip = PictureCanvas(trace, (room[0], round(room[1] * 0.4)), unit, colors)
-        first = self._frames[0]
+        first = opened(trace.output.video[0])
         self._gap = round(8 * unit)
         across = min(
             room[0],
@@ -37,9 +36,9 @@ class ClipCanvas:
         there = playable(self._trace, state)
         if there:
             number = tick % there
-            frame = self._frames[number].resize(self._size, Image.Resampling.BICUBIC)
+            frame = opened(self._trace.output.video[number]).resize(self._size, Image.Resampling.BICUBIC)
             given = ", given" if number < (self._trace.output.given or 0) else ""
-            said = f"frame {number + 1} of {len(self._frames)}{given}"
+            said = f"frame {number + 1} of {len(self._trace.output.video)}{given}"
         else:
             frame = Image.new("RGB", self._size, surface.panel)
             said = "no frame yet"

@@ -12,6 +12,10 @@ WIDTHS: Final = (240, 1600)
 MOST_HEIGHT: Final = 2400
 MOST_PIXELS: Final = 2**28
 """Of all frames together: a GIF is put together in memory, a byte a pixel."""
+MOST_CELLS: Final = 2**23
+"""Positions drawn, of all frames together."""
+MOST_PICTURE: Final = 2**22
+"""Pixels of a picture in a trace: larger ones are read too slowly, frame by frame."""
 MOST_BYTES: Final = 64 * 2**20
 """Of the file."""
 FASTEST: Final = 50

@@ -1,11 +1,15 @@
-"""Frames to a file: GIF and WebP by Pillow, MP4 by the ffmpeg that comes with imageio. Whole or not at all."""
+"""Frames to a file: GIF and WebP by Pillow, MP4 by the ffmpeg that comes with imageio-ffmpeg. Whole or not at all."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import Any, Final
 
+import imageio_ffmpeg
 import numpy as np
 from PIL import Image, features
 
@@ -117,27 +121,38 @@ def _write_webp(path: Path, frames: Iterable[Image.Image], seconds: Sequence[flo
 
 def _write_mp4(path: Path, frames: Iterable[Image.Image], seconds: Sequence[float], fps: float) -> None:
     """Write frames that all take the same time; one that stays longer is written several times."""
+    every = _repeated(frames, seconds, fps)
+    first = next(every)
+    shape = ["-s", f"{first.width}x{first.height}", "-r", f"{fps:g}"]
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", *shape, "-i", "-"]
+    wanted = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", _MP4_QUALITY, "-movflags", "+faststart"]
+    with TemporaryFile() as said:
+        try:
+            program = imageio_ffmpeg.get_ffmpeg_exe()
+            command = [program, "-y", "-v", "error", *given, *wanted, os.fspath(path)]
+            process = Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=said)
+        except (RuntimeError, OSError):
+            raise CodecMissing(f"MP4 files are written by ffmpeg and none was found: {_REMEDY}") from None
+        code = _fed(process, chain([first], every))
+        if code != 0 or path.stat().st_size == 0:
+            said.seek(0)
+            reason = said.read(4096).decode(errors="replace").strip().splitlines()
+            told = f" ({reason[-1][:200]})" if reason else ""
+            raise CodecMissing(f"ffmpeg did not write the MP4 file{told}: {_REMEDY}")
+
+
+def _fed(process: Popen[bytes], frames: Iterable[Image.Image]) -> int:
+    """Give a program the pixels of the frames and return its exit code; it ends with us, whatever happens."""
+    assert process.stdin is not None
     try:
-        # Not at the top: who writes no film needs no ffmpeg.
-        import imageio.v2 as imageio
-
-        options: dict[str, Any] = {"codec": "libx264", "pixelformat": "yuv420p", "quality": None, "macro_block_size": 2}
-        options |= {"fps": fps, "ffmpeg_params": ["-crf", _MP4_QUALITY, "-movflags", "+faststart"]}
-        writer = imageio.get_writer(path, "FFMPEG", **options)
-    except (ImportError, RuntimeError):
-        raise CodecMissing(f"MP4 files are written by ffmpeg and none was found: {_REMEDY}") from None
-    try:
-        with writer:
-            for frame in _repeated(frames, seconds, fps):
-                writer.append_data(np.asarray(frame))
-    except (OSError, RuntimeError) as error:
-        raise CodecMissing(f"ffmpeg did not write the MP4 file{_reason(error)}: {_REMEDY}") from None
-
-
-def _reason(error: Exception) -> str:
-    """Return what ffmpeg said last, on one line; it says nothing where it did not start."""
-    said = [line.strip() for line in str(error).splitlines() if line.strip() and not line.rstrip().endswith(":")]
-    return f" ({said[-1][:200]})" if said else ""
+        with suppress(BrokenPipeError), process.stdin as pipe:  # It says itself why it left early.
+            for frame in frames:
+                pipe.write(frame.tobytes())
+        return process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
 
 
 def _repeated(frames: Iterable[Image.Image], seconds: Sequence[float], fps: float) -> Iterator[Image.Image]:

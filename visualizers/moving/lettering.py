@@ -24,6 +24,8 @@ _INSTEAD: Final = {
 _NO_LETTER: Final = "\uffff"
 _BOLD: Final = 0.025
 """Of the size: how far a bold letter's outline moves."""
+_NARROWEST: Final = 0.1
+"""Of the size: no letter is narrower."""
 
 
 @cache
@@ -79,16 +81,23 @@ class Letters:
 
     def shortened(self, text: str, most: float) -> str:
         """Return the text, cut at its end where it takes more than `most` pixels."""
-        if self.width(text) <= most:
+        near = text[: self._most_letters(most) + 1]
+        if len(near) == len(text) and self.width(text) <= most:
             return text
-        while text and self.width(text + "...") > most:
-            text = text[:-1]
-        return text.rstrip() + "..."
+        low, high = 0, len(near)
+        while low < high:  # The longest beginning that fits.
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.width(near[:middle] + "...") <= most else (low, middle - 1)
+        return near[:low].rstrip() + "..."
+
+    def _most_letters(self, most: float) -> int:
+        """Return how many letters can have room at all; a trace's text may have hundreds of thousands."""
+        return int(most / (_NARROWEST * self.size)) + 1
 
     def wrapped(self, text: str, most: float, lines: int) -> list[str]:
         """Break a text into at most so many lines of `most` pixels; what does not fit is cut."""
         found: list[str] = []
-        words = text.split()
+        words = text[: lines * self._most_letters(most) + 1].split()
         while words:
             if len(found) == lines - 1:
                 return [*found, self.shortened(" ".join(words), most)]

@@ -46,9 +46,9 @@ class TextCanvas:
         for size in (17, 15, 13, 11, 9):
             self._letters = Letters(size * unit, colors.surface.text)
             self._line = round(size * unit * 1.75)
-            self.places = self._set()
+            self.places = self._set(room[1] - self._line)
             self.height = self.places[-1].top + self._line
-            if self.height <= room[1]:
+            if len(self.places) == self.positions:
                 return
         raise MovingError(f"a text of {self.positions} tokens does not fit: choose a larger --size or fewer traces")
 
@@ -57,9 +57,10 @@ class TextCanvas:
         text = self._vocabulary.get(token, f"#{token}") if isinstance(token, int) else "#"
         return written(text.strip(" ").replace("\n", _BREAK).replace(_BREAK, "") or " ")
 
-    def _set(self) -> list[Place]:
-        """Find the place of every token from the final texts."""
-        size, places = self._letters.size, []
+    def _set(self, lowest: int) -> list[Place]:
+        """Find the place of every token from the final texts, as far as lines are no lower than that."""
+        size = self._letters.size
+        places: list[Place] = []
         left = top = 0
         pad = round(size * PADDING)
         for position in range(self.positions):
@@ -69,6 +70,8 @@ class TextCanvas:
             gap = round(size * 0.26) if text.startswith(" ") and left else 0
             if left + gap + width > self.width and left:
                 left, top, gap = 0, top + self._line, 0
+            if top > lowest and places:
+                break
             places.append(Place(left + gap, top, min(width, self.width)))
             left += gap + width + 1
             if "\n" in text:
