@@ -72,7 +72,8 @@ class Verified:
         probs = rows.float().softmax(-1)
         ids = torch.tensor(row[len(row) - len(rows) + 1 :], device=probs.device, dtype=torch.long)
         drawn = [each.logits.float().softmax(-1) for each in drafts if each.logits is not None]
-        paired = len(drawn) == len(ids) == len(drafts)
+        # An assistant of another vocabulary drafts tokens of its own, which are not those that are judged.
+        paired = len(drawn) == len(ids) == len(drafts) and all(len(prob) == probs.shape[-1] for prob in drawn)
         q = [float(prob[token]) for prob, token in zip(drawn, ids.tolist(), strict=True)] if paired else []
         return cls(
             len(fed), row, start, kept, tuple(replace(each, logits=None) for each in drafts),
@@ -193,8 +194,8 @@ def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens:
     for index, made in enumerate(one.drafts):
         spent = Milliseconds(prepare=made.prepare, forward=made.forward)
         call = Call(role="draft", mode="draft", query_tokens=made.fed, milliseconds=spent)
-        if len(one.drafts) == len(drafts):
-            top = (one.draft_best[index],) if one.draft_best else None
+        if one.draft_best:
+            top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
         else:  # The drafter speaks of other tokens, or of tokens that nobody judged.
             builder.step([], [], call=call)

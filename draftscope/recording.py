@@ -109,11 +109,14 @@ class Recording:
             if not self._handles:
                 return
             kwargs, out = rest
+            begun = self._begun.pop(role, 0.0)
+            logits = getattr(out, "logits", None)
+            if not isinstance(logits, Tensor):
+                return  # Not a pass that generate makes.
             self._thread = threading.current_thread()
-            if isinstance(out.logits, Tensor) and out.logits.is_cuda:
-                torch.cuda.synchronize(out.logits.device)
+            if logits.is_cuda:
+                torch.cuda.synchronize(logits.device)
             now = time.perf_counter()
-            begun = self._begun.pop(role, now)
             prepare = max(0.0, 1000 * (begun - (self._last or begun)))
             ids = kwargs.get("input_ids", args[0] if args else None)
             self._passed(role, ids, kwargs, out, (prepare, 1000 * (now - begun)))

@@ -13,7 +13,7 @@ import pytest
 from engines.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("demo", "engines", "traces", "visualizers")
+PACKAGES = ("demo", "draftscope", "engines", "traces", "visualizers")
 METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in ("__init__", "method"))
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 

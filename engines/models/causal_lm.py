@@ -44,7 +44,7 @@ class CausalLM:
         self._network, self._tokenizer = network, tokenizer
         self.device: torch.device = network.device
         config = network.config.get_text_config()
-        self._width: int = network.get_output_embeddings().weight.shape[0]
+        self._width = int(config.vocab_size)
         self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
         self._ids = None if ids is None else read_ids(ids, self.device, self._width)
         name = str(getattr(network.config, "name_or_path", "") or "")

@@ -133,9 +133,9 @@ def wanted() -> dict[str, Requirement]:
 
 
 def test_the_ranges_take_the_versions_that_are_tested() -> None:
-    for name, version in pinned().items():
-        assert name in wanted(), f"{name} is pinned in requirements.txt and stands in no range of pyproject.toml"
-        assert version in wanted()[name].specifier, name
+    for name, range_ in wanted().items():
+        if name != "typing_extensions":  # comes with pydantic
+            assert pinned()[name] in range_.specifier, name
 
 
 def imported(packages: tuple[str, ...]) -> set[str]:

@@ -10,6 +10,7 @@ from support.llamas import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
+from draftscope.generation import Drafted, Verified
 from traces import Fate, Step, check
 
 NEW = 40
@@ -292,3 +293,18 @@ def test_recording_changes_nothing() -> None:
     with ds.record(target, draft):
         watched = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=True)
     assert torch.equal(plain, watched)
+
+
+def test_an_assistant_of_another_vocabulary_has_no_part_in_the_verdicts() -> None:
+    logits = torch.zeros(1, 3, 8)
+    other, own = ([Drafted(1, torch.zeros(size), 0.0, 1.0)] * 2 for size in (9, 8))
+    assert Verified.of([[1, 2, 3]], 4, 3, logits, other, (0.0, 1.0)).q == ()
+    assert Verified.of([[1, 2, 3]], 4, 3, logits, own, (0.0, 1.0)).q == (0.125, 0.125)
+
+
+def test_a_pass_that_is_not_of_generate_is_ignored() -> None:
+    target = llama()
+    with ds.record(target) as recording:
+        target(torch.tensor([PROMPT]), return_dict=False)
+        target.generate(**inputs(), max_new_tokens=4, do_sample=False)
+    assert recording.trace().summary.tokens == 4

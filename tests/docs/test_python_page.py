@@ -1,0 +1,85 @@
+"""Every snippet of docs/python.md runs, in order and in one namespace, and so does every cell of the notebook."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.llamas import Letters, llama, noisy
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import draftscope as ds
+from traces import check
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+NOTEBOOKS = sorted((DOCS / "examples").glob("*.ipynb"))
+
+
+class Encoded(dict[str, torch.Tensor]):
+    """What a tokenizer returns: a mapping whose entries are attributes, too."""
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        return self[name]
+
+
+class Tokenizer(Letters):
+    """Reads letters and blanks, as a tokenizer of the hub would be called."""
+
+    def __call__(self, text: str, return_tensors: str = "") -> Any:
+        ids = torch.tensor([[ord(letter) % 64 for letter in text]])
+        return Encoded(input_ids=ids, attention_mask=torch.ones_like(ids))
+
+
+@pytest.fixture
+def namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An empty namespace in an empty folder, with tiny models in place of those of the hub."""
+    monkeypatch.chdir(tmp_path)
+    models = {"OWNER/LARGE": llama(), "OWNER/SMALL": noisy(llama(), 0.1)}
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", lambda name: models[name])
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda name: Tokenizer())
+    return {"__name__": "page"}
+
+
+def test_the_snippets_run(namespace: dict[str, Any]) -> None:
+    assert len(SNIPPETS) >= 6
+    for number, snippet in enumerate(SNIPPETS):
+        exec(compile(snippet, f"snippet {number}", "exec"), namespace)
+    made = {name: value for name, value in namespace.items() if isinstance(value, ds.Trace)}
+    assert {"trace", "plain", "jacobi", "lookup", "built", "coarse"} <= made.keys()
+    for name, trace in made.items():
+        check(trace)
+        assert trace.summary.tokens, name
+    assert made["coarse"].summary.accepted == 7
+    assert sorted(path.name for path in Path().iterdir()) == ["both.html", "run.html", "run.json.gz"]
+    assert namespace["race"].data
+
+
+def test_what_the_page_names_is_there() -> None:
+    for name in set(re.findall(r"\bds\.(\w+)", PAGE)):
+        assert hasattr(ds, name), name
+    for extra in re.findall(r"'\.\[(\w+)\]'", PAGE):
+        assert f"\n{extra} = [" in (DOCS.parent / "pyproject.toml").read_text()
+
+
+def test_there_is_a_notebook() -> None:
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_sound_and_its_cells_run(path: Path, namespace: dict[str, Any]) -> None:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert set(notebook) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    names = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(names)) == len(names)
+    for cell in notebook["cells"]:
+        assert cell["cell_type"] in ("code", "markdown")
+        assert all(isinstance(line, str) for line in cell["source"])
+        if cell["cell_type"] == "code":
+            assert (cell["outputs"], cell["execution_count"]) == ([], None), "outputs are not kept in the repository"
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)
+    assert [name for name, value in namespace.items() if isinstance(value, ds.Trace)]
