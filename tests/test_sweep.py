@@ -172,7 +172,7 @@ class TestGrids:
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
             ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; it has none"),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
-            ({"config": {"block": 8}}, r"^configurations\[0\]\.config: block: 8 is not allowed; use one of 1, 2"),
+            ({"config": {"block": 7}}, r"^configurations\[0\]\.config: block: 7 is not allowed; use one of 1, 2"),
             ({"config": {"block": []}}, r"^configurations\[0\]\.block: \[\] is not valid; list different values"),
             ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: "),
             ({"config": [1]}, r"^configurations\[0\]\.config: \[1\] is no object"),
