@@ -255,7 +255,8 @@ def test_space_plays_and_pauses_and_the_end_stops_it(page: Page) -> None:
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("!player.snapshot().playing")
     assert snapshot(page)["now"] == len(trace.steps)
-    page.wait_for_function("document.querySelector('[aria-live=polite]').textContent.includes('144 / 144 tokens final')")
+    told = "document.querySelector('[aria-live=polite]').textContent"
+    page.wait_for_function(f"{told}.includes('144 / 144 tokens final')")
 
 
 def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
