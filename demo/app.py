@@ -10,9 +10,10 @@ from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
-from demo.pages.run import DEFAULT, RunPage
+from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
-from demo.recordings import Recording, opening
+from demo.pairs import pairs
+from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
 from engines.models.devices import resolve
@@ -35,12 +36,12 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(resolve()))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
-        recording = opening(recordings, DEFAULT.name)
-        at_hand = Shown(recording.paths, "a recorded run") if recording else Shown()
+        offered = pairs(recordings)
+        at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Run"):
-                run = RunPage(site, recording)
+                run = RunPage(site, offered)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery"):

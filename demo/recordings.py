@@ -49,11 +49,6 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     return tuple(_recording(entries, told.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
 
 
-def opening(among: Sequence[Recording], method: str) -> Recording | None:
-    """What the app shows first: a run of the method that the form offers, beside its baseline if there is one."""
-    return max(among, key=lambda recording: (recording.method == method, len(recording.paths)), default=None)
-
-
 def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
     """Decode what an entry of the list asks for and write its trace into `folder`."""
     method = METHODS[entry["method"]]

@@ -2,7 +2,8 @@
 
 A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
 that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
-traces. From then on the browser needs the server no more. `load` shows finished traces straight away.
+traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `offer` lets the
+visitor choose among recorded pairs and plays the first of them.
 """
 
 import json
@@ -16,25 +17,30 @@ from urllib.parse import quote
 import gradio as gr
 
 from demo.decoding import Advance, Opened, plain
+from demo.pairs import Pair
+from engines.config import as_values, settings
+from engines.methods import SHARED, ordinary
 from visualizers import player
 
 Message = dict[str, Any]
 
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
-  data: JSON.parse(DATA), hash: HASH, emit: (name, detail) => { if (name === 'settled') trigger('settled', detail); },
+  data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
+  emit: (name, detail) => { if (name === 'settled' || name === 'chosen') trigger(name, detail); },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 let race = null;
 const act = {
+  offer: ({ pairs }) => { race = null; player.offer(pairs); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
   begin: (message) => {
     race = message.race;
     player.clear();
     message.heads.forEach((head, lane) => player.begin(lane, head));
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    const below = element.getBoundingClientRect().top > innerHeight;
-    if (below) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+    const { top } = element.getBoundingClientRect();
+    if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
   push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => player.push(lane, sequence, step)),
   finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
@@ -57,6 +63,7 @@ def trace_viewer(
     *,
     methods: Mapping[str, str] | None = None,
     address: bool = True,
+    brief: bool = False,
     visible: bool = True,
 ) -> gr.HTML:
     """A component that shows one trace or two side by side. Its value is the last message.
@@ -66,11 +73,17 @@ def trace_viewer(
         value: The first message, usually from `recorded`.
         methods: Name -> title, for the headings.
         address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
+        brief: Whether it starts with what one screen holds.
         visible: Whether it shows from the start.
     """
-    data = json.dumps({**player.data(), "methods": dict(methods or {})})
-    known = {"DATA": json.dumps(data), "HASH": json.dumps(address), "NAME": json.dumps(name)}
-    bridge = re.sub(r"\b(DATA|HASH|NAME)\b", lambda match: known[match.group()], _BRIDGE)
+    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": _baselines()})
+    known = {
+        "DATA": json.dumps(data),
+        "HASH": json.dumps(address),
+        "BRIEF": json.dumps(brief),
+        "NAME": json.dumps(name),
+    }
+    bridge = re.sub(r"\b(DATA|HASH|BRIEF|NAME)\b", lambda match: known[match.group()], _BRIDGE)
     # Not a subclass: gradio would write a stub file beside this module.
     return gr.HTML(
         value,
@@ -109,6 +122,25 @@ def finished(paths: Sequence[Path], name: str) -> Message:
 def recorded(paths: Sequence[Path]) -> Message | None:
     """The message to show finished traces."""
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
+
+
+def offered(pairs: Sequence[Pair]) -> Message | None:
+    """The message to offer recorded pairs and to play the first one."""
+    told = [
+        {"name": pair.kind, "urls": [url(path) for path in pair.recording.paths], "truth": pair.truth, "why": pair.why}
+        for pair in pairs
+    ]
+    return {"kind": "offer", "pairs": told} if told else None
+
+
+def _baselines() -> dict[str, dict[str, Any]]:
+    """Name of a method -> its own settings where it decodes the ordinary way."""
+    shared = {family: {setting.name for setting in settings(SHARED[family])} for family in SHARED}
+    usual = {family: ordinary(family, {}) for family in SHARED}
+    return {
+        method.name: {name: value for name, value in as_values(config).items() if name not in shared[family]}
+        for family, (method, config) in usual.items()
+    }
 
 
 def url(path: Path) -> str:

@@ -11,10 +11,10 @@ from demo.decoding import Asked, Ended, Opened, race
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
-from demo.recordings import Recording
-from demo.sessions import Visitor
+from demo.pairs import Pair
+from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.viewer import advanced, begun, finished, recorded, trace_viewer
+from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.methods import METHODS, SHARED, ordinary
@@ -52,13 +52,17 @@ _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 class RunPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recording: Recording | None) -> None:
+    def __init__(self, site: Site, recorded: Sequence[Pair] = ()) -> None:
+        """Lay it out; the pairs are there to look at before anything runs, the first one first."""
         self.site = site
-        self._build(recording)
+        self.pairs = tuple(recorded)
+        self._build()
         self._connect()
 
-    def _build(self, recording: Recording | None) -> None:
+    def _build(self) -> None:
         model = MODELS[default_model(DEFAULT.family)]
+        first = self.pairs[0].recording.traces if self.pairs else ()
+        self.viewer = trace_viewer("viewer", offered(self.pairs), methods=titles(), brief=True)
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,
@@ -85,28 +89,29 @@ class RunPage:
             ).dataset
             for own, texts in EXAMPLES.items()
         }
-        with gr.Row(elem_classes="aligned"):
-            self.method = gr.Dropdown(
-                [(m.title, m.name) for m in METHODS.values()],
-                value=DEFAULT.name,
-                label="Method",
-                scale=3,
-                min_width=240,
-            )
-            self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
-            self.seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120)
-            self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
-        with gr.Accordion("What can be said", open=False) as self.words:
-            gr.Markdown(vocabulary(), elem_classes="vocabulary")
-        with gr.Accordion("Settings", open=False, elem_classes="settings"):
+        with gr.Accordion(chosen(DEFAULT, model), open=False, elem_classes="settings") as self.choices:
+            with gr.Row(elem_classes="aligned"):
+                self.method = gr.Dropdown(
+                    [(m.title, m.name) for m in METHODS.values()],
+                    value=DEFAULT.name,
+                    label="Method",
+                    scale=3,
+                    min_width=240,
+                )
+                self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
+                self.seed = gr.Number(
+                    0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120
+                )
+                self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
+            with gr.Accordion("Prompt vocabulary", open=False) as self.words:
+                gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings()
-        self.facts = facts_row(outcome(recording.traces) if recording else (), elem_id="outcome")
-        self.caption = gr.Markdown(_CAPTION_RECORDED if recording else _CAPTION_EMPTY, elem_classes="lead")
+        self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
+        self.facts = facts_row(outcome(first), elem_id="outcome")
         self.moving = MovingPanel(self.site, "run-moving")
-        self.viewer = trace_viewer("viewer", recorded(recording.paths) if recording else None, methods=titles())
 
     def _build_settings(self) -> None:
         self.own: dict[str, controls.Controls] = {}
@@ -148,17 +153,22 @@ class RunPage:
         )
         decoded.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
+        told = {self.site.shown, self.facts, self.caption, self.method, *self.moving.parts}
+        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
             self.choose_method,
             {self.method, self.model},
-            [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
+            [self.model, self.beside, self.choices, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
-            self.choose_model, {self.model}, [self.prompt, self.words, self.length, *self.examples.values()], **AT_ONCE
+            self.choose_model,
+            {self.method, self.model},
+            [self.prompt, self.words, self.length, self.choices, *self.examples.values()],
+            **AT_ONCE,
         )
 
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
@@ -180,7 +190,7 @@ class RunPage:
         """Make ready for a run."""
         self.site.visitors.prune()
         self.site.visitor(request).start()
-        waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
+        waiting = notice("info", "Your run begins as soon as the model is free.", "One moment.")
         buttons = {self.run: gr.update(interactive=False), self.stop: gr.update(visible=True)}
         return {self.problem: waiting, **buttons, **self.moving.cleared()}
 
@@ -208,7 +218,7 @@ class RunPage:
         for told in gpu.through(sum(one.seconds for one in asked), race, asked, visitor.stopped):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
-                yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _CAPTION_LIVE}
+                yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
             elif isinstance(told, Ended):
                 yield self._result(told.traces, name, visitor, warning)
             else:
@@ -223,7 +233,7 @@ class RunPage:
             self.viewer: finished(shown.paths, name),
             self.facts: facts(outcome(traces)) if complete else [],
             self.problem: warning if complete else stopped,
-            self.caption: _CAPTION_DONE,
+            self.caption: _said(_CAPTION_DONE),
             self.site.shown: shown,
         }
 
@@ -244,6 +254,22 @@ class RunPage:
             asked.insert(0, Asked(baseline.name, model, prompt, usual, seed))
         return asked
 
+    def choose_pair(self, values: Update, event: gr.EventData) -> Update:
+        """A recorded pair is shown: it is what the other pages speak of, and the form asks for a run of its kind."""
+        index = event.index
+        if not isinstance(index, int) or not 0 <= index < len(self.pairs):
+            said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
+            raise gr.Error(f"pair: there is no number {said}; choose one of the {len(self.pairs)} shown.")
+        recording = self.pairs[index].recording
+        alike = METHODS[recording.method].family == METHODS[values[self.method]].family
+        return {
+            self.method: gr.skip() if alike else recording.method,
+            self.site.shown: Shown(recording.paths, "a recorded run"),
+            self.facts: facts(outcome(recording.traces)),
+            self.caption: gr.update(visible=False),
+            **self.moving.cleared(),
+        }
+
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on."""
         method, model = METHODS[values[self.method]], values[self.model]
@@ -253,10 +279,10 @@ class RunPage:
             for name, group in self.groups.items()
         }
         shown |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
+        model = model if fits else default_model(method.family)
         return shown | {
-            self.model: gr.update(
-                choices=_models(method.family), value=model if fits else default_model(method.family)
-            ),
+            self.choices: gr.update(label=chosen(method, MODELS[model])),
+            self.model: gr.update(choices=_models(method.family), value=model),
             self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
 
@@ -266,20 +292,27 @@ class RunPage:
         asks = bool(model.default_prompt)
         return {
             self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
+            self.choices: gr.update(label=chosen(METHODS[values[self.method]], model)),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.length: gr.update(visible=model.text),
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
         }
 
 
-_CAPTION_RECORDED: Final = (
-    "A recorded run. Press play, drag the slider, or point at a token; press Run to decode your own."
-)
 _CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happens."
 _CAPTION_LIVE: Final = (
     "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
 )
 _CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under Figures, download it under Trace."
+
+
+def _said(text: str) -> Update:
+    return gr.update(value=text, visible=True)
+
+
+def chosen(method: Method, model: ModelInfo) -> str:
+    """What the collapsed row says of the form."""
+    return f"{method.title} on {model.title}: method, model, seed and settings"
 
 
 def titles() -> dict[str, str]:

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser
 from support.browser import chromium
 from support.raster import decoded
 
-from demo.recordings import Recording, recordings
+from demo.recordings import FOLDER, Recording, recordings
 from traces import write
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +41,21 @@ def recorded(library: Path) -> tuple[Recording, ...]:
 
 @pytest.fixture(scope="session")
 def server(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the running app. Told to end, it takes its visitors' files with it."""
-    temporary = tmp_path_factory.mktemp("server")
+    """The address of the running app with those two recordings."""
+    with serving(library, tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the running app with the recordings that ship."""
+    with serving(FOLDER, tmp_path_factory.mktemp("shipped")) as address:
+        yield address
+
+
+@contextmanager
+def serving(library: Path, temporary: Path) -> Iterator[str]:
+    """The app with the recordings of a folder. Told to end, it takes its visitors' files with it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

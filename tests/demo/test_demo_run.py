@@ -17,7 +17,7 @@ from engines.models import catalog
 @pytest.fixture
 def page() -> Iterator[RunPage]:
     with gr.Blocks():
-        yield RunPage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)), None)
+        yield RunPage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)))
 
 
 def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:

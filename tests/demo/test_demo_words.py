@@ -17,7 +17,7 @@ from demo.app import build
 from demo.copy_text import copy
 from demo.measured import measured
 from demo.outcome import command, outcome
-from demo.recordings import FOLDER, Recording, listed, opening, record, recordings
+from demo.recordings import FOLDER, Recording, listed, record, recordings
 from demo.sessions import Visitors
 from engines.config import make_config
 from engines.methods import METHODS
@@ -78,7 +78,6 @@ def test_no_name_in_a_trace_can_break_out_of_the_command() -> None:
 def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]) -> None:
     (entry,) = recorded
     assert [trace.method for trace in entry.traces] == ["ar", "scd"]
-    assert opening(recorded, "scd") is entry
 
 
 def test_a_baseline_from_before_there_was_a_setting_is_one_still(tmp_path: Path) -> None:
@@ -144,15 +143,8 @@ def test_what_the_gallery_lists_is_there_and_as_listed(entry: dict[str, Any]) ->
     assert trace.model.weights == load_model(trace.model.id).card.weights, "weights have changed: make traces"
 
 
-def test_the_page_opens_on_a_race() -> None:
-    first = opening(recordings(), "scd")
-    assert first is not None
-    assert [trace.method for trace in first.traces] == ["ar", "scd"]
-
-
 def test_there_may_be_no_recordings(tmp_path: Path) -> None:
     assert recordings(tmp_path) == ()
-    assert opening((), "scd") is None
 
 
 def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:

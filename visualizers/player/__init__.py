@@ -27,6 +27,7 @@ _SCRIPTS = (
     "clip.js",
     "lane.js",
     "controls.js",
+    "race.js",
     "player.js",
 )
 """In one scope, in this order."""
@@ -43,7 +44,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return _read("player.css")
+    return _read("player.css") + _read("race.css")
 
 
 @cache

@@ -125,8 +125,8 @@ class TimelineView extends View {
     this.key = "";
   }
 
-  heightFor(width) {
-    return Math.max(220, Math.min(360, width * 0.56));
+  heightFor() {
+    return 300; // in every lane, so that a row means the same moment in two of them
   }
 
   plot() {

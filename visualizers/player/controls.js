@@ -39,10 +39,15 @@ class Controls {
     this.unit = make("span", {});
     this.amount = make("span", {});
     this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);
+    this.whole = make("button", { type: "button", class: "ds-whole", "aria-pressed": "false" }, "Every view");
+    this.whole.addEventListener("click", () => {
+      player.useBrief(!player.brief);
+      this.whole.focus();
+    });
     this.node = make(
       "div",
       { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading),
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.whole),
       make("div", { class: "ds-choices" }, this.clockChoice(player), this.speedChoice(player), this.overlayChoice(player)),
     );
   }
@@ -71,7 +76,9 @@ class Controls {
   }
 
   useClock(clock, speed) {
-    this.speed.replaceChildren(...SPEEDS[clock].map(([value, label]) => make("option", { value, selected: value === speed }, label)));
+    const near = ([value]) => Math.abs(Math.log(value / speed));
+    const nearest = SPEEDS[clock].reduce((best, option) => (near(option) < near(best) ? option : best));
+    this.speed.replaceChildren(...SPEEDS[clock].map((option) => make("option", { value: option[0], selected: option === nearest }, option[1])));
     for (const input of this.clocks) input.checked = input.value === clock;
   }
 

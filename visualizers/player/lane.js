@@ -211,12 +211,15 @@ class Lane {
     this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ label, value }) => make("div", {}, make("dt", {}, label), value)));
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
-    this.absent = make("p", { class: "ds-absent" }, "No draft is judged in this run, so there is no acceptance map.");
-    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.absent);
+    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
+    this.tokens = make("b", {});
+    [this.of, this.passes] = [make("span", {}), make("span", { class: "ds-passes" })];
+    const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of), this.passes);
+    const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     const pair = make("div", { class: "ds-pair" }, graph.figure, routing.figure, mask.figure);
     this.node ??= make("section", { class: "ds-lane" });
     this.node.replaceChildren(
-      head, ground, pass.figure, this.readout.node, pair, timeline.figure, agreement.figure, this.table.node,
+      head, ground, counter, side, pair, timeline.figure, agreement.figure, this.table.node,
     );
     this.picture.use(meta, this.redraw);
     this.clip.use(meta);
@@ -258,7 +261,7 @@ class Lane {
   /** Show and size the views that this trace has columns for. */
   fit() {
     for (const view of this.views) view.figure.hidden = !view.supports(this.replay);
-    this.absent.hidden = this.running || this.replay.hasBar || this.replay.grid.kind === "text";
+    this.node.classList.toggle("is-plain", !this.replay.hasBar && this.replay.grid.kind !== "text");
     for (const view of this.views) view.fit(this.replay);
     this.clip.fit(this.replay);
   }
@@ -276,9 +279,15 @@ class Lane {
       const text = Math.round(number).toLocaleString("en") + of;
       if (value.textContent !== text) value.replaceChildren(Math.round(number).toLocaleString("en"), make("small", {}, of));
     });
-    this.progress.firstChild.style.transform = `scaleX(${finals / replay.positions})`;
+    const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
+    const over = replay.complete && scene.count === replay.length;
+    say(this.tokens, finals.toLocaleString("en"));
+    say(this.of, ` of ${total.toLocaleString("en")} tokens`);
+    say(this.passes, `${over ? "✓ in " : ""}${counted(scene.count, "pass")}`);
+    this.node.classList.toggle("is-over", over);
+    this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
     this.readout.show(scene);
-    const words = scene.position === null ? "no token chosen" : this.readout.sentence();
+    const words = this.readout.body.hidden ? "no token chosen" : this.readout.sentence();
     for (const { canvas, speaks } of this.views) {
       if (speaks || canvas.getAttribute("aria-valuetext") === words) continue;
       canvas.setAttribute("aria-valuenow", scene.position ?? 0);

@@ -13,11 +13,12 @@ const HELP = [
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
+const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
 class Player {
-  constructor(root, { emit = () => {}, data, hash = true, keys = root }) {
-    Object.assign(this, { root, emit, hash, data });
+  constructor(root, { emit = () => {}, data, hash = true, keys = root, brief = false }) {
+    Object.assign(this, { root, emit, hash, data, brief });
     this.theme = new Theme(data);
     this.lanes = [];
     this.library = [];
@@ -33,7 +34,9 @@ class Player {
   }
 
   build() {
+    this.race = new Race(this);
     this.controls = new Controls(this);
+    this.controls.whole.hidden = !this.brief;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
@@ -44,7 +47,16 @@ class Player {
     this.root.classList.add("ds");
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Trace player");
-    this.root.replaceChildren(this.controls.node, this.message, this.key, this.stage, this.help, this.live);
+    this.useBrief(this.brief);
+  }
+
+  /** Show the pictures and what is read at a glance, with the controls below; or every view, with the controls above. */
+  useBrief(brief) {
+    this.brief = brief;
+    this.root.classList.toggle("is-brief", brief);
+    const { controls, race, message, key, stage, help, live } = this;
+    this.root.replaceChildren(...(brief ? [message, race.node, stage, controls.node, key] : [race.node, controls.node, message, key, stage]), help, live);
+    controls.whole.setAttribute("aria-pressed", String(!brief));
     this.refresh();
   }
 
@@ -60,6 +72,14 @@ class Player {
     this.watchBody.observe(document.body, { attributes: true, attributeFilter: ["class"] });
     this.watchSize = new ResizeObserver(() => this.refit());
     this.watchSize.observe(this.root);
+    // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
+    const hold = (held) => () => (this.race.held = held);
+    this.stage.addEventListener("pointerenter", hold(true), { signal });
+    this.stage.addEventListener("pointerleave", hold(false), { signal });
+    this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
+    this.root.addEventListener("focusout", hold(false), { signal });
+    this.watchSight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
+    this.watchSight.observe(this.root);
   }
 
   destroy() {
@@ -69,6 +89,7 @@ class Player {
     this.stopListening.abort();
     this.watchBody.disconnect();
     this.watchSize.disconnect();
+    this.watchSight.disconnect();
     this.root.replaceChildren();
     mounted.delete(this.root);
   }
@@ -101,6 +122,7 @@ class Player {
 
   clear() {
     this.pause();
+    this.race.leave();
     this.lanes = [];
     this.library = [];
     this.position = this.moment = null;
@@ -162,25 +184,35 @@ class Player {
     return list;
   }
 
-  nameOf({ method, variant }) {
-    return variant || (this.data.methods?.[method] ?? String(method).toUpperCase());
+  nameOf({ method, variant, config }) {
+    const ordinary = this.data.ordinary?.[method];
+    const plain = ordinary && Object.entries(ordinary).every(([name, value]) => String(config?.[name] ?? value) === String(value));
+    return variant || (plain ? ORDINARY : (this.data.methods?.[method] ?? String(method).toUpperCase()));
   }
 
-  /** Show finished traces, at the place the address names or at the end. */
-  load(traces, { play = false } = {}) {
+  /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
+  load(traces, { play = false, loop = false, afresh = false } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
     this.library = traces;
     traces.slice(0, MOST_LANES).forEach((trace, index) => this.show(index, trace));
     this.now = this.extent();
-    if (this.hash) this.restore();
+    const placed = this.hash && !afresh && this.restore();
     this.refresh();
     this.emit("loaded", { lanes: this.lanes.length });
-    if (play && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      this.now = 0;
-      this.toggle();
-    }
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (loop && still && !placed) this.now = Math.floor(this.race.finish() / 2);
+    if (still || (loop && placed) || !(play || loop)) return;
+    this.now = 0;
+    if (loop) this.race.start();
+    else this.play();
+  }
+
+  /** Offer recorded pairs and play the first one in a loop. */
+  offer(pairs) {
+    this.race.offer(pairs);
+    return this.race.choose(0);
   }
 
   /** Fetch traces of this site, plain or gzipped, and show them. */
@@ -208,6 +240,7 @@ class Player {
     this.emit("failed", { problem });
   }
 
+  /** Go where the address says. Return whether it named a place. */
   restore() {
     const { step, ms, clock, token } = address.read();
     if (clock === "milliseconds") this.useClock("milliseconds");
@@ -218,6 +251,7 @@ class Player {
       this.position = position;
       this.pinned = true;
     }
+    return Number.isFinite(wanted);
   }
 
   // The clock.
@@ -246,7 +280,7 @@ class Player {
   }
 
   set(now) {
-    this.follow = false;
+    this.race.looping = this.follow = false;
     this.now = Math.max(0, Math.min(this.extent(), now));
     this.moment = null;
     this.schedule();
@@ -290,17 +324,28 @@ class Player {
   }
 
   toggle() {
-    if (this.playing) {
-      this.pause();
-      this.settleSoon();
-    } else if (this.present().length) {
+    if (this.playing) this.takeOver();
+    else if (this.present().length) {
       if (this.now >= this.extent()) this.now = 0;
-      this.playing = true;
-      this.follow = false;
-      this.moment = null;
-      this.last = performance.now();
-      this.frame = requestAnimationFrame((time) => this.tick(time));
+      this.race.looping = false;
+      this.play();
     }
+  }
+
+  /** Stop where we are because the reader wants to look. */
+  takeOver() {
+    this.race.looping = false;
+    this.pause();
+    this.settleSoon();
+  }
+
+  play() {
+    this.playing = true;
+    this.follow = false;
+    this.moment = null;
+    this.last = performance.now();
+    this.controls.useClock(this.clock, this.speed);
+    this.frame = requestAnimationFrame((time) => this.tick(time));
   }
 
   pause() {
@@ -313,8 +358,10 @@ class Player {
     if (!this.playing || this.gone()) return;
     const seconds = Math.min(0.25, Math.max(0, time - this.last) / 1000);
     this.last = time;
-    this.now = Math.min(this.extent(), this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
-    if (this.now >= this.extent()) {
+    const { looping } = this.race;
+    if (looping && this.seen) this.now = this.race.advance(seconds);
+    else if (!looping) this.now = Math.min(this.extent(), this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    if (!looping && this.now >= this.extent()) {
       this.pause();
       this.settleSoon();
     }
@@ -436,12 +483,14 @@ class Player {
     const empty = lanes.length === 0;
     this.root.classList.toggle("is-empty", empty);
     this.root.classList.toggle("is-double", lanes.length === 2);
+    this.root.classList.toggle("is-text", lanes.some(({ replay }) => replay.grid.kind === "text"));
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
     say(this.message, this.problem ?? (empty ? "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
     const nodes = lanes.map(({ node }) => node);
     if (nodes.some((node, index) => this.stage.children[index] !== node) || this.stage.children.length !== nodes.length) this.stage.replaceChildren(...nodes);
     this.nameLanes(lanes);
+    this.race.chips.hidden = this.race.pairs.length < 2 || lanes.some(({ running }) => running);
     this.showKey();
     this.refit();
   }
@@ -487,14 +536,16 @@ class Player {
     const extent = this.scale();
     for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
     this.compare();
+    if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
     this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
   }
 
   sceneOf(lane, extent) {
     const { replay } = lane;
-    const { clock, position, theme } = this;
+    const { clock, theme } = this;
     const count = replay.stepsAt(clock, this.now);
+    const position = this.position ?? this.race.spot({ replay, lane, count });
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
     return {
       replay,
@@ -558,8 +609,10 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {play})            show finished traces, two side by side; more can be chosen from
+ *   load(traces, {play, loop})      show finished traces, two side by side; more can be chosen from
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
+ *   offer(pairs)                    let the reader choose among recorded pairs, and play the first one in a loop; a pair has
+ *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
  *                                   `step.frame` may hold the picture so far as a data: URL,
@@ -569,14 +622,15 @@ async function fetchTrace(url) {
  *   toggle(), clear(), destroy()    play or pause, forget all traces, leave the page
  *   snapshot()                      what is drawn now
  *
- * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names;
- * `emit(name, detail)` hears "loaded", "settled" and "failed"; `hash: false` leaves the address alone; `keys` is the element
- * whose key presses count, by default the root.
+ * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
+ * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen" and
+ * "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
+ * `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
+  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "offer", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
 }

@@ -35,7 +35,7 @@ class TextView {
     const { prompt, canvas } = replay.meta;
     say(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block ? "│ = next block" : null];
+    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
     say(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
     return false;
@@ -44,7 +44,7 @@ class TextView {
   build({ block, block_offset: offset = 0 }) {
     const nodes = [];
     this.chips = Array.from({ length: this.grid.positions }, (_, position) => {
-      const starts = block && position > 0 && (position + offset) % block === 0;
+      const starts = block > 1 && position > 0 && (position + offset) % block === 0;
       if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + offset) / block)} begins` }));
       const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
       nodes.push(chip.gap, chip.span, chip.rest);

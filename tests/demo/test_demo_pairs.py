@@ -1,0 +1,91 @@
+"""Which recorded pairs the first screen plays, and what it says of them."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+from support.raster import decoded
+
+from demo.pages.run import RunPage
+from demo.pairs import pairs
+from demo.recordings import Recording, recordings
+from demo.sessions import Shown, Visitors
+from demo.site import Site
+from demo.viewer import offered
+from engines.config import make_config
+from engines.methods import METHODS
+from traces import Trace
+from traces.schema import Canvas
+
+
+@pytest.fixture(scope="module")
+def shipped() -> tuple[Recording, ...]:
+    return recordings()
+
+
+def recording(*traces: Trace) -> Recording:
+    paths = tuple(Path(f"{number}.json.gz") for number in range(len(traces)))
+    return Recording(traces[-1].method, "", "", "", paths, traces)
+
+
+def test_there_is_a_pair_of_each_kind_that_was_recorded(shipped: tuple[Recording, ...]) -> None:
+    offer = pairs(shipped)
+    assert [pair.kind for pair in offer if pair.kind != "video"] == ["picture", "text", "continuous"]
+    for pair in offer:
+        usual, made = (trace.summary for trace in pair.recording.traces)
+        assert usual.judged == 0 < made.judged
+        rivals = [
+            one.traces[-1].summary
+            for one in shipped
+            if len(one.traces) > 1 and one.traces[-1].canvas.kind == pair.recording.traces[-1].canvas.kind
+        ]
+        if pair.kind in ("picture", "text"):
+            assert made.forwards < usual.forwards
+            assert made.accepted / made.forwards == max(
+                (rival.accepted / rival.forwards for rival in rivals if rival.judged), default=0
+            )
+
+
+def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording, ...]) -> None:
+    ordinary, coupled, grouped = decoded("ar"), decoded("scd", window=16), decoded("gsd", window=16)
+    (exact,) = pairs([recording(ordinary, coupled)])
+    assert exact.truth == "Same distribution, another draw"
+    (lossy,) = pairs([recording(ordinary, grouped)])
+    assert lossy.truth == "Not the model's own distribution"
+    assert lossy.why == METHODS["gsd"].deviation(make_config(METHODS["gsd"].config, dict(grouped.config)))
+    (same,) = pairs([recording(ordinary, replace(coupled, output=ordinary.output))])
+    assert same.truth == "The same tokens"
+    for pair in pairs(shipped):
+        first, second = (trace.output.tokens for trace in pair.recording.traces)
+        assert (pair.truth == "The same tokens") <= (first == second)
+
+
+def test_a_video_goes_first(shipped: tuple[Recording, ...]) -> None:
+    canvas = Canvas(kind="video", shape=(4, 8, 8))
+    film = recording(*(replace(one, canvas=canvas) for one in (decoded("ar"), decoded("scd", window=16))))
+    assert next(pair.kind for pair in pairs([*shipped, film])) == "video"
+
+
+def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
+    ordinary, coupled = decoded("ar"), decoded("scd", window=16)
+    unknown = replace(coupled, method="<b>")
+    assert pairs([recording(coupled), recording(ordinary, ordinary), recording(ordinary, unknown)]) == ()
+    assert offered(()) is None
+
+
+@pytest.mark.parametrize("index", [2, -1, "0", None, {"a": 1}])
+def test_a_chosen_pair_is_what_the_pages_speak_of(index: Any) -> None:
+    some = recording(decoded("ar"), decoded("scd", window=16))
+    with gr.Blocks():
+        page = RunPage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)), pairs([some]))
+    event: Any = SimpleNamespace(index=0)
+    told = page.choose_pair({page.method: "s2d2"}, event)
+    assert told[page.site.shown].paths == some.paths
+    assert told[page.method] == "scd"
+    assert "scd" not in str(page.choose_pair({page.method: "ar"}, event)[page.method])
+    event.index = index
+    with pytest.raises(gr.Error, match="choose one of the 1 shown"):
+        page.choose_pair({page.method: "scd"}, event)

@@ -1,0 +1,181 @@
+"""The first screen in a real browser: a recorded race that plays by itself."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
+NOW = f"{SNAPSHOT}.now"
+SIZES = [(1440, 900), (1280, 720), (390, 844)]
+
+
+@pytest.fixture
+def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The opened app; fails the test on any error."""
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 720}} | getattr(request, "param", {})
+    context = browser.new_context(**options)
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    opened.goto(shipped_server, wait_until="load")
+    opened.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+def counters(page: Page) -> list[int]:
+    return [int(text) for text in page.locator("#viewer .ds-counter b").all_inner_texts()]
+
+
+def sized(*sizes: tuple[int, int]) -> Any:
+    params = [{"viewport": {"width": width, "height": height}} for width, height in sizes]
+    return pytest.mark.parametrize("page", params, indirect=True, ids=[f"{width}x{height}" for width, height in sizes])
+
+
+@sized(*SIZES)
+def test_two_lanes_play_by_themselves_and_fit_the_screen(page: Page) -> None:
+    page.wait_for_function(f"{NOW} > 3")
+    first = counters(page)
+    page.wait_for_function(f"{NOW} > 8")
+    second = counters(page)
+    assert all(before < after for before, after in zip(first, second, strict=True))
+    assert second[0] < second[1]
+    screen = page.viewport_size
+    assert screen is not None
+    lanes = page.locator("#viewer .ds-picture canvas")
+    assert lanes.count() == 2
+    parts = [*lanes.all(), *page.locator("#viewer .ds-counter").all()]
+    parts += [page.locator("#viewer .ds-say"), page.get_by_role("button", name="Pause", exact=True)]
+    for part in parts:
+        box = part.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0 and box["x"] + box["width"] <= screen["width"]
+        assert box["y"] >= 0 and box["y"] + box["height"] <= screen["height"]
+    left, right = (lane.bounding_box() for lane in lanes.all())
+    assert left is not None and right is not None
+    assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
+    assert left["width"] == pytest.approx(right["width"], abs=2) and left["width"] >= 160
+    assert page.locator("#viewer .ds-say").get_attribute("aria-live") == "off"
+    assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
+
+
+def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
+    said = page.locator("#viewer .ds-say")
+    expect(said).to_contain_text("32 passes instead of 144. Same distribution, another draw: why?", timeout=60_000)
+    expect(page.locator("#viewer .ds-passes").nth(1)).to_have_text("✓ in 32 passes")
+    page.wait_for_function(f"{NOW} > 100", timeout=60_000)
+    page.wait_for_function(f"{NOW} < 20", timeout=60_000)
+    page.wait_for_function(f"{NOW} > 20 && {SNAPSHOT}.playing", timeout=60_000)
+    expect(said).to_contain_text("instead of 144", timeout=60_000)
+    page.get_by_role("button", name="why?").click()
+    expect(page.locator("#viewer .ds-reason")).to_contain_text("both runs are draws from one distribution")
+    assert not page.evaluate(f"{SNAPSHOT}.playing")
+
+
+def test_a_sentence_says_what_the_pass_did(page: Page) -> None:
+    page.get_by_role("button", name="First", exact=True).click()
+    said = page.locator("#viewer .ds-say strong")
+    expect(said).to_have_text("The same model decodes the same prompt twice. One of the two guesses ahead.")
+    page.evaluate("draftscopePlayers.viewer.set(2)")  # accepted 2, resampled 1, kept 6, changed 22, drafted 1
+    expect(said).to_have_text("31 guesses checked in one pass: 2 kept, the 3rd redrawn.")
+    page.evaluate("draftscopePlayers.viewer.set(6)")
+    expect(said).to_have_text("27 guesses checked in one pass: the first redrawn.")
+
+
+def test_play_slider_and_pointer_take_over(page: Page) -> None:
+    page.wait_for_function(f"{NOW} > 2")
+    page.locator("#viewer .ds-picture canvas").first.hover()
+    page.wait_for_timeout(200)
+    held = page.evaluate(NOW)
+    page.wait_for_timeout(700)
+    assert page.evaluate(NOW) == held and page.evaluate(f"{SNAPSHOT}.playing")
+    page.mouse.move(2, 2)
+    page.wait_for_function(f"{NOW} > {held}")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.mouse.move(2, 2)
+    paused = page.evaluate(NOW)
+    page.wait_for_timeout(500)
+    assert page.evaluate(NOW) == paused
+    page.locator("#viewer input[type=range]").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(NOW) == 143
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(f"{NOW} === 144 && !{SNAPSHOT}.playing")
+    page.wait_for_timeout(3500)
+    assert page.evaluate(NOW) == 144  # and it does not begin again
+
+
+def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
+    chips = page.get_by_role("group", name="Recorded pairs")
+    expect(chips.get_by_role("button", name="picture")).to_have_attribute("aria-pressed", "true")
+    chips.get_by_role("button", name="text").click()
+    expect(page.locator("#viewer .ds-tokens").first).to_be_visible()
+    expect(page.locator("#viewer h2").first).to_have_text("Ordinary decoding, one token at a time")
+    expect(page.locator("#outcome")).to_contain_text("ordinary: 55")
+    expect(page.get_by_label("Prompt", exact=True)).not_to_have_value("a red ankle boot on grass")
+    page.wait_for_function(f"{NOW} > 2")
+    chips.get_by_role("button", name="continuous").click()
+    expect(page.locator("#viewer h2").nth(1)).to_contain_text("CSpD")
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 2")
+    expect(page.locator("#outcome")).to_contain_text("of the drafter")
+    page.get_by_role("tab", name="Trace").click()
+    expect(page.locator("#command textarea")).to_have_value(re.compile("engines run cspd"))
+
+
+@pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
+def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
+    page.wait_for_timeout(1500)
+    assert page.evaluate(NOW) == 16 and not page.evaluate(f"{SNAPSHOT}.playing")
+    assert counters(page)[0] == 16
+    expect(page.locator("#viewer .ds-say strong")).to_contain_text("checked in one pass")
+
+
+def test_a_place_in_the_address_is_shown_instead(page: Page) -> None:
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.evaluate("location.hash = 'step=7'")
+    page.reload(wait_until="load")
+    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
+    page.wait_for_timeout(1500)
+    assert page.evaluate(NOW) == 7 and not page.evaluate(f"{SNAPSHOT}.playing")
+
+
+def test_a_run_replaces_the_race(page: Page) -> None:
+    page.wait_for_function(f"{NOW} > 1")
+    page.locator(".settings > button").first.click()
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name="Toy raster, 16x16").click()
+    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
+    page.locator("#run").click()
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.tokens.length === 256", timeout=60_000)
+    expect(page.get_by_role("group", name="Recorded pairs")).to_be_hidden()
+    expect(page.locator("#stop")).to_be_hidden(timeout=120_000)
+    page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)", timeout=60_000)
+    page.wait_for_timeout(1500)
+    assert counters(page) == [256, 256]
+    expect(page.locator("#viewer .ds-say")).to_contain_text("instead of 256")
+    chips = page.get_by_role("group", name="Recorded pairs").get_by_role("button")
+    assert {chip.get_attribute("aria-pressed") for chip in chips.all()} == {"false"}
+    chips.first.click()
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 1")
+
+
+def test_every_view_is_a_click_away(page: Page) -> None:
+    button = page.get_by_role("button", name="Every view")
+    expect(page.locator("#viewer .ds-timeline").first).to_be_hidden()
+    button.click()
+    expect(page.locator("#viewer .ds-timeline").first).to_be_visible()
+    expect(button).to_be_focused()
+    empty, pictures = page.locator("#viewer .ds-cells").first, page.locator("#viewer .ds-picture canvas")
+    box, left, right = empty.bounding_box(), *(one.bounding_box() for one in pictures.all())
+    assert box is not None and left is not None and right is not None
+    assert left["width"] > 0.9 * box["width"] and left["width"] == pytest.approx(right["width"], abs=2)
+    button.click()
+    expect(page.locator("#viewer .ds-timeline").first).to_be_hidden()

@@ -1,0 +1,184 @@
+// Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
+
+const OPENING = "The same model decodes the same prompt twice. One of the two guesses ahead.";
+const READ_MILLISECONDS = 1100;
+const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
+const RACE_SECONDS = 8;
+const SLOWEST = 2;
+const FASTEST = 20;
+const AFTER_FINISH = 3;
+
+/** What stands above the lanes where room is short, and the loop. */
+class Race {
+  constructor(player) {
+    this.player = player;
+    this.looping = this.held = false;
+    this.pairs = [];
+    this.rest = this.read = 0;
+    this.sentence = make("strong", {});
+    this.truth = make("span", {});
+    this.why = make("button", { type: "button", class: "ds-ask", "aria-expanded": "false" }, "why?");
+    this.reason = make("p", { class: "ds-reason", hidden: true });
+    this.why.addEventListener("click", () => {
+      player.takeOver();
+      this.explain(this.reason.hidden);
+    });
+    this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
+    this.asked = make("p", { class: "ds-asked" });
+    const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
+    this.node = make("div", { class: "ds-race" }, line, this.reason, make("div", { class: "ds-choose" }, this.chips, this.asked));
+  }
+
+  /** Offer pairs to choose from: `name`, `urls`, and what is true of the second run, `truth` and `why`. */
+  offer(pairs) {
+    this.pairs = pairs;
+    const chips = pairs.map(({ name }, index) => {
+      const chip = make("button", { type: "button", "aria-pressed": "false" }, name);
+      chip.addEventListener("click", () => this.choose(index, true));
+      return chip;
+    });
+    this.chips.replaceChildren(...chips);
+  }
+
+  /** Fetch a pair and play it; the first one starts where the address says, if it does. */
+  async choose(index, asked = false) {
+    const { player } = this;
+    const pair = this.pairs[index];
+    this.chosen = index;
+    try {
+      const traces = await Promise.all(pair.urls.map(fetchTrace));
+      if (this.chosen !== index || player.gone()) return;
+      player.load(traces, { loop: true, afresh: asked });
+    } catch (error) {
+      return player.fail(`This trace could not be loaded: ${error.message}`);
+    }
+    this.pair = pair;
+    this.press(index);
+    if (asked) player.emit("chosen", { index });
+  }
+
+  press(chosen) {
+    [...this.chips.children].forEach((chip, index) => chip.setAttribute("aria-pressed", String(index === chosen)));
+  }
+
+  /** Another run is shown: no pair is. */
+  leave() {
+    this.looping = false;
+    this.pair = null;
+    this.chosen = -1;
+    this.rest = this.read = 0;
+    this.press(-1);
+    this.explain(false);
+  }
+
+  start() {
+    const { player } = this;
+    this.looping = true;
+    this.rest = REST_SECONDS.start;
+    player.speed = Math.max(SLOWEST, Math.min(FASTEST, this.finish() / RACE_SECONDS));
+    player.play();
+  }
+
+  explain(shown) {
+    this.reason.hidden = !shown;
+    this.why.setAttribute("aria-expanded", String(shown));
+  }
+
+  /** When the first lane to be done is done. */
+  finish() {
+    const { player } = this;
+    return Math.min(...player.present().map(({ replay }) => replay.extent(player.clock)));
+  }
+
+  /** The reading of the clock after `seconds` more of the loop: with rests at its start, at the finish and at its end. */
+  advance(seconds) {
+    const { now, speed } = this.player;
+    if (this.held) return now;
+    if (this.rest > 0) {
+      this.rest -= seconds;
+      return now;
+    }
+    const [finish, end] = [this.finish(), this.player.extent()];
+    if (now >= end) {
+      this.rest = REST_SECONDS.start;
+      return 0;
+    }
+    const next = now + seconds * speed * (now < finish ? 1 : AFTER_FINISH);
+    if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
+    else if (next >= end) this.rest = REST_SECONDS.end;
+    else return next;
+    return now < finish ? finish : end;
+  }
+
+  /** The token to look at in a lane while the reader has chosen none: the one that its last pass rejected, else its first judged. */
+  spot({ replay, lane, count }) {
+    const { brief, lanes } = this.player;
+    const step = replay.steps[count - 1];
+    if (!brief || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
+    const judged = step.deciding.filter((entry) => replay.fates[step.fate[entry]].judged);
+    const entry = judged.find((each) => replay.fates[step.fate[each]].name !== "accepted") ?? judged[0];
+    return entry === undefined ? null : step.position[entry];
+  }
+
+  /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */
+  say(lanes) {
+    const lane = lanes.at(-1);
+    if (!lane?.scene) return;
+    const finished = finishInWords(lanes);
+    const early = lane.scene.count > 0 && !finished && performance.now() < this.read;
+    if (this.player.playing && early) return;
+    const text = finished ?? (lane.scene.count === 0 ? OPENING : passInWords(lane));
+    if (text !== this.sentence.textContent) this.read = performance.now() + READ_MILLISECONDS;
+    say(this.sentence, text);
+    const truth = finished && this.pair?.why;
+    say(this.truth, truth ? `${this.pair.truth}:` : "");
+    say(this.reason, this.pair?.why ?? "");
+    this.why.hidden = !truth;
+    if (!truth) this.explain(false);
+    const { prompt, model } = lane.replay.meta;
+    const asked = prompt ? `“${prompt}”` : (model?.title ?? "");
+    say(this.asked, this.pair ? `Recorded: ${asked}` : asked);
+  }
+}
+
+/** Once one of two whole runs is over: what it took, beside the other. Null before. */
+function finishInWords([first, second]) {
+  if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
+  const over = ({ scene, replay }) => scene?.count === replay.length;
+  const [usual, made] = [first, second].map(({ replay }) => replay.length);
+  const drafts = second.replay.steps.filter(({ call }) => call.role === "draft").length;
+  const own = drafts ? `, ${drafts} of them its drafter's` : "";
+  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}.`;
+  if (over(first) && made >= usual) return `Guessing did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
+  return null;
+}
+
+/** What one pass did, in plain words. */
+function passInWords({ scene, replay }) {
+  const { step } = scene;
+  const names = step.fate.map((code) => replay.fates[code]);
+  const count = (...wanted) => names.filter((fate) => wanted.includes(fate?.name)).length;
+  const drafted = count("drafted");
+  const placed = names.filter((fate) => fate?.final).length;
+  const [kept, redrawn, dropped] = [count("accepted"), count("resampled"), count("rejected")];
+  const checked = kept + redrawn + dropped + count("discarded", "kept", "changed");
+  if (checked) return `${counted(checked, "guess")} checked in one pass: ${verdictInWords({ checked, kept, redrawn, dropped })}.`;
+  if (drafted) return `${counted(drafted, "guess")} made ahead, not checked yet.`;
+  return placed === 1 ? "One token in this pass, the ordinary way." : `${counted(placed, "token")} in one pass.`;
+}
+
+function verdictInWords({ checked, kept, redrawn, dropped }) {
+  if (kept === checked) return checked === 1 ? "kept" : "all kept";
+  if (redrawn === 1 && !dropped) return kept ? `${kept} kept, the ${ordinal(kept + 1)} redrawn` : "the first redrawn";
+  const parts = [[kept, "kept"], [redrawn, "redrawn"], [dropped, "rejected"]].filter(([count]) => count);
+  return parts.map(([count, does]) => `${count} ${does}`).join(", ") || "all guessed again";
+}
+
+function counted(count, what) {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+}
+
+function ordinal(number) {
+  const ending = number % 100 > 10 && number % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][number % 10] ?? "th");
+  return `${number}${ending}`;
+}
