@@ -89,7 +89,7 @@ class RunPage:
             ).dataset
             for own, texts in EXAMPLES.items()
         }
-        with gr.Accordion(chosen(DEFAULT, model), open=False, elem_classes="settings") as self.choices:
+        with gr.Accordion("Method, model, seed and settings", open=False, elem_classes="settings"):
             with gr.Row(elem_classes="aligned"):
                 self.method = gr.Dropdown(
                     [(m.title, m.name) for m in METHODS.values()],
@@ -159,15 +159,15 @@ class RunPage:
         self.method.change(
             self.choose_method,
             {self.method, self.model},
-            [self.model, self.beside, self.choices, *self.groups.values(), *self.samplings.values()],
+            [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
             self.choose_model,
-            {self.method, self.model},
-            [self.prompt, self.words, self.length, self.choices, *self.examples.values()],
+            {self.model},
+            [self.prompt, self.words, self.length, *self.examples.values()],
             **AT_ONCE,
         )
 
@@ -281,7 +281,6 @@ class RunPage:
         shown |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
         model = model if fits else default_model(method.family)
         return shown | {
-            self.choices: gr.update(label=chosen(method, MODELS[model])),
             self.model: gr.update(choices=_models(method.family), value=model),
             self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
@@ -292,7 +291,6 @@ class RunPage:
         asks = bool(model.default_prompt)
         return {
             self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
-            self.choices: gr.update(label=chosen(METHODS[values[self.method]], model)),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.length: gr.update(visible=model.text),
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
@@ -308,11 +306,6 @@ _CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under F
 
 def _said(text: str) -> Update:
     return gr.update(value=text, visible=True)
-
-
-def chosen(method: Method, model: ModelInfo) -> str:
-    """What the collapsed row says of the form."""
-    return f"{method.title} on {model.title}: method, model, seed and settings"
 
 
 def titles() -> dict[str, str]:
