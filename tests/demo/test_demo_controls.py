@@ -19,9 +19,10 @@ def test_every_setting_has_a_control_that_starts_at_its_default(name: str) -> No
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_control_says_what_its_field_says(name: str) -> None:
-    for setting in settings(METHODS[name].config):
-        with gr.Blocks():
-            component = controls.control(setting)
+    shown = settings(METHODS[name].config)
+    with gr.Blocks():
+        made = [controls.control(setting) for setting in shown]
+    for setting, component in zip(shown, made, strict=True):
         assert component.label == setting.knob.label
         assert component.info == setting.knob.help
         if setting.kind == "choice":

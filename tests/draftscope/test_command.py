@@ -148,7 +148,13 @@ def imported(packages: tuple[str, ...]) -> set[str]:
 
 def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:
     core = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
-    names = {"PIL": "pillow", "pydantic_core": "pydantic", "choreographer": "kaleido"}
+    names = {
+        "PIL": "pillow",
+        "pydantic_core": "pydantic",
+        "choreographer": "kaleido",
+        "imageio_ffmpeg": "imageio-ffmpeg",
+    }
+    names["imageio_ffmpeg"] = "imageio-ffmpeg"
     light = imported(("traces", "visualizers")) | {"plotly"}
     assert {names.get(name, name) for name in light} <= core
     for name in ("pydantic-core",):

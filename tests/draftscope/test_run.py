@@ -108,6 +108,7 @@ def test_other_networks_than_llama(kind: str) -> None:
     assert plain.output.tokens == trace.output.tokens
 
 
+@pytest.mark.slow
 def test_the_output_follows_the_targets_distribution() -> None:
     """The first token of many seeds, against the softmax of the target, with a drafter that is far from it."""
     target, draft = llama(1, vocabulary=8), llama(2, vocabulary=8)

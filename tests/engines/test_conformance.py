@@ -39,7 +39,15 @@ def broken(method: Method, **values: object) -> dict[str, str]:
     return {f.check: f.said for f in check(subject(method, values), claims(method, values)) if not f.holds}
 
 
-@pytest.mark.parametrize(("name", "preset"), CASES.values())
+def _quick(name: str, preset: str) -> bool:
+    """Presets, and vectors whose distribution is told from samples, take longer."""
+    return not preset and METHODS[name].family != "continuous-ar"
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [pytest.param(*case, marks=() if _quick(*case) else pytest.mark.slow) for case in CASES.values()],
+)
 def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
     assert broken(METHODS[name], **ALL[name, preset]) == {}
 

@@ -70,6 +70,7 @@ DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
 SAMPLES = 600
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "values",
@@ -90,6 +91,7 @@ def test_sequences_follow_the_target(values: dict[str, object]) -> None:
     assert largest < 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
@@ -107,6 +109,7 @@ def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("name", "defect"),
@@ -119,6 +122,7 @@ def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPa
     assert misfit(many(SAMPLES, model=model, small=small, tied=0, **DRAFTS))[0] > 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_a_path_that_is_never_rolled_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cspd_block, "first_rejection", keep_what_follows_a_rejection)
@@ -174,6 +178,7 @@ def test_draft_calls_and_fates_of_a_verification(method: str) -> None:
     assert trace.draft_model.id == "small"
 
 
+@pytest.mark.slow
 def test_alignment_and_tied_steps_raise_acceptance() -> None:
     def accepted(**values: object) -> float:
         traces = run_batch([job(seed=seed, gamma=6, **values) for seed in range(6)])  # type: ignore[arg-type]
@@ -246,6 +251,7 @@ def test_paths_are_looked_at_only_for_the_record(monkeypatch: pytest.MonkeyPatch
 # ---------------------------------------------------------------- the release
 
 
+@pytest.mark.slow
 def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() -> None:
     """Regression: it rejects drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
     model, _ = fields((1, 24), Weights("line", 0.9, 0.0, 0.0, 0.25))
