@@ -9,7 +9,7 @@
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
 # SLOW=yes takes in those that take longer than a few seconds.
-# PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests that need no browser.
+# PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests side by side.
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
@@ -44,11 +44,15 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# A browser wants the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
+# What takes long in a browser is timed there and wants the machine to itself. 5 is pytest's exit code for no tests, as
+# where PYTEST picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(BIN)/python -m pytest -m "not browser$(QUICK)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
 ifeq ($(BROWSER),yes)
-	$(BIN)/python -m pytest -m "browser$(QUICK)" $(PYTEST) || test $$? -eq 5
+	$(BIN)/python -m pytest -m "browser and not slow" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
+ifeq ($(SLOW),yes)
+	$(BIN)/python -m pytest -m "browser and slow" $(PYTEST) || test $$? -eq 5
+endif
 endif
 
 chromium:
