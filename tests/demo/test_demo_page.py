@@ -98,7 +98,7 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     delivered = page.evaluate("sequences")
     assert sorted(delivered) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
 
-    page.locator("#viewer input[type=range]").focus()
+    page.locator("#viewer .ds-slider").focus()
     page.keyboard.press("Home")
     assert steps(page) == [[0, 0], [0, 0]]
     page.keyboard.press("ArrowRight")
@@ -121,6 +121,8 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
     page.get_by_label("Method").click()
     page.get_by_role("option", name="S2D2", exact=True).click()
     preset, router = (page.get_by_label(label, exact=True).locator("visible=true") for label in ("Preset", "Router"))
+    expect(router).to_be_visible()
+    page.wait_for_timeout(1000)  # what the method's choice changes closes a list that is open
     expect(preset).to_have_value("Defaults")
     preset.click()
     page.get_by_role("option", name="SDAR-8B A", exact=True).click()

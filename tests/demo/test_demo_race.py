@@ -103,7 +103,7 @@ def test_play_slider_and_pointer_take_over(page: Page) -> None:
     paused = page.evaluate(NOW)
     page.wait_for_timeout(500)
     assert page.evaluate(NOW) == paused
-    page.locator("#viewer input[type=range]").focus()
+    page.locator("#viewer .ds-slider").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(NOW) == 143
