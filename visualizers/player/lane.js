@@ -270,7 +270,7 @@ class Lane {
     const { replay } = this;
     this.scene = scene;
     for (const view of this.views) view.draw(scene);
-    this.clip.draw(scene);
+    if (!this.clip.figure.hidden) this.clip.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];
     const texts = [[finals, ` / ${replay.positions.toLocaleString("en")}`], [scene.count, ""], [milliseconds, ""]];

@@ -75,6 +75,7 @@ class Grid {
 
   /** First position of every latent frame but the first; none where latent frames are not decoded one by one. */
   get frameEnds() {
+    if (this.frames === 1) return [];
     const size = this.cellColumns * this.cellRows;
     const ends = Array.from({ length: this.frames - 1 }, (_, index) => size * (index + 1));
     const whole = (end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
