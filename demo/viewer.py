@@ -33,18 +33,24 @@ globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {},
 // Drawing a loop while the first passes of a run arrive would let gradio merge them.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.clear());
 let race = null;
+let due = [];  // the next pass of each lane: the first ones are told several times
 const act = {
   offer: ({ pairs }) => { race = null; player.offer(pairs); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
   begin: (message) => {
     race = message.race;
+    due = [];
     player.clear();
     message.heads.forEach((head, lane) => player.begin(lane, head));
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const { top } = element.getBoundingClientRect();
     if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
-  push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => player.push(lane, sequence, step)),
+  push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => {
+    if (sequence < (due[lane] ?? 0)) return;
+    due[lane] = sequence + 1;
+    player.push(lane, sequence, step);
+  }),
   finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
 };
 const take = () => {

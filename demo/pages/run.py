@@ -7,7 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo import controls, gpu
-from demo.decoding import Asked, Ended, Opened, race
+from demo.decoding import Advance, Asked, Ended, Opened, race
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
@@ -46,6 +46,8 @@ EXAMPLES: Final = {
     ),
 }
 """What to try, by a model's own example: models that share it know the same words."""
+_REPEATED: Final = 32
+"""Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
@@ -215,12 +217,16 @@ class RunPage:
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
+        first: list[Advance] = []
         for told in gpu.through(sum(one.seconds for one in asked), race, asked, visitor.stopped):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
                 yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
             elif isinstance(told, Ended):
                 yield self._result(told.traces, name, visitor, warning)
+            elif len(first) < _REPEATED:
+                first += told
+                yield {self.viewer: advanced(first, name)}
             else:
                 yield {self.viewer: advanced(told, name)}
 
