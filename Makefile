@@ -24,6 +24,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app
 DEV := $(VENV)/.dev
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
+NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
 TRACES := $(wildcard assets/traces/*.json.gz)
 
@@ -44,15 +45,12 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# What takes long in a browser is timed there and wants the machine to itself. 5 is pytest's exit code for no tests, as
-# where PYTEST picks some of one kind.
+# What measures how fast a page draws has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
+# picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(BIN)/python -m pytest -m "not browser$(QUICK)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
-ifeq ($(BROWSER),yes)
-	$(BIN)/python -m pytest -m "browser and not slow" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
-ifeq ($(SLOW),yes)
-	$(BIN)/python -m pytest -m "browser and slow" $(PYTEST) || test $$? -eq 5
-endif
+	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
+ifeq ($(BROWSER)$(SLOW),yesyes)
+	$(BIN)/python -m pytest -m timed $(PYTEST) || test $$? -eq 5
 endif
 
 chromium:

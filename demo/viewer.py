@@ -30,8 +30,8 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   emit: (name, detail) => { if (name === 'settled' || name === 'chosen') trigger(name, detail); },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
-// Drawing a loop while the first passes of a run arrive would let gradio merge them.
-if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.clear());
+// Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
+if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 let race = null;
 let due = [];  // the next pass of each lane: the first ones are told several times
 const act = {

@@ -61,6 +61,7 @@ def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_options_that_the_readme_names_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = [

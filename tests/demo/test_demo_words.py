@@ -204,6 +204,7 @@ def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
 
 
+@pytest.mark.slow
 def test_the_app_says_in_a_sentence_that_there_is_no_such_device() -> None:
     environment = {**os.environ, "DRAFTSCOPE_DEVICE": "gpu"}
     said = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)

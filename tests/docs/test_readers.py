@@ -75,6 +75,7 @@ def test_the_reader_in_python(files: list[Path]) -> None:
         assert said_by([sys.executable, "-I", str(EXAMPLES / "read_trace.py")], path) == expected(read(path)), path.name
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="needs node on the path")
 def test_the_reader_in_javascript(files: list[Path]) -> None:
     for path in files:

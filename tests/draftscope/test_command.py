@@ -60,6 +60,7 @@ def test_outside_a_checkout_some_commands_are_absent(
     )
 
 
+@pytest.mark.slow
 def test_sweep_is_the_command_of_the_checkout() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "draftscope", "sweep", "--help"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -6,10 +6,12 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
+import jaxtyping
 import pytest
 
 from engines.__main__ import _parser, main
@@ -143,17 +145,18 @@ ODD = replace(METHODS["ar"], family="continuous")
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module of somebody's own in the working directory."""
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module of somebody's own in the working directory; nothing there checks types."""
     name = f"mine_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(MINE, encoding="utf-8")
     (tmp_path / "broken_module.py").write_text("import none_such", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    return name
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield name
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{mine}:GOOD"]) == 0
     claim, *promises = capsys.readouterr().out.splitlines()
@@ -170,7 +173,6 @@ def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) ->
     assert re.fullmatch(said, claim)
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "blockwise"]) == 0
     assert "lossy, as declared: 8 of 8 texts" in capsys.readouterr().out
@@ -178,7 +180,6 @@ def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[s
     assert "8 of 8 texts of likeliest tokens are those of one token a pass" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scd, "residual", lambda q, p: p)
     assert main(["check", "scd", "--set", "coupling=none"]) == 1
@@ -187,7 +188,6 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     assert out.count(": yes") == 7
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -251,7 +251,7 @@ def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("arguments", [[*TOY, "-o", "-"], ["list"]])
+@pytest.mark.parametrize("arguments", [pytest.param([*TOY, "-o", "-"], marks=pytest.mark.slow), ["list"]])
 def test_a_full_disk_is_a_sentence(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         said = subprocess.run([*ENGINES, *arguments], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -259,6 +259,7 @@ def test_a_full_disk_is_a_sentence(arguments: list[str]) -> None:
     assert said.stderr.splitlines()[-1].endswith("choose another place.") and "Traceback" not in said.stderr
 
 
+@pytest.mark.slow
 def test_no_bars_go_where_no_terminal_is(tmp_path: Path) -> None:
     arguments = ["run", "blockwise", "--model", "text-draft", "--set", "length=8", "-o", str(tmp_path / "t.json")]
     assert subprocess.run([*ENGINES, *arguments], cwd=ROOT, capture_output=True).stderr == b""

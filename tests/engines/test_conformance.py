@@ -24,7 +24,6 @@ from engines.testing.subject import claims, subject
 from traces.replay import Replay, states
 from traces.schema import Step, Trace
 
-pytestmark = pytest.mark.usefixtures("unchecked")
 PRESETS = {
     (name, preset): dict(method.presets[preset]) for name, method in METHODS.items() for preset in method.presets
 }

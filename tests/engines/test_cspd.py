@@ -67,11 +67,10 @@ def many(count: int, **values: object) -> Tensor:
 # ---------------------------------------------------------------- the distribution of sequences
 
 DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
-SAMPLES = 600
+SAMPLES = 400
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "values",
     [
@@ -92,7 +91,6 @@ def test_sequences_follow_the_target(values: dict[str, object]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
     assert misfit(many(SAMPLES, method="continuous", model=model))[0] < 1.9
@@ -110,7 +108,6 @@ def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("name", "defect"),
     [("first_rejection", keep_what_follows_a_rejection), ("draw_replacements", plain_draws)],
@@ -123,7 +120,6 @@ def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 def test_a_path_that_is_never_rolled_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cspd_block, "first_rejection", keep_what_follows_a_rejection)
     model, small = fields(SHAPE, CHAIN, OTHER)

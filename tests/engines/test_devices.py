@@ -23,6 +23,7 @@ from traces.schema import Step
 
 ROOT = Path(__file__).parents[2]
 PASSES = 6
+ONE_A_FAMILY = ("scd", "psd", "cspd")
 PRESETS = [(name, preset) for name, method in METHODS.items() for preset in method.presets]
 
 
@@ -65,7 +66,9 @@ def kept_there(method: str, preset: str = "") -> None:
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [name if name in ONE_A_FAMILY else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
+)
 def test_a_method_keeps_to_its_models_device(method: str, there: list[str | None]) -> None:
     kept_there(method)
 
@@ -134,6 +137,7 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 # ---------------------------------------------------------------- commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [None, "cuda:1"])
 def test_the_command_line_runs_and_drafts_on_one_device(
     asked: str | None, there: list[str | None], tmp_path: Path

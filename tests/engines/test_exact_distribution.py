@@ -21,7 +21,6 @@ THREE_DRAFTS = 4
 FOUR_DRAFTS = 5
 EXACT = 1e-12
 WRONG = 1e-4
-pytestmark = pytest.mark.usefixtures("unchecked")
 LIVE = {"ar": ("done",), "scd": ("done", "window"), "gsd": ("done", "window")}
 
 
@@ -61,7 +60,7 @@ def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary
     assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
 
 
-@pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
+@pytest.mark.parametrize("coupling", ["maximal", pytest.param("gumbel", marks=pytest.mark.slow)])
 def test_mixtures_are_lossless(coupling: str) -> None:
     values = {"coupling": coupling, "alpha": 0.5, "initial": "uniform", "window": THREE_DRAFTS}
     assert error("scd", Table(4, 2, seed=3), **values) < EXACT

@@ -13,7 +13,7 @@ from engines.testing.tables import Table
 CHAINS = 1500
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.slow
 def test_seeded_samples_follow_the_joint() -> None:
     """Enumeration proves the decoder; this proves that seeded randomness gives it what it asks for."""
     table = Table(4, 3, seed=11)

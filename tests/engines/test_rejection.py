@@ -137,6 +137,7 @@ def test_exact_tokens_follow_the_target(draft: HeadOf, align: bool, tied: int) -
     assert not out.capped.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", [WIDE, NARROW, SHIFTED, HeadOf(0.05, factor=1.05)], ids=str)
 def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     out = speculate_whole(draft, DDPM)

@@ -26,6 +26,7 @@ ACCEPTANCE_FLOOR = 0.70
 """The share of drafts accepted is 0.745 on average, and differs by a few hundredths from picture to picture."""
 
 
+@pytest.mark.slow
 def test_pictures_show_what_the_prompt_says() -> None:
     model = image.load()
     config = make_config(METHODS["scd"].config, {"guidance": 2})

@@ -102,7 +102,9 @@ DECODERS: list[tuple[str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("method", "values"), DECODERS)
-@pytest.mark.parametrize(("size", "part"), [(8, 8), (8, 4), (8, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("size", "part"), [(8, 4), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((8, 8), (8, 1), (4, 2)))]
+)
 def test_right_shifted_text_is_decoded_as_fast_dllm_v2_does(
     method: str, values: dict[str, object], size: int, part: int
 ) -> None:

@@ -68,7 +68,7 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: requests.append(request.url))
-        page.goto(target.as_uri())
+        page.goto(target.as_uri(), timeout=120_000)  # thirty figures, on a busy machine
         page.wait_for_function("document.querySelectorAll('.figures .main-svg').length > 0")
         drawn = page.evaluate(
             "[...document.querySelectorAll('.figures figure')].filter(f => f.querySelector('.main-svg')).length"
@@ -105,7 +105,9 @@ def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+@pytest.mark.parametrize(
+    "ending", ["pdf", pytest.param("svg", marks=pytest.mark.slow), pytest.param("png", marks=pytest.mark.slow)]
+)
 def test_figure_files(traces: list[str], tmp_path: Path, ending: str) -> None:
     with chromium():
         pass

@@ -619,7 +619,8 @@ async function fetchTrace(url) {
  *                                   `step.words` the text of ids that the legend lacks
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
  *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
- *   toggle(), clear(), destroy()    play or pause, forget all traces, leave the page
+ *   toggle(), pause()               play or pause, stop where it is
+ *   clear(), destroy()              forget all traces, leave the page
  *   snapshot()                      what is drawn now
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
@@ -631,6 +632,6 @@ function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "offer", "set", "clear", "toggle", "useClock", "snapshot", "destroy"];
+  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "offer", "set", "clear", "pause", "toggle", "useClock", "snapshot", "destroy"];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
 }

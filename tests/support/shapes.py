@@ -1,0 +1,56 @@
+"""Shapes and types are checked while the tests run, on the first calls of every function in every test.
+
+The calls that follow repeat them, and cost two to ten times as much with a check as without.
+"""
+
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import reduce, wraps
+from types import FunctionType
+from typing import Any
+
+from beartype import BeartypeConf, beartype
+
+CALLS = 20
+"""Of one function, in one test, that are checked."""
+
+_check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+_calls: Counter[tuple[str, str]] = Counter()
+_relieved: list[FunctionType] = []
+
+
+def checker(stub: Callable[..., Any]) -> Callable[..., Any]:
+    """What jaxtyping decorates the signature of a function with."""
+    checked = _check(stub)
+    name = (stub.__module__, stub.__qualname__)
+
+    @wraps(checked)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        _calls[name] += 1
+        if _calls[name] == CALLS:
+            _relieve(*name)
+        return checked(*args, **kwargs)
+
+    return counted
+
+
+def begin() -> None:
+    """A test begins: everything is checked again."""
+    _calls.clear()
+    for function in _relieved:
+        del function.__no_type_check__  # type: ignore[attr-defined]
+    _relieved.clear()
+
+
+def _relieve(module: str, qualname: str) -> None:
+    """Check a function no more, where it can be found by its name."""
+    try:
+        found = reduce(inspect.getattr_static, qualname.split("."), sys.modules[module])
+    except AttributeError:  # a function within a function
+        return
+    function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", None) or found)
+    if isinstance(function, FunctionType):
+        function.__no_type_check__ = True  # type: ignore[attr-defined]
+        _relieved.append(function)
