@@ -19,6 +19,7 @@ from engines.config import ConfigError, Value, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, open_session
+from traces.streams import bytes_of
 
 _FIELDS: Final = ("model", "problems", "seeds", "length", "configurations")
 _OF_ONE: Final = ("label", "method", "preset", "config", "curve")
@@ -57,7 +58,7 @@ def read_grid(path: Path) -> Grid:
         GridError: for the first thing that is wrong.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(bytes_of(path))
     except OSError as error:
         raise GridError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (ValueError, RecursionError) as error:

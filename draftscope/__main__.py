@@ -40,10 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"draftscope: {said}; use one of {', '.join(actions)}", file=sys.stderr)
         return USAGE
     try:
-        return actions[name](rest)
+        code = actions[name](rest)
+        sys.stdout.flush()
     except BrokenPipeError:  # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    return code
 
 
 def _engines(name: str) -> Callable[[list[str]], int]:

@@ -45,7 +45,7 @@ def outputs(cumulative: bool = False, passes: tuple[int, ...] = PASSES) -> list[
                 outputs=[completion],
                 finished=index == len(passes) - 1,
                 metrics=None,
-            )  # fmt: skip
+            )
         )
     return made
 
