@@ -70,6 +70,9 @@ def _sweep(rest: list[str]) -> int:
 def _app(rest: list[str]) -> int:
     if not (_ROOT / "app.py").is_file():
         return _absent("app")
+    if rest in (["-h"], ["--help"]):
+        print("usage: draftscope app\n\nServe the app. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.")
+        return 0
     if rest:
         print(f"draftscope app: takes no {rest[0]!r}; GRADIO_SERVER_PORT says where to serve", file=sys.stderr)
         return USAGE

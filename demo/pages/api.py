@@ -18,12 +18,12 @@ from demo import gpu
 from demo.controls import read_config
 from demo.decoding import Asked, Ended, race
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.pages.run import read_seed
 from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.runtime import listing
+from engines.sampling.chance import read_seed
 from traces import TraceError, dumps, loads
 from traces.schema import Trace
 

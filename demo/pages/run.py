@@ -16,14 +16,13 @@ from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
-from engines.config import ConfigError
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
-from engines.sampling.chance import LARGEST_SEED
+from engines.sampling.chance import LARGEST_SEED, read_seed
 from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
@@ -317,17 +316,6 @@ def _said(text: str) -> Update:
 def titles() -> dict[str, str]:
     """Name -> title of every method."""
     return {method.name: method.title for method in METHODS.values()}
-
-
-def read_seed(value: Any) -> int:
-    """A seed from the form or a request.
-
-    Raises:
-        ConfigError: when it is not a whole number within the limits.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise ConfigError(f"seed: {value!r} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
-    return value
 
 
 def vocabulary() -> str:
