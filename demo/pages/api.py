@@ -25,6 +25,7 @@ from engines.models.errors import ModelError
 from engines.runtime import listing
 from engines.sampling.chance import read_seed
 from traces import TraceError, dumps, loads
+from traces.places import by_place
 from traces.schema import Trace
 
 
@@ -84,6 +85,7 @@ def summary(
     """Decode one prompt as /run does, and say what it came to: passes, acceptance rate, tokens a pass, time, text."""
     with _told():
         trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+    places = by_place([trace.steps])
     return {
         "method": trace.method,
         "variant": trace.variant,
@@ -93,6 +95,8 @@ def summary(
         "config": dict(trace.config),
         "device": trace.environment.device,
         **asdict(trace.summary),
+        "mean_accepted_length": places and round(places.mean_accepted_length, 6),
+        "acceptance_by_place": [round(place.marginal, 6) for place in places.places] if places else [],
         "text": trace.output.text,
         "deviation": trace.note,
     }
