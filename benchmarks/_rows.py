@@ -6,11 +6,13 @@ Beside rows there are lines with nothing but `about`: when and with which softwa
 import gzip
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from traces.results import ResultRow, SweepError, read_line, written
+from traces.streams import STANDARD
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
@@ -88,6 +90,35 @@ class Rows:
     def _write(self, lines: Iterable[bytes]) -> None:
         with self._plain.open("ab") as file:
             file.write(b"".join(lines))
+
+
+class PrintedRows(Rows):
+    """Rows that go to standard output: nothing is there before, and nothing can go on from there."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.path = Path(STANDARD)
+        self.rows = {}
+
+    def begin(self, about: Mapping[str, Any]) -> None:
+        """Say about what."""
+        self._write([json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"])
+
+    def finish(self) -> None:
+        """All rows are there."""
+
+    def _write(self, lines: Iterable[bytes]) -> None:
+        sys.stdout.buffer.write(b"".join(lines))
+        sys.stdout.flush()
+
+
+def rows_of(path: Path) -> Rows:
+    """The rows of a file that a command names; `-` is standard output.
+
+    Raises:
+        RowsError: as for `Rows`.
+    """
+    return PrintedRows() if str(path) == STANDARD else Rows(path)
 
 
 def _parsed(line: bytes, where: str) -> ResultRow | None:

@@ -23,6 +23,7 @@ from gradio_client import Client
 
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
 from engines.models.catalog import MODELS
+from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
 MOST_SECONDS_TO_START: Final = 180.0
@@ -253,4 +254,4 @@ def scrubbing(page: Any) -> Claim:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -34,6 +34,7 @@ from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from traces.schema import Trace
 from traces.stats import cost_by_role
+from traces.streams import piped
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
@@ -167,4 +168,4 @@ def _quality(row: Row) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

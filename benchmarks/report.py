@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import _headlines
+from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = "| claim | measured | target | | where it comes from |\n|---|---|---|---|---|"
@@ -135,4 +136,4 @@ def _quantity(number: float, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

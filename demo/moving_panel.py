@@ -10,10 +10,10 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.limits import COMPUTE
+from demo.naming import title_of
 from demo.sessions import Shown, file_name
 from demo.site import QUIET, Site, Update
 from demo.widgets import notice, notice_box
-from engines.methods import METHODS
 from traces.schema import Trace
 from visualizers.moving import Look, MovingError, Report, fitting, write_moving
 
@@ -110,7 +110,5 @@ def progress(work: Callable[[Report], None]) -> Iterator[tuple[int, int]]:
 
 def _names(traces: Sequence[Trace]) -> tuple[str, ...]:
     """The titles of the methods, where they tell the runs apart."""
-    names = tuple(
-        trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method) for trace in traces
-    )
+    names = tuple(map(title_of, traces))
     return names if len(set(names)) == len(names) else ()

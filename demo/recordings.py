@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
 
+from demo.naming import title_of
 from engines.config import as_values, make_config, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
@@ -110,10 +111,9 @@ def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -
     note = [asked or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
-    titled = trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method)
     return Recording(
         method=trace.method,
-        title=told.get("title", titled),
+        title=told.get("title", title_of(trace)),
         about=told.get("about", ""),
         note=", ".join(note),
         paths=tuple(path for path, _ in entries),

@@ -8,10 +8,12 @@ from threading import Thread
 from typing import Any, Final
 
 import gradio as gr
+from mcp.types import CallToolRequest
 
 from demo import gpu
-from demo.answers import as_json
+from demo.answers import as_json, in_words, refusing
 from demo.limits import UPLOAD_BYTES, WAITING
+from demo.pages.api import ENDPOINTS, refusal
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
@@ -41,14 +43,24 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
         allowed_paths=[str(folder) for folder in folders],
-        app_kwargs={"openapi_url": None, "docs_url": None, "redoc_url": None},
+        app_kwargs={
+            "openapi_url": None,
+            "docs_url": None,
+            "redoc_url": None,
+            "exception_handlers": in_words(ENDPOINTS),
+        },
         theme=theme(),
         css=CSS,
         **options,
     )
     tools: Any = blocks.mcp_server_obj
     tools.postprocess_output_data = as_json(tools.postprocess_output_data)
+    handlers = tools.mcp_server.request_handlers
+    handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
     service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
+    # The page about the endpoints asks how busy they were, and would log that this is refused.
+    service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
+    service.router.routes.insert(0, service.router.routes.pop())
     Thread(target=_warm_up, daemon=True).start()
     return address
 

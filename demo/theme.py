@@ -61,7 +61,8 @@ CSS: Final = """
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
-  .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
+  .vertical .wrap { display: grid; grid-template-columns: 1fr 1fr; } /* every name in sight, the figure near */
+  .vertical label { padding: 4px; font-size: 13px; }
 }
 @media (prefers-reduced-motion: reduce) {
   .gradio-container * { transition: none !important; animation: none !important; }

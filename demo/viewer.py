@@ -17,9 +17,8 @@ from urllib.parse import quote
 import gradio as gr
 
 from demo.decoding import Advance, Opened, plain
+from demo.naming import baselines
 from demo.pairs import Pair
-from engines.config import as_values, settings
-from engines.methods import SHARED, ordinary
 from visualizers import player
 
 Message = dict[str, Any]
@@ -84,7 +83,7 @@ def trace_viewer(
         brief: Whether it starts with what one screen holds.
         visible: Whether it shows from the start.
     """
-    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": _baselines()})
+    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": baselines()})
     known = {
         "DATA": json.dumps(data),
         "HASH": json.dumps(address),
@@ -139,16 +138,6 @@ def offered(pairs: Sequence[Pair]) -> Message | None:
         for pair in pairs
     ]
     return {"kind": "offer", "pairs": told} if told else None
-
-
-def _baselines() -> dict[str, dict[str, Any]]:
-    """Name of a method -> its own settings where it decodes the ordinary way."""
-    shared = {family: {setting.name for setting in settings(SHARED[family])} for family in SHARED}
-    usual = {family: ordinary(family, {}) for family in SHARED}
-    return {
-        method.name: {name: value for name, value in as_values(config).items() if name not in shared[family]}
-        for family, (method, config) in usual.items()
-    }
 
 
 def url(path: Path) -> str:

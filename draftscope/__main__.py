@@ -40,10 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"draftscope: {said}; use one of {', '.join(actions)}", file=sys.stderr)
         return USAGE
     try:
-        return actions[name](rest)
+        code = actions[name](rest)
+        sys.stdout.flush()
     except BrokenPipeError:  # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    return code
 
 
 def _engines(name: str) -> Callable[[list[str]], int]:
@@ -68,6 +70,9 @@ def _sweep(rest: list[str]) -> int:
 def _app(rest: list[str]) -> int:
     if not (_ROOT / "app.py").is_file():
         return _absent("app")
+    if rest in (["-h"], ["--help"]):
+        print("usage: draftscope app\n\nServe the app. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.")
+        return 0
     if rest:
         print(f"draftscope app: takes no {rest[0]!r}; GRADIO_SERVER_PORT says where to serve", file=sys.stderr)
         return USAGE

@@ -19,7 +19,7 @@ from engines.models.errors import ModelError
 from engines.protocol import Model
 from engines.runtime import listing
 from engines.runtime.driver import Job, Run, run_batch
-from engines.sampling.chance import LARGEST_SEED
+from engines.sampling.chance import LARGEST_SEED, read_seed
 from engines.testing import conformance
 from engines.testing.subject import claims, find, subject
 from traces import dumps, write
@@ -62,7 +62,7 @@ def list_everything(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and say what it came to."""
-    target = _target(options.output)
+    target, seed = _target(options.output), _seed(options.seed)
     method = find(options.method)
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
-    running = Run(Job(method, model, prompt, config, options.seed, small=small))
+    running = Run(Job(method, model, prompt, config, seed, small=small))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
     with _writing(options.output):
@@ -121,6 +121,15 @@ def _target(named: str) -> Path | None:
     if not target.parent.is_dir():
         raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
     return target
+
+
+def _seed(text: str) -> int:
+    try:
+        return read_seed(int(text))
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        return read_seed(text)
 
 
 def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
@@ -227,7 +236,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
     running.add_argument("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
-    running.add_argument("--seed", type=int, default=0, help=f"from 0 to {LARGEST_SEED}; default: 0")
+    running.add_argument("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)

@@ -46,3 +46,5 @@ RESULT_ROWS: Final = 200_000
 """Rows of one file of results."""
 RESULT_SETTINGS: Final = 100
 """In one config or one list of a row of results."""
+RESULT_PLACES: Final = 1024
+"""Places of a draft that a row of results counts."""

@@ -79,6 +79,12 @@ class ResultRow:
     seed: Count | None = None
     answer: Text = ""
     """What the run gave as its answer."""
+    judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Drafts judged at the first place of a draft, the second ...; see `traces.places`."""
+    accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Those of them that were accepted."""
+    verifications: Count = 0
+    """Passes that verified drafts."""
     batch: Count = 1
     """Problems that were decoded in lockstep with this one, itself included."""
 
@@ -204,6 +210,14 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
         if part > row.forwards:
             problem = f"adds up to {part}, more than the {row.forwards} forwards"
             yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
+    if len(row.judged_by_place) != len(row.accepted_by_place):
+        problem = f"has {len(row.judged_by_place)} places where accepted_by_place has {len(row.accepted_by_place)}"
+        yield Problem(f"{path}.judged_by_place", problem, "give both for the same places")
+    for place, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
+        if not accepted <= judged <= row.verifications:
+            problem = f"counts {accepted} accepted of {judged} judged in {row.verifications} verifications"
+            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one place")
+            return
 
 
 def _one_of_every_key(found: Iterable[ResultRow]) -> tuple[ResultRow, ...]:

@@ -1,9 +1,12 @@
 """What command lines share: `-` for standard input, errors that name the file once, and readers that go away."""
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from traces import limits
@@ -37,10 +40,42 @@ def read_named(path: str) -> Trace:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
-def piped(main: Callable[[], int]) -> int:
+def bytes_of(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """What a file that a command names holds, or standard input for `-`; at most so many bytes of it.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    if os.fspath(path) == STANDARD:
+        return sys.stdin.buffer.read(most)
+    with open(path, "rb") as file:
+        return file.read(most)
+
+
+@contextmanager
+def output_file(named: str, ending: str) -> Iterator[Path]:
+    """The path to write to: the one that a command names, or for `-` a file that goes to standard output afterwards.
+
+    Args:
+        named: What the command was given.
+        ending: That of the file where it is `-`, with its dot.
+    """
+    if named != STANDARD:
+        yield Path(named)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"output{ending}"
+        yield path
+        if path.exists():
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.flush()
+
+
+def piped(main: Callable[[], int | None]) -> int:
     """The exit code of a command, whose output may go to a reader that has seen enough, as `head` has."""
     try:
-        code = main()
+        code = main() or 0
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the exit

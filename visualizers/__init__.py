@@ -6,6 +6,7 @@ from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
 from visualizers.figure import Figure, FigureError, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
+from visualizers.figures.by_place import BY_PLACE
 from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
@@ -64,6 +65,7 @@ FIGURES = MappingProxyType(
             ORDER,
             ROUTING,
             ESTIMATORS,
+            BY_PLACE,
             ACCEPTED,
             DRAFT_STEPS,
             THROUGHPUT,

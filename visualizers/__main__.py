@@ -1,6 +1,7 @@
 """Command line: traces to a page with the player and all figures, one figure, or a moving picture.
 
-A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp.
+A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. - in place of
+a file is standard input or output; --format then says what to write.
 
 With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
@@ -16,7 +17,7 @@ import plotly.graph_objects as go
 
 from traces.errors import TraceError
 from traces.schema import Trace
-from traces.streams import piped, read_named
+from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
     FIGURES,
     SWEEP_FIGURES,
@@ -64,8 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wrong = "traces" if sources[0] == "traces" else f"--{sources[0]}"
         parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
+    draw = {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]]
     try:
-        return {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]](parser, options, kind)
+        with output_file(options.output, f".{kind}") as options.output:
+            return draw(parser, options, kind)
+    except BrokenPipeError:
+        raise
     except BrowserMissing as error:
         print(error, file=sys.stderr)
         return NO_BROWSER
@@ -135,7 +140,7 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
 
 
 def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind: str) -> None:
-    path = Path(options.output)
+    path = options.output
     if kind == "html":
         path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
     else:
@@ -143,7 +148,7 @@ def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind
 
 
 def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Namespace, kind: str) -> None:
-    path = Path(options.output)
+    path = options.output
     if figure is None:
         figures = section(supported(traces), traces, step=options.step)
         path.write_text(standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures), encoding="utf-8")
@@ -157,7 +162,7 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
 def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
     """Read results; whatever is wrong is said with the path."""
     try:
-        return reader(Path(path).read_bytes())
+        return reader(bytes_of(path))
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     except OSError as error:
@@ -166,6 +171,10 @@ def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
 
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     kind = Path(options.output).suffix.removeprefix(".").lower()
+    if options.output == STANDARD:
+        kind = options.format or "html"
+    elif options.format not in (None, kind):
+        parser.error(f"--format {options.format}: -o {options.output} ends otherwise; leave it out or choose -o -")
     if kind not in ("html", *FORMATS, *ENDINGS):
         parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS))}")
     if kind not in ENDINGS:
@@ -211,10 +220,14 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz; - is standard input")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp; - is standard output",
     )
+    parser.add_argument("--format", choices=("html", *FORMATS, *ENDINGS), help="of -o -; html if left out")
     parser.add_argument(
         "--figure",
         choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),

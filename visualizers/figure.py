@@ -16,6 +16,8 @@ from visualizers.style import themed
 Traces: TypeAlias = Sequence[Trace]
 MOST_PANELS: Final = 3
 """Traces drawn side by side; more would be too small to read."""
+PAPERS: Final = {"coupling": {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}}
+"""Setting -> value -> what papers call a run with it, where runs differ in it."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
 
@@ -121,10 +123,7 @@ def labels(traces: Traces) -> tuple[str, ...]:
     """
     differing = _differing(traces)
     names = [
-        settings(
-            trace.variant or trace.method, {name: trace.config[name] for name in differing if name in trace.config}
-        )
-        for trace in traces
+        _named(trace, {name: trace.config[name] for name in differing if name in trace.config}) for trace in traces
     ]
     for attribute in ("model", "seed"):
         if len(set(names)) == len(names):
@@ -141,6 +140,15 @@ def labels(traces: Traces) -> tuple[str, ...]:
         seen[name] += 1
         distinct.append(plain(name if seen[name] == 1 else f"{name} ({seen[name]})"))
     return tuple(distinct)
+
+
+def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:
+    """A run with the settings in which it differs from others; papers have names for some of these."""
+    name = trace.variant or trace.method
+    for setting, names in PAPERS.items():
+        if not trace.variant and (called := names.get(str(differing.get(setting)))):
+            name, differing = called, {each: value for each, value in differing.items() if each != setting}
+    return settings(name, differing)
 
 
 def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:

@@ -65,6 +65,22 @@ class Group:
         outside = sum(row.forwards_by_mode.get(mode, 0) for row in self.rows for mode in OUTSIDE_DECODING)
         return sum(row.forwards for row in self.rows) - outside
 
+    @property
+    def mean_accepted_length(self) -> float | None:
+        """Drafts accepted in a pass that verified drafts; None where the rows do not say."""
+        return _per(float(sum(sum(row.accepted_by_place) for row in self.rows)), self.total("verifications"))
+
+    @property
+    def by_place(self) -> tuple[tuple[int, int], ...]:
+        """Judged and accepted drafts at every place of a draft, over all rows."""
+        places: list[list[int]] = []
+        for row in self.rows:
+            places += [[0, 0] for _ in row.judged_by_place[len(places) :]]
+            for place, judged, accepted in zip(places, row.judged_by_place, row.accepted_by_place, strict=False):
+                place[0] += judged
+                place[1] += accepted
+        return tuple((judged, accepted) for judged, accepted in places)
+
     def shares(self) -> dict[int, float]:
         """Problem -> share of its runs that solved it."""
         answers: dict[int, list[bool]] = {}
@@ -224,6 +240,9 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
             "runs": len(group.rows),
             "accuracy": group.accuracy,
             "accuracy_standard_error": group.accuracy_error,
+            "mean_accepted_length": group.mean_accepted_length,
+            "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_place],
+            "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_place if judged],
             **{name: values[index] for name, values in found.items()},
         }
         for index, group in enumerate(groups)
@@ -242,6 +261,8 @@ def as_csv(found: Sequence[Mapping[str, object]]) -> str:
 def _cell(value: object) -> object:
     if isinstance(value, Mapping):
         return canonical(value)
+    if isinstance(value, list):
+        return " ".join(f"{rate:.6g}" for rate in value)
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 

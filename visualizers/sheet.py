@@ -125,7 +125,7 @@ def _figure(figure: Described, drawn: go.Figure, level: int) -> str:
     top = (drawn.layout.margin.t or drawn.layout.template.layout.margin.t) - TITLE_HEIGHT
     drawn.update_layout(title=None, template=None, margin={"t": top}, height=drawn.layout.height - TITLE_HEIGHT)
     wide = " wide" if len(list(drawn.select_xaxes())) > 1 else ""  # Panels scroll where they would get too narrow.
-    answers = f" Answers to {html.escape(figure.paper)}." if figure.paper else ""
+    answers = f" Reproduces {html.escape(figure.paper)}." if figure.paper else ""
     return (
         f'<figure id="figure-{figure.name}">\n<h{level}>{heading}</h{level}>\n<p class="runs">{runs}</p>\n'
         f'<div class="scroll" tabindex="0" role="group" aria-label="{heading}">'

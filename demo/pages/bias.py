@@ -1,4 +1,4 @@
-"""What the ratio biases: every way of judging drafts, live, on a distribution that is known."""
+"""Bias of published variants: every way of judging drafts, live, on a distribution that is known."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -48,7 +48,9 @@ class BiasPage:
         """Make ready to draw."""
         self.site.visitors.prune()
         self.site.visitor(request).start()
-        waiting = notice("info", "The server computes one thing at a time; yours is next in line.", "Waiting.")
+        waiting = notice(
+            "info", "The server computes one thing at a time; where another is under way, this waits.", "Starting."
+        )
         return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
 
     def settle(self) -> Update:

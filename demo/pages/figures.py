@@ -1,4 +1,4 @@
-"""Figures: what the paper shows, from the run at hand; experiments of many runs; results of sweeps."""
+"""Figures: what the paper shows, from this run; experiments of many runs; results of sweeps."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from engines.models.errors import ModelError
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
 
-_LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
+_LEAD = "Figures of this run: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
 _LEAD_EXPERIMENTS = (
     "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ... Where "
@@ -37,7 +37,7 @@ class FiguresPage:
         self.site = site
         self.run = run
         with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("The run at hand"):
+            with gr.Tab("This run"):
                 self._build_single()
             with gr.Tab("Experiments"):
                 self._build_experiments()
@@ -45,7 +45,7 @@ class FiguresPage:
                 results = ResultsPage(site)
             with gr.Tab("What drafting gains") as timings_tab:
                 timings = TimingsPage(site)
-            with gr.Tab("What the ratio biases"):
+            with gr.Tab("Bias of published variants"):
                 BiasPage(site)
             timings_tab.select(timings.draw, timings.inputs, timings.parts, **QUIET)
             tab.select(results.draw, results.inputs, results.parts, **QUIET)
@@ -118,7 +118,7 @@ class FiguresPage:
         traces = values[self.site.shown].traces()
         figure = FIGURES.get(values[self.name])
         if figure is None or not traces or figure.supports(traces):
-            return self.panel.hide("This figure cannot be drawn from the run at hand; choose another.")
+            return self.panel.hide("This figure cannot be drawn from this run; choose another.")
         return self._draw(figure, traces, values[self.step], values, request)
 
     def _draw(self, figure: Figure, traces: Sequence[Trace], step: Any, values: Update, request: gr.Request) -> Update:
@@ -139,7 +139,9 @@ class FiguresPage:
     def begin(self, request: gr.Request) -> Update:
         """Make ready for an experiment."""
         self.site.visitor(request).start()
-        waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
+        waiting = notice(
+            "info", "The model serves one run at a time; where another one is under way, this one waits.", "Starting."
+        )
         return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
 
     def settle(self) -> Update:

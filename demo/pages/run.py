@@ -16,14 +16,13 @@ from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
-from engines.config import ConfigError
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
-from engines.sampling.chance import LARGEST_SEED
+from engines.sampling.chance import LARGEST_SEED, read_seed
 from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
@@ -37,15 +36,15 @@ EXAMPLES: Final = {
         "a purple coat in a storm",
     ),
     MODELS["text-target"].default_prompt: (
-        "James is 22 years old. In 7 years his sister Jennifer will be 2 times as old as James is now. "
-        "How old is Jennifer right now?",
-        "A grandfather eats 6 tacos per day, his spouse eats 5 tacos per day, and their son eats 4 tacos per day. "
-        "How many tacos does this family eat in one month?",
-        "A lasagna has 24 servings. If Liam can eat 4 servings a day while Noah can eat 2 times as much, "
-        "how many days will the lasagna last?",
+        "Tommy finished half of a 150 piece puzzle, and then started and finished another 558 piece puzzle within an "
+        "hour. How many puzzle pieces did Tommy place during that hour?",
+        "A stack is made out of 5 green tiles, 2 times as many white tiles, and an unknown number of pink tiles. "
+        "If there are 36 tiles in the stack in total, how many pink tiles are there?",
+        "A loaf of bread at the bakery costs $9. muffins cost $5 each. "
+        "How much more do 6 loaves of bread cost than 9 muffins?",
     ),
 }
-"""What to try, by a model's own example: models that share it know the same words."""
+"""What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
 _REPEATED: Final = 32
 """Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
@@ -317,17 +316,6 @@ def _said(text: str) -> Update:
 def titles() -> dict[str, str]:
     """Name -> title of every method."""
     return {method.name: method.title for method in METHODS.values()}
-
-
-def read_seed(value: Any) -> int:
-    """A seed from the form or a request.
-
-    Raises:
-        ConfigError: when it is not a whole number within the limits.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise ConfigError(f"seed: {value!r} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
-    return value
 
 
 def vocabulary() -> str:

@@ -20,7 +20,7 @@ from engines.models.pair import PairSession, check_pair
 from engines.protocol import Decision, Decoder, Model, Request, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import derive, pack, unpack
-from engines.sampling.chance import LARGEST_SEED, SeededChance
+from engines.sampling.chance import SeededChance, read_seed
 from traces.replay import Replay
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
@@ -44,8 +44,7 @@ class Job:
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed <= LARGEST_SEED:
-            raise ConfigError(f"seed: {self.seed} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+        read_seed(self.seed)
         if self.method.family not in self.model.families:
             raise ConfigError(
                 f"model: {self.method.name} runs on models of the family {self.method.family}, and "

@@ -222,7 +222,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
 
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Figures").click()
-    page.get_by_role("tab", name="What the ratio biases").click()
+    page.get_by_role("tab", name="Bias of published variants").click()
     page.locator("#run-bias").click()
     page.locator("#stop-bias").click()
     expect(page.locator("#bias-progress")).to_contain_text("Stopped.", timeout=60_000)

@@ -48,7 +48,7 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
 def test_a_slower_run_is_called_slower() -> None:
     trace = decoded("ar")
     slow = replace(trace, summary=replace(trace.summary, seconds=2 * trace.summary.seconds))
-    assert "2.00 × slower" in outcome([trace, slow])[1].note
+    assert "2.0 × slower" in outcome([trace, slow])[1].note
 
 
 def test_the_command_repeats_the_run(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_supported_figures_of_one_run() -> None:
     names = [figure.name for figure in supported([run()])]
     assert names == [
         "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming",
-        "accepted-drafts", "along",
+        "by-place", "accepted-drafts", "along",
     ]  # fmt: skip
 
 
@@ -185,8 +185,8 @@ class TestLabels:
     def test_runs_are_named_by_what_differs(self) -> None:
         assert labels([plain_run(), run("none"), run()]) == (
             "ordinary",
-            "jacobi (coupling none)",
-            "jacobi (coupling maximal)",
+            "SJD",
+            "MC-SJD",
         )
         assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
         assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
@@ -207,8 +207,8 @@ class TestLabels:
     def test_groups_hold_runs_that_differ_in_seed_alone(self) -> None:
         groups = grouped([run(seed=0), run("none"), run(seed=1)])
         assert {name: len(runs) for name, runs in groups.items()} == {
-            "jacobi (coupling maximal)": 2,
-            "jacobi (coupling none)": 1,
+            "MC-SJD": 2,
+            "SJD": 1,
         }
         assert list(grouped([run(alpha=0.5), run(alpha=1.0)], apart="alpha")) == ["jacobi"]
 

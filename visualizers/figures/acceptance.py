@@ -157,7 +157,7 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, size: float, named:
 
 ACCEPTANCE = Figure(
     name="acceptance",
-    title="Accept probability over the canvas",
+    title="Acceptance heat map",
     caption=(
         "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
         "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "

@@ -97,7 +97,7 @@ def _key(fate: Fate) -> go.Scatter:
 
 CHURN = Figure(
     name="churn",
-    title="What became of every draft, pass by pass",
+    title="Token churn: what became of every draft, pass by pass",
     caption=(
         "A row is a forward pass, a column a position. Blue cells were accepted, a crossed vermillion cell is the "
         "first rejection of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "

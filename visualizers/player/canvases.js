@@ -199,6 +199,8 @@ class PictureView extends GridView {
       const [x, y] = this.box(position);
       const glyph = Math.min(16, size * 0.62);
       const inset = (size - glyph) / 2;
+      context.fillStyle = theme.fills[code]; // a glyph is legible on its own colour, not on that of the picture below
+      context.fillRect(x + inset - 1, y + inset - 1, glyph + 2, glyph + 2);
       drawGlyph(context, theme.glyphs[code], theme.fates[code].filled, x + inset, y + inset, glyph, theme.inks[code]);
     }
   }

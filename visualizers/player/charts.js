@@ -269,7 +269,7 @@ class TimelineView extends View {
 /** How much successive distributions agree, on average over the window and at the token under the cursor. */
 class AgreementView extends View {
   constructor() {
-    super("agreement", "Agreement β = 1 − TV", "");
+    super("agreement", "Beta over passes: β = 1 − TV of successive distributions", "");
   }
 
   supports(replay) {
