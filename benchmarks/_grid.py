@@ -88,7 +88,7 @@ def expand(data: object) -> Grid:
         seeds = [read_seed(seed) for seed in seeds]
     except ConfigError as error:
         raise GridError(str(error)) from None
-    _expect(len(set(seeds)) == len(seeds), "seeds", seeds, "give different ones")
+    _expect(len(set(seeds)) == len(seeds), "seeds", seeds, "give a list of different ones")
     _expect(isinstance(listed, list) and listed, "configurations", listed, "give a list with at least one")
     shared = {"length": grid["length"]} if "length" in grid else {}
     found: list[Configuration] = []
