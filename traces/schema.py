@@ -224,6 +224,8 @@ class Rule:
     formula: str
     says: str = ""
     """The rule in a plain sentence."""
+    redrawn: Literal["residual", "judge", "likeliest"] | None = None
+    """What takes a rejected draft's place: a draw from max(0, p - q), one from p, or the likeliest token under p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

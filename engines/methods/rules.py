@@ -4,6 +4,7 @@ A rule speaks of fates and of numbers that the method records; under which setti
 whoever shows a trace need not know the method. Of several rules, the first that fits an entry is shown.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from engines.diffusion_lm.unmasking import RELAXED
@@ -17,11 +18,13 @@ RATIO: Final = Rule(
     fates=_JUDGED,
     formula="min(1, {p} / {q}) = {accept_prob}; " + _COIN,
     says=f"A guess stays with probability min(1, p / q): {_LESS}.",
+    redrawn="residual",
 )
 LIKELIEST: Final = Rule(
     fates=_JUDGED,
     formula="likeliest by the check: {best} {best ? draft} the guess {draft}: {fate}",
     says="A guess stays if it is the token that the check finds likeliest.",
+    redrawn="likeliest",
 )
 EDITED: Final = Rule(
     fates=(Fate.EDITED,),
@@ -49,6 +52,7 @@ def grouped(_: Any) -> tuple[Rule, ...]:
             fates=_JUDGED,
             formula="min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN,
             says="p and q are those of the guess and of tokens like it, added up: the guess stands for its group.",
+            redrawn="residual",
         ),
     )
 
@@ -62,10 +66,12 @@ def verified(config: Any) -> tuple[Rule, ...]:
     """What `engines.sampling.verification` decides."""
     if config.verdict == "match":
         return (LIKELIEST,)
+    if config.verdict == "plain":
+        return (replace(RATIO, redrawn="judge"),)
     if getattr(config, "tempering", 1.0) == 1:
         return (RATIO,)
     formula = "min(1, {p} / {q}) to the power of {set tempering} = {accept_prob}; " + _COIN
-    return (Rule(fates=_JUDGED, formula=formula, says=f"p / q is tempered: {_LESS}, less so at a power below 1."),)
+    return (replace(RATIO, formula=formula, says=f"p / q is tempered: {_LESS}, less so at a power below 1."),)
 
 
 def self_verified(config: Any) -> tuple[Rule, ...]:
@@ -188,4 +194,5 @@ def softened(_: Any) -> tuple[Rule, ...]:
 
 
 def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:
-    return (Rule(fates=_JUDGED, formula=f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}", says=says),)
+    whole = f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}"
+    return (Rule(fates=_JUDGED, formula=whole, says=says, redrawn="residual"),)
