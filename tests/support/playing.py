@@ -25,6 +25,7 @@ def show(page: Page, *traces: Trace, fragment: str = "") -> None:
         "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
     )
     page.goto(SITE + fragment)
+    page.evaluate("document.querySelector('.ds-whole').click(); document.activeElement.blur()")  # every view
     settle(page)
     assert [url for url in asked if not url.startswith(SITE)] == []
 

@@ -148,6 +148,12 @@ class PictureView extends GridView {
     return this.tiles ?? this.patches;
   }
 
+  /** Which of the pictures around a step can be drawn by now. */
+  readyAt(step) {
+    const frame = (count) => this.frames.findLast((one) => one.step <= count)?.image;
+    return [this.sheet?.image, frame(step), frame(step + 1)].map((image) => Number(loaded(image))).join("");
+  }
+
   /** Draw what stands at a position after `count` steps, cut out of the picture of that moment. Return whether there is one. */
   drawSpot(context, position, count, side) {
     const image = this.frames.findLast(({ step }) => step <= count)?.image;

@@ -24,7 +24,7 @@ class Worked {
     this.until = 0;
     this.key = "";
     this.where = make("p", { class: "ds-where" });
-    this.hint = make("p", { class: "ds-hint" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
+    this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
     this.tip = make("p", { class: "ds-tip", role: "tooltip", id: `ds-tip-${(panels += 1)}`, hidden: true });
@@ -105,7 +105,7 @@ class Worked {
 
   show(scene) {
     const entry = scene && this.entryOf(scene);
-    const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.ready].join() : String(scene?.position);
+    const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
     const fresh = this.replay !== scene?.replay;
     if (!fresh && (key === this.key || this.held)) return;
     Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_PANEL_MILLISECONDS });
