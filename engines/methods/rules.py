@@ -180,17 +180,13 @@ def last_step(config: Any) -> tuple[Rule, ...]:
 
 def whole_path(_: Any) -> tuple[Rule, ...]:
     """The weight of a whole denoising path."""
-    return _continuous(
-        "w = exp({log_ratio})", "w", "All denoising steps are judged as one, by their weight w."
-    )
+    return _continuous("w = exp({log_ratio})", "w", "All denoising steps are judged as one, by their weight w.")
 
 
 def softened(_: Any) -> tuple[Rule, ...]:
     """What the release computes in place of a ratio of densities."""
     formula = "R = exp({soft_log_ratio} − {log_variance_ratio})"
-    return _continuous(
-        formula, "R", "Distances are divided by 42 before they are compared, so most guesses stay."
-    )
+    return _continuous(formula, "R", "Distances are divided by 42 before they are compared, so most guesses stay.")
 
 
 def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:

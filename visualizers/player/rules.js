@@ -112,7 +112,7 @@ function ruleOf(moment) {
   const [p, q, bar] = ["p", "q", "accept_prob"].map((name) => moment.number(name));
   const usual = q > 0 && Math.abs(Math.min(1, p / q) - bar) < SAME_BAR;
   for (const rule of [...own, ...(usual ? [USUAL] : []), ANY]) {
-    if (!rule?.fates?.includes(moment.fate?.name)) continue;
+    if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;
     const pieces = fill(rule, moment);
     if (pieces) return { ...rule, pieces };
   }

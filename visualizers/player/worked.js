@@ -61,7 +61,7 @@ class Worked {
     this.ask = make("span", {}, "What if the coin had been …");
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
-    this.then = make("p", { class: "ds-then", "aria-live": "polite" });
+    this.then = make("p", { class: "ds-then", role: "status" });
     this.coin = make("div", { class: "ds-toss" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
   }
 
@@ -218,7 +218,7 @@ class Worked {
     const title = tossed ? ["The verdict, by a ", this.term("coin")] : ["The verdict"];
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
     this.coin.hidden = !tossed;
-    say(this.says, rule.says ?? "");
+    say(this.says, String(rule.says ?? ""));
     this.fillPart("verdict", title, this.formula, this.says, this.coin);
     if (tossed) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
     this.turn(null);
