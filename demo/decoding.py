@@ -51,6 +51,7 @@ class LiveRun:
             "config": asdict(job.config),
             "canvas": plain(job.task.canvas),
             "legend": plain(self._legend),
+            "rules": [plain(rule) for rule in job.method.rules(job.config)],
         }
 
     def advance(self, lane: int) -> Advance | None:

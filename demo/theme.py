@@ -23,6 +23,7 @@ _BLUE: Final = colors.Color(
 # Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """
 .gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+.gradio-container { overflow: clip !important; } /* hidden would keep what is sticky from sticking */
 .gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
 #masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
 #masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }

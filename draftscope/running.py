@@ -17,7 +17,7 @@ from engines.runtime.driver import Job, Run
 from engines.sampling.chance import read_seed
 
 _UNPROVEN: Final = "A method that was handed over: nobody checked that its output follows the model's distribution."
-_SOURCES: Final = ("target", "draft", "ids", "tokenizer", "device", "preset")
+_SOURCES: Final = ("target", "draft", "ids", "tokenizer", "device", "preset", "likely")
 
 
 def run(
@@ -41,7 +41,8 @@ def run(
         settings: Settings of the method, and where they apply: `preset`, a name for several of them; `device`, such as
             "cuda:1", for models by id, by default what DRAFTSCOPE_DEVICE says or the best there is; `target`, in place
             of `model`, a causal language model of transformers, with `ids`, its prompt, or `tokenizer`, to read
-            `prompt` with; `draft`, the model that drafts, of either kind.
+            `prompt` with; `draft`, the model that drafts, of either kind; `likely`, how many tokens to record of each
+            distribution behind a verdict: by default 8 on models that ship, none elsewhere.
 
     Raises:
         ValueError: For a method, model, setting or prompt that cannot be; the message says what can.
@@ -58,7 +59,8 @@ def run(
     judge = _judge(chosen, model, given)
     if prompt is None:
         prompt = judge.prompt if isinstance(judge, CausalLM) else _example(judge.card.id)
-    running = Run(Job(chosen, judge, prompt, config, read_seed(seed), small=_drafter(chosen, config, judge, given)))
+    small = _drafter(chosen, config, judge, given)
+    running = Run(Job(chosen, judge, prompt, config, read_seed(seed), small=small, likely=given.get("likely")))
     for _ in running:
         pass
     return shown(running.trace())

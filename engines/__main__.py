@@ -19,6 +19,7 @@ from engines.models.errors import ModelError
 from engines.protocol import Model
 from engines.runtime import listing
 from engines.runtime.driver import Job, Run, run_batch
+from engines.runtime.recorder import LIKELY
 from engines.sampling.chance import LARGEST_SEED, read_seed
 from engines.testing import conformance
 from engines.testing.subject import claims, find, subject
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
-    running = Run(Job(method, model, prompt, config, seed, small=small))
+    running = Run(Job(method, model, prompt, config, seed, small=small, likely=options.likely))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
     with _writing(options.output):
@@ -240,6 +241,12 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
+    running.add_argument(
+        "--likely",
+        type=int,
+        metavar="K",
+        help=f"tokens to record of each distribution behind a verdict; default: {LIKELY} on models that ship, else 0",
+    )
     running.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output"
     )

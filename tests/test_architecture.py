@@ -14,7 +14,8 @@ from engines.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("demo", "draftscope", "engines", "traces", "visualizers")
-METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in ("__init__", "method"))
+NO_METHODS = ("__init__", "method", "rules")
+METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in NO_METHODS)
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 MOST_METHOD_LINES = 200

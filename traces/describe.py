@@ -212,6 +212,7 @@ def _limits_table() -> str:
         "milliseconds of one stage of a step": limits.MILLISECONDS,
         "seed, id of a token or whole setting, either sign": limits.WHOLE,
         "a method's own number, either sign": limits.MEASURE,
+        "rules": limits.RULES,
         "settings in config": limits.SETTINGS,
         "values in extensions": limits.EXTENSION_VALUES,
         "lists and objects within each other in extensions": limits.EXTENSION_NESTING,

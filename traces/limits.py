@@ -18,6 +18,8 @@ ENTRIES: Final = 1_000_000
 """Entries of all steps together."""
 PATH_STATES: Final = 1001
 """States of one denoising path."""
+RULES: Final = 40
+"""Ways to a verdict, in `rules`."""
 SETTINGS: Final = 1000
 """In `config`."""
 EXTENSION_VALUES: Final = 10_000

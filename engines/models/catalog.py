@@ -184,6 +184,11 @@ def models_for(family: Family) -> list[str]:
     return [info.id for info in MODELS.values() if family in info.families and at_hand(info.id)]
 
 
+def ships(model_id: str) -> bool:
+    """Whether a model is one of the project's own, which come with it."""
+    return model_id in _LOADERS
+
+
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project or was fetched, so that it can be offered."""
     return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, "config.json"), str)

@@ -10,6 +10,9 @@ const HELP = [
   [["←↑↓→"], "in a view: choose a token"],
   [["Enter"], "pin it"],
   [["Esc"], "let go"],
+  [["r"], "next rejection"],
+  [["l"], "next long acceptance"],
+  [["d"], "next draft"],
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
@@ -25,7 +28,7 @@ class Player {
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
     this.now = 0;
-    this.position = this.moment = null;
+    this.position = this.moment = this.spotlight = null;
     this.pinned = this.playing = this.follow = false;
     this.schedule = this.schedule.bind(this);
     this.build();
@@ -35,12 +38,14 @@ class Player {
 
   build() {
     this.race = new Race(this);
+    this.worked = new Worked(this);
     this.controls = new Controls(this);
     this.controls.whole.hidden = !this.brief;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
     this.stage = make("div", { class: "ds-lanes" });
+    this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
     this.help = make("p", { class: "ds-help" }, ...help);
@@ -54,8 +59,9 @@ class Player {
   useBrief(brief) {
     this.brief = brief;
     this.root.classList.toggle("is-brief", brief);
-    const { controls, race, message, key, stage, help, live } = this;
-    this.root.replaceChildren(...(brief ? [message, race.node, stage, controls.node, key] : [race.node, controls.node, message, key, stage]), help, live);
+    const { controls, race, message, key, stage, worked, body, help, live } = this;
+    body.replaceChildren(...(brief ? [stage, controls.node, worked.node, key] : [stage, worked.node]));
+    this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), help, live);
     controls.whole.setAttribute("aria-pressed", String(!brief));
     this.refresh();
   }
@@ -74,8 +80,10 @@ class Player {
     this.watchSize.observe(this.root);
     // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
     const hold = (held) => () => (this.race.held = held);
-    this.stage.addEventListener("pointerenter", hold(true), { signal });
-    this.stage.addEventListener("pointerleave", hold(false), { signal });
+    for (const part of [this.stage, this.worked.node]) {
+      part.addEventListener("pointerenter", hold(true), { signal });
+      part.addEventListener("pointerleave", hold(false), { signal });
+    }
     this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
     this.root.addEventListener("focusout", hold(false), { signal });
     this.watchSight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
@@ -125,7 +133,7 @@ class Player {
     this.race.leave();
     this.lanes = [];
     this.library = [];
-    this.position = this.moment = null;
+    this.position = this.moment = this.spotlight = this.chosenLane = null;
     this.pinned = this.follow = false;
     this.now = 0;
     this.refresh();
@@ -406,6 +414,7 @@ class Player {
     const spot = this.spotOf(event);
     if (!spot) return;
     this.position = spot.position;
+    this.chosenLane = spot.lane;
     this.moment = spot.step === null ? null : { lane: spot.lane, step: spot.step };
     this.schedule();
   }
@@ -413,6 +422,7 @@ class Player {
   onClick(event) {
     const spot = this.spotOf(event);
     if (!spot) return;
+    this.chosenLane = spot.lane;
     if (spot.goTo !== undefined) {
       this.jump(spot.lane.replay.ends[this.clock][spot.goTo]);
       if (!this.pinned) this.position = spot.position;
@@ -428,7 +438,10 @@ class Player {
     if (event.altKey || event.ctrlKey || event.metaKey || this.present().length === 0) return;
     const { target, key } = event;
     if (target.closest?.("select, textarea, input:not(.ds-slider, [type=checkbox]), [contenteditable]")) return;
+    const go = NEXT.find(([, , letter]) => letter === key);
+    if (go) return this.worked.go(go[0]);
     const { lane, view } = this.viewOf(target);
+    if (view) this.chosenLane = lane;
     const handled = (view && this.moveCursor(lane, view, key)) || this.steer(key, target);
     if (handled) event.preventDefault();
   }
@@ -451,6 +464,30 @@ class Player {
       this.position = grid.positionOf && line > 1 ? grid.positionOf[next] : next;
     }
     return this.cursorMoved();
+  }
+
+  /** The lane that the panel explains: the one that was last pointed at, else the last one. */
+  subject() {
+    const lanes = this.present();
+    return lanes.includes(this.chosenLane) ? this.chosenLane : lanes.at(-1);
+  }
+
+  /** Go to a verdict, and let go of the token that was chosen. */
+  showVerdictAt(lane, { index, entry }) {
+    this.jump(lane.replay.ends[this.clock][index + 1]);
+    this.position = null;
+    this.pinned = false;
+    this.chosenLane = lane;
+    this.spotlight = { lane, step: index, position: lane.replay.steps[index].position[entry] };
+    this.schedule();
+  }
+
+  /** The token to look at in a lane while none is chosen. */
+  spotIn(lane, count) {
+    const { spotlight, worked } = this;
+    if (spotlight?.lane === lane && spotlight.step === count - 1) return spotlight.position;
+    const spot = this.race.spot({ replay: lane.replay, lane, count });
+    return spot !== null && worked.held && worked.moment?.replay === lane.replay ? worked.moment.position : spot;
   }
 
   cursorMoved() {
@@ -536,6 +573,7 @@ class Player {
     const extent = this.scale();
     for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
     this.compare();
+    this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
     this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
@@ -545,7 +583,7 @@ class Player {
     const { replay } = lane;
     const { clock, theme } = this;
     const count = replay.stepsAt(clock, this.now);
-    const position = this.position ?? this.race.spot({ replay, lane, count });
+    const position = this.position ?? this.spotIn(lane, count);
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
     return {
       replay,

@@ -110,14 +110,12 @@ class Race {
     return now < finish ? finish : end;
   }
 
-  /** The token to look at in a lane while the reader has chosen none: the one that its last pass rejected, else its first judged. */
+  /** The token to look at in a lane while the reader has chosen none: of those that its last pass judged, the one that says most. */
   spot({ replay, lane, count }) {
     const { brief, lanes } = this.player;
     const step = replay.steps[count - 1];
     if (!brief || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
-    const judged = step.deciding.filter((entry) => replay.fates[step.fate[entry]].judged);
-    const entry = judged.find((each) => replay.fates[step.fate[each]].name !== "accepted") ?? judged[0];
-    return entry === undefined ? null : step.position[entry];
+    return step.judged ? step.position[tellingEntry(replay, step)] : null;
   }
 
   /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */

@@ -20,6 +20,7 @@ from engines.models.studio.networks import (
     CODES,
     DRAFTER,
     GRID,
+    PATCH,
     Classifier,
     Tokenizer,
     Transformer,
@@ -30,11 +31,14 @@ from engines.models.studio.prompts import parse_prompt
 from engines.models.weights import sha256
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Patches
 
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
+_MOST_PATCHES: Final = 1024
+"""Tokens that a trace has pictures of: 30 kB at most."""
+_PATCHES_ACROSS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,21 @@ class StudioImage:
             chunk = steps[i : i + 64]
             pictures = self._decode([canvases[step] for step in chunk])
             frames += [Frame(step=s, image=as_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
-        return Legend(frames=tuple(frames))
+        return Legend(frames=tuple(frames), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
+
+    def _patches(self, ids: Sequence[int]) -> Patches | None:
+        """Each token as it looks among its like: the middle of three by three of it."""
+        if not ids:
+            return None
+        codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
+        with torch.inference_mode():
+            pictures = self._tokenizer.decode(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
+        columns = min(_PATCHES_ACROSS, len(ids))
+        sheet = pictures.new_zeros(-(-len(ids) // columns) * columns, *pictures.shape[1:])
+        sheet[: len(ids)] = pictures
+        rows = sheet.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)  # [H, W, 3]
+        array = ((rows + 1) * 127.5).round().clamp(0, 255).byte().cpu().numpy()
+        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=PATCH, columns=columns, ids=tuple(ids))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The finished picture."""
