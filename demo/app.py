@@ -8,6 +8,7 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
+from demo.pages.compare import ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
 from demo.pages.run import RunPage
@@ -42,6 +43,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Run"):
                 run = RunPage(site, offered)
+            with gr.Tab("Compare") as compare_tab:
+                compare = ComparePage(site, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery"):
@@ -50,6 +53,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
                 trace = TracePage(site)
             with gr.Tab("Methods"):
                 methods.build()
+        compare_tab.select(compare.show, compare.inputs, compare.parts, **QUIET)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         api.build()

@@ -2,8 +2,8 @@
 
 A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
 that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
-traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `offer` lets the
-visitor choose among recorded pairs and plays the first of them.
+traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare` up to
+six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first of them.
 """
 
 import json
@@ -37,6 +37,7 @@ let due = [];  // the next pass of each lane: the first ones are told several ti
 const act = {
   offer: ({ pairs }) => { race = null; player.offer(pairs); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
+  compare: ({ urls }) => { race = null; player.compareUrls(urls); },
   begin: (message) => {
     race = message.race;
     due = [];
@@ -74,7 +75,7 @@ def trace_viewer(
     brief: bool = False,
     visible: bool = True,
 ) -> gr.HTML:
-    """A component that shows one trace or two side by side. Its value is the last message.
+    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
 
     Args:
         name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
@@ -130,6 +131,11 @@ def finished(paths: Sequence[Path], name: str) -> Message:
 def recorded(paths: Sequence[Path]) -> Message | None:
     """The message to show finished traces."""
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
+
+
+def compared(paths: Sequence[Path]) -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
+    return {"kind": "compare", "urls": [url(path) for path in paths]}
 
 
 def offered(pairs: Sequence[Pair]) -> Message | None:

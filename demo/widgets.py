@@ -175,23 +175,23 @@ class Card(NamedTuple):
 
 def notice_box(**options: Any) -> gr.HTML:
     """A place for one message to the visitor; see `notice`."""
-    return _html({}, _NOTICE_JS, _NOTICE_CSS, **options)
+    return component({}, _NOTICE_JS, _NOTICE_CSS, **options)
 
 
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `facts`."""
-    return _html(facts(value), _FACTS_JS, _FACTS_CSS, **options)
+    return component(facts(value), _FACTS_JS, _FACTS_CSS, **options)
 
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
     cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
-    return _html(cards, _CARDS_JS, _CARDS_CSS, **options)
+    return component(cards, _CARDS_JS, _CARDS_CSS, **options)
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
     """A table that scrolls within itself; see `table`."""
-    return _html(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
+    return component(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
 
 
 def line(text: str, **options: Any) -> gr.HTML:
@@ -232,7 +232,7 @@ def _is_picture(address: str) -> bool:
     return address.startswith(("data:image/png;base64,", "data:image/webp;base64,"))
 
 
-def _html(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
+def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
     """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
     return gr.HTML(
         value,

@@ -12,9 +12,10 @@ from plotly.subplots import make_subplots
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
 from visualizers.style import themed
+from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
-MOST_PANELS: Final = 3
+MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
@@ -39,6 +40,8 @@ class Figure:
     drawing: Callable[[Traces, int | None], go.Figure]
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
+    whole: bool = False
+    """Whether it shows the whole run where no step is given, instead of a moment of its own choice."""
     panel_width: int | None = None
     """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
 
@@ -59,6 +62,7 @@ class Figure:
             if not 0 <= step <= last:
                 raise FigureError(f"step {step}: choose a step from 0 to {last}")
         figure = self.drawing(traces, step)
+        figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
         figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
         return themed(figure, "light")

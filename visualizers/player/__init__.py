@@ -44,7 +44,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return _read("player.css") + _read("race.css")
+    return _read("player.css") + _read("race.css") + _read("many.css")
 
 
 @cache
