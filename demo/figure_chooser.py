@@ -8,6 +8,7 @@ import gradio as gr
 
 from demo.figure_panel import Panel
 from demo.site import QUIET, Site, Update
+from demo.workbench.export_panel import ExportPanel, Extra
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
 
@@ -18,10 +19,10 @@ _WHOLE, _ONE = "Whole run", "One pass"
 class FigureChooser:
     """A list of figures, a choice of the moment where the figure has one, and the figure of the traces at hand."""
 
-    def __init__(self, site: Site, name: str, shown: gr.State | None = None) -> None:
+    def __init__(self, site: Site, name: str, shown: gr.State | None = None, extra: Extra = lambda values: {}) -> None:
         """Lay them out; `name` sets their ids on the page apart from others.
 
-        They draw the traces of `shown`, by default those that all pages speak of.
+        They draw the traces of `shown`, by default those that all pages speak of; a zip holds `extra` files, too.
         """
         self.site = site
         self.shown = shown or site.shown
@@ -32,9 +33,11 @@ class FigureChooser:
                 self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False, elem_id=f"{name}-step")
             with gr.Column(scale=4, min_width=320):
                 self.panel = Panel(site, name)
+                self.export = ExportPanel(site, name, self.shown)
         self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.dark}
         outputs = [self.scope, self.step, *self.panel.parts]
-        self.parts: list[Any] = [self.name, *outputs]
+        self.parts: list[Any] = [self.name, *outputs, *self.export.parts]
+        self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
             control.input(self.choose, self.inputs, outputs, trigger_mode="always_last", **QUIET)
@@ -44,12 +47,21 @@ class FigureChooser:
         figures = supported(traces) if traces else ()
         if not figures:
             hidden = {part: gr.update(visible=False) for part in (self.name, self.scope, self.step)}
-            return {**hidden, **self.panel.hide("")}
+            return {**hidden, **self.panel.hide(""), **self.export.offered(there=False)}
         names = [figure.name for figure in figures]
         name = values[self.name] if values[self.name] in names else names[0]
         offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
-        return {self.name: offered, **self._draw(FIGURES[name], traces, at, request)}
+        drawn = self._draw(FIGURES[name], traces, at, request)
+        return {self.name: offered, **drawn, **self.export.offered(there=True)}
+
+    def chosen(self, values: Update) -> tuple[str, int | None]:
+        """The figure that is chosen, and the moment it shows; None for its own choice."""
+        name = str(values[self.name])
+        figure = FIGURES.get(name)
+        last = max((len(trace.steps) for trace in values[self.shown].traces()), default=0)
+        moment = figure is not None and figure.stepped and not (figure.whole and values[self.scope] != _ONE)
+        return name, _moment(values[self.step], last) if moment else None
 
     def choose(self, values: Update, request: gr.Request) -> Update:
         """Draw the chosen figure."""

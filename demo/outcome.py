@@ -2,7 +2,6 @@
 
 import html
 from collections.abc import Sequence
-from shlex import quote
 from typing import Any
 
 from demo.widgets import Fact, table
@@ -70,18 +69,6 @@ def _times(ratio: float | None, more: str, less: str) -> str:
     if ratio is None:
         return "not comparable"
     return f"{ratio:.2f} × {more}" if ratio >= 1 else f"{1 / ratio:.2f} × {less}"
-
-
-def command(trace: Trace) -> str:
-    """The command line that repeats a run."""
-    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
-    if trace.prompt:
-        parts += ["--prompt", quote(trace.prompt)]
-    if trace.seed is not None:
-        parts += ["--seed", str(trace.seed)]
-    for name, value in trace.config.items():
-        parts += ["--set", quote(f"{name}={value}")]
-    return " ".join([*parts, "-o", quote(f"{trace.method}.json.gz")])
 
 
 def beside(traces: Sequence[Trace]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Command line: traces to a page with the player and all figures, one figure, or a moving picture.
 
-A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp.
+A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. A .zip holds
+every figure as PDF, SVG, PNG and CSV, the traces, a caption and the commands that make them again.
 
 With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
@@ -30,6 +31,7 @@ from visualizers import (
     supported,
     themed,
 )
+from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
 from visualizers.groups import SPEEDS
@@ -39,6 +41,7 @@ from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 
 Read = TypeVar("Read")
+ZIP = "zip"
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
 NO_BROWSER = 3
@@ -54,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("choreographer").setLevel(logging.CRITICAL)
     parser = _parser()
     options = parser.parse_args(arguments)
+    options.figures = options.figure
+    options.figure = options.figures[0] if options.figures else None
     if options.list:
         print(_listing())
         return 0
@@ -89,9 +94,13 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         if kind in ENDINGS:
             film(traces, options, _report if sys.stderr.isatty() else None)
             return 0
+        if kind == ZIP:
+            pack = Options(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
+            write_zip(traces, options.output, figures=options.figures, step=options.step, options=pack)
+            return 0
         figure = _chosen(parser, options, traces, kind)
         _write(figure, traces, options, kind)
-    except (FigureError, MovingError) as error:
+    except (BundleError, FigureError, MovingError) as error:
         parser.error(str(error))
     return 0
 
@@ -166,8 +175,9 @@ def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
 
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     kind = Path(options.output).suffix.removeprefix(".").lower()
-    if kind not in ("html", *FORMATS, *ENDINGS):
-        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS))}")
+    if kind not in ("html", *FORMATS, *ENDINGS, ZIP):
+        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS, ZIP))}")
+    _check_zip(parser, options, kind)
     if kind not in ENDINGS:
         for name in given(options):
             parser.error(f"--{name}: belongs to moving pictures; leave it out or choose .{', .'.join(ENDINGS)}")
@@ -178,6 +188,19 @@ def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
         if getattr(options, name) is not None:
             parser.error(f"--{name} {getattr(options, name)}: .{kind} shows whole runs in motion; leave --{name} out")
     return kind
+
+
+def _check_zip(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
+    """Refuse what belongs to a zip alone, and what a zip does not take."""
+    if kind == ZIP:
+        if not options.traces:
+            parser.error(f"-o {options.output}: .zip holds figures of traces; give TRACE")
+        return
+    if len(options.figures or ()) > 1:
+        parser.error(f"--figure {options.figures[1]}: a .{kind} file holds one figure; choose .zip for several")
+    for given_, name in ((options.preset, f"--preset {options.preset}"), (options.no_traces, "--no-traces")):
+        if given_:
+            parser.error(f"{name}: belongs to .zip; leave it out or choose that")
 
 
 def _chosen(
@@ -213,13 +236,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp"
+        "-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg, .png, .zip, .gif, .mp4 or .webp"
     )
     parser.add_argument(
         "--figure",
+        action="append",
         choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),
         metavar="NAME",
-        help="one figure instead of the page",
+        help="one figure instead of the page; of a .zip several, each with --figure",
     )
     parser.add_argument(
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
@@ -236,6 +260,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
     parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}"
+    )
+    parser.add_argument("--no-traces", action="store_true", help="leave the traces out of a .zip")
     add_options(parser)
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser

@@ -235,11 +235,12 @@ def as_csv(found: Sequence[Mapping[str, object]]) -> str:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(found[0] if found else ())
-    writer.writerows([_cell(value) for value in record.values()] for record in found)
+    writer.writerows([cell(value) for value in record.values()] for record in found)
     return target.getvalue()
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value as a cell of CSV: a config as text, and no text that a spreadsheet would take for a formula."""
     if isinstance(value, Mapping):
         return canonical(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

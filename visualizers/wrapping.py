@@ -1,6 +1,5 @@
 """Panels in rows: what was drawn as one long row of them, put where it can be read."""
 
-from itertools import pairwise
 from typing import Final
 
 import plotly.graph_objects as go
@@ -11,48 +10,56 @@ _BETWEEN: Final = 0.06
 """Of the width, between two panels."""
 _HEAD: Final = 0.16
 """Of the height, between two rows: ticks, titles of axes, and the title of the panel below."""
+_NEAR: Final = 1e-9
 
 
-def wrapped(figure: go.Figure) -> go.Figure:
-    """Return the figure with more than `PER_ROW` panels of one row in several rows, changed in place.
+def wrapped(figure: go.Figure, per_row: int = PER_ROW) -> go.Figure:
+    """Return the figure with the panels of its one row in several rows of `per_row`, changed in place.
 
-    Every panel keeps its axes, so curves, pictures and marks stay where they are in it.
+    Every panel keeps its axes, so curves, pictures and marks stay where they are in it. A figure whose rows are filled
+    that way, or that was drawn in several rows, stays as it is.
     """
-    axes = _axes(figure)
-    if len(axes) <= PER_ROW:
+    axes = panels(figure)
+    if len(axes) <= 1 or _rows(axes) == -(-len(axes) // per_row):
         return figure
-    rows = -(-len(axes) // PER_ROW)
-    lefts = [axis.domain[0] for axis, _ in axes]
-    right = axes[-1][0].domain[1]
+    rows, before = -(-len(axes) // per_row), _rows(axes)
+    left, right = axes[0][0].domain[0], max(x.domain[1] for x, _ in axes)
     high = (1 - _HEAD * (rows - 1)) / rows
-    wide = (right - _BETWEEN * (PER_ROW - 1)) / PER_ROW
-    titles = list(figure.layout.annotations)[: len(axes)]
-    for index, ((x, y), left) in enumerate(zip(axes, lefts, strict=True)):
-        row, column = divmod(index, PER_ROW)
-        start, bottom = column * (wide + _BETWEEN), 1 - (row + 1) * high - row * _HEAD
-        middle = (left + x.domain[1]) / 2
+    wide = (right - left - _BETWEEN * (per_row - 1)) / per_row
+    titles = _titles(figure, axes)
+    for index, (x, y) in enumerate(axes):
+        row, column = divmod(index, per_row)
+        start, bottom = left + column * (wide + _BETWEEN), 1 - (row + 1) * high - row * _HEAD
         x.domain, y.domain = (start, start + wide), (max(0.0, bottom), bottom + high)
         if column == 0 and index:
-            y.update(showticklabels=True, title_text=axes[0][1].title.text)
-        for title in titles:
-            if title.yref == "paper" and title.y == 1 and abs(title.x - middle) < 1e-9:
-                title.update(x=start + wide / 2, y=bottom + high)
-                titles.remove(title)
-                break
+            y.update(showticklabels=True, title_text=y.title.text or axes[0][1].title.text)
+        if title := titles.get(index):
+            title.update(x=start + wide / 2, y=bottom + high)
     margins = figure.layout.margin
-    spare = (margins.t or 112) + (margins.b or 80)
-    return figure.update_layout(height=spare + rows * max(160, (figure.layout.height or 460) - spare) / (1 - _HEAD))
+    spare = (margins.t or 84) + (margins.b or 56)
+    panel = max(160, ((figure.layout.height or 460) - spare) * (1 - _HEAD * (before - 1)) / before)
+    return figure.update_layout(height=spare + rows * panel / (1 - _HEAD * (rows - 1)))
 
 
-def _axes(figure: go.Figure) -> list[tuple[go.layout.XAxis, go.layout.YAxis]]:
-    """Return the axes of a single row of panels from left to right; nothing for any other layout."""
-    found = [(x, figure.get_subplot(1, col).yaxis) for col, x in enumerate(_row(figure), start=1)]
-    edges = [tuple(x.domain) for x, _ in found]
-    return found if all(a[1] <= b[0] for a, b in pairwise(edges)) else []
-
-
-def _row(figure: go.Figure) -> list[go.layout.XAxis]:
+def panels(figure: go.Figure) -> list[tuple[go.layout.XAxis, go.layout.YAxis]]:
+    """Return the axes of the panels of a figure that was drawn as one row; nothing for any other layout."""
     grid = figure._grid_ref  # plotly tells the grid of a figure in print alone
     if grid is None or len(grid) != 1:
         return []
-    return [figure.get_subplot(1, col).xaxis for col in range(1, len(grid[0]) + 1) if grid[0][col - 1]]
+    places = [figure.get_subplot(1, column) for column, filled in enumerate(grid[0], 1) if filled]
+    return [(place.xaxis, place.yaxis) for place in places]
+
+
+def _rows(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:
+    return len({round((y.domain or (0.0, 1.0))[0], 6) for _, y in axes})
+
+
+def _titles(figure: go.Figure, axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> dict[int, go.layout.Annotation]:
+    """Return the titles of panels: what stands in the middle above one."""
+    found = {}
+    for index, (x, y) in enumerate(axes):
+        for title in figure.layout.annotations:
+            above = title.yref == "paper" and abs(title.y - (y.domain or (0.0, 1.0))[1]) < _NEAR
+            if above and abs(title.x - sum(x.domain) / 2) < _NEAR:
+                found[index] = title
+    return found

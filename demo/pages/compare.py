@@ -48,15 +48,18 @@ class ComparePage:
         self.set = gr.State(Shown())
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
-        self.upload = gr.File(
-            label="Open traces (.json or .json.gz)",
-            file_types=[".json", ".gz"],
-            type="binary",
-            file_count="multiple",
-            height=110,
-            elem_id="tray-upload",
-        )
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
+        with gr.Row():
+            self.upload = gr.UploadButton(
+                "Open traces (.json, .json.gz)",
+                file_types=[".json", ".gz"],
+                type="binary",
+                file_count="multiple",
+                size="sm",
+                scale=0,
+                min_width=240,
+                elem_id="tray-upload",
+            )
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Play"):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)

@@ -6,12 +6,13 @@ from typing import Any
 import gradio as gr
 
 from demo.moving_panel import MovingPanel
-from demo.outcome import command, outcome
+from demo.outcome import outcome
 from demo.sessions import Shown, file_name
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
+from visualizers.bundle.words import command
 from visualizers.figure import labels
 from visualizers.page import standalone
 

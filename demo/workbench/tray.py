@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,6 +161,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray) -> dict[str, Any]:
             if entries
         ],
         "chosen": [entry.id for entry in tray.chosen],
+        "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
 
 

@@ -32,7 +32,7 @@ const show = () => {
   const own = groups.filter((one) => one.own).map(group);
   const summary = build('summary', {}, `Recorded runs (${count})`);
   const drawer = build('details', {}, summary);
-  drawer.append(...groups.filter((one) => !one.own).map(group));
+  drawer.append(build('div', { class: 'drawer' }, ...groups.filter((one) => !one.own).map(group)));
   summary.addEventListener('click', () => { open = !drawer.open; });
   place.replaceChildren(...own, ...(count ? [drawer] : []));
   drawer.open = open || !own.length;
@@ -65,7 +65,7 @@ label span { display: grid; min-width: 0; }
 label strong { font-size: 14px; font-weight: 600; line-height: 1.3; }
 label small { font-size: 12px; line-height: 1.4; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
 label .asked { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
-details fieldset:first-of-type { margin-top: 8px; }
+.drawer { max-height: 330px; overflow-y: auto; padding: 4px; }
 """
 
 
