@@ -44,7 +44,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
             with gr.Tab("Run"):
                 run = RunPage(site, offered)
             with gr.Tab("Compare") as compare_tab:
-                compare = ComparePage(site, recordings)
+                compare = ComparePage(site, run, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery"):

@@ -19,13 +19,22 @@ _WHOLE, _ONE = "Whole run", "One pass"
 class FigureChooser:
     """A list of figures, a choice of the moment where the figure has one, and the figure of the traces at hand."""
 
-    def __init__(self, site: Site, name: str, shown: gr.State | None = None, extra: Extra = lambda values: {}) -> None:
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        shown: gr.State | None = None,
+        extra: Extra = lambda values: {},
+        first: str = "",
+    ) -> None:
         """Lay them out; `name` sets their ids on the page apart from others.
 
-        They draw the traces of `shown`, by default those that all pages speak of; a zip holds `extra` files, too.
+        They draw the traces of `shown`, by default those that all pages speak of; a zip holds `extra` files, too. The
+        figure `first` is drawn where none was chosen yet.
         """
         self.site = site
         self.shown = shown or site.shown
+        self.first = first
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
                 self.name = gr.Radio([], label="Figure", visible=False, elem_id=f"{name}-name", elem_classes="vertical")
@@ -37,7 +46,7 @@ class FigureChooser:
         self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.dark}
         outputs = [self.scope, self.step, *self.panel.parts]
         self.parts: list[Any] = [self.name, *outputs, *self.export.parts]
-        self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
+        self.export.connect({self.name, self.scope, self.step, self.shown}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
             control.input(self.choose, self.inputs, outputs, trigger_mode="always_last", **QUIET)
@@ -49,7 +58,8 @@ class FigureChooser:
             hidden = {part: gr.update(visible=False) for part in (self.name, self.scope, self.step)}
             return {**hidden, **self.panel.hide(""), **self.export.offered(there=False)}
         names = [figure.name for figure in figures]
-        name = values[self.name] if values[self.name] in names else names[0]
+        wanted = values[self.name] or self.first
+        name = wanted if wanted in names else names[0]
         offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
         drawn = self._draw(FIGURES[name], traces, at, request)

@@ -153,6 +153,25 @@ const show = () => { place.textContent = props.value; };
 """
 
 
+_BAR_JS = """
+const words = build('label', {});
+const line = build('progress', { max: '1' });
+words.append(build('span', {}), line);
+const show = () => {
+  const now = props.value;
+  if (!now?.text) return words.remove();
+  words.firstChild.textContent = now.text;
+  line.value = now.share;
+  if (!words.isConnected) place.append(words);
+};
+"""
+
+_BAR_CSS = """
+label { display: grid; gap: 6px; font-size: 14px; color: var(--body-text-color); font-variant-numeric: tabular-nums; }
+progress { width: 100%; height: 8px; accent-color: var(--color-accent); }
+"""
+
+
 class Fact(NamedTuple):
     """A figure with its name and what to make of it."""
 
@@ -181,6 +200,11 @@ def notice_box(**options: Any) -> gr.HTML:
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `facts`."""
     return component(facts(value), _FACTS_JS, _FACTS_CSS, **options)
+
+
+def progress_bar(**options: Any) -> gr.HTML:
+    """How far something is; see `bar`."""
+    return component({}, _BAR_JS, _BAR_CSS, **options)
 
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
@@ -216,6 +240,11 @@ def notice(kind: Literal["error", "warning", "info"], text: str, title: str = ""
 def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
     """The value of a row of facts."""
     return [value._asdict() for value in values]
+
+
+def bar(share: float, text: str) -> dict[str, Any]:
+    """The value of a progress bar; an empty one shows nothing."""
+    return {"share": share, "text": text}
 
 
 def _cell(value: object) -> str:

@@ -19,6 +19,7 @@ from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.redundancy import REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
+from visualizers.figures.seeds import SEEDS
 from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
 from visualizers.figures.throughput import THROUGHPUT
@@ -53,6 +54,7 @@ FIGURES = MappingProxyType(
             REDUNDANCY,
             RACE,
             COMPARISON,
+            SEEDS,
             LATENCY,
             BETA,
             COLLISION,

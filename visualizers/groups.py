@@ -69,7 +69,7 @@ class Group:
         """Problem -> share of its runs that solved it."""
         answers: dict[int, list[bool]] = {}
         for row in self.rows:
-            answers.setdefault(row.problem, []).append(row.correct)
+            answers.setdefault(row.problem, []).append(bool(row.correct))
         return {problem: fmean(each) for problem, each in answers.items()}
 
 
@@ -153,8 +153,11 @@ def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
     """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: There are too many groups for any figure.
+        SweepError: There are too many groups for any figure, or rows without a judged answer.
     """
+    if unjudged := sum(row.correct is None for row in rows):
+        problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
+        raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)

@@ -8,12 +8,13 @@ import gradio as gr
 
 from demo.figure_chooser import FigureChooser
 from demo.outcome import beside
-from demo.pages.run import titles
+from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
+from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
     Tray,
@@ -39,8 +40,8 @@ _NONE: Final = "No run is ticked. Tick two or more to compare them."
 class ComparePage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recordings: Sequence[Recording]) -> None:
-        """Lay it out and wire it."""
+    def __init__(self, site: Site, run: RunPage, recordings: Sequence[Recording]) -> None:
+        """Lay it out and wire it; what is repeated is what the Run page asks for."""
         self.site = site
         self.recorded = recorded_entries(recordings)
         self._by_id = {entry.id: entry for entries in self.recorded.values() for entry in entries}
@@ -66,6 +67,8 @@ class ComparePage:
                 self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
             with gr.Tab("Figures of the ticked runs") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
+            with gr.Tab("Repeat with many seeds"):
+                self.repeat = RepeatPanel(site, run)
         self._connect()
 
     @property

@@ -144,6 +144,8 @@ class RunPage:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
+        self.form: frozenset[Any] = frozenset(form)
+        """What `asked` reads."""
         ready = {self.problem, self.run, self.stop, *self.moving.parts}
         started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
         decoded = started.then(

@@ -9,6 +9,7 @@ from support import handmade
 from support.raster import decoded
 
 from demo.pages.compare import ComparePage
+from demo.pages.run import RunPage
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import Site, Update
@@ -71,7 +72,8 @@ def page(tmp_path: Path) -> ComparePage:
     write(LONG, path)
     recorded = Recording("scd", "SCD", "", "", (path,), (LONG,))
     with gr.Blocks():
-        return ComparePage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)), [recorded])
+        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        return ComparePage(site, RunPage(site), [recorded])
 
 
 def at_hand(page: ComparePage, tray: Tray, **more: object) -> Update:
