@@ -27,11 +27,16 @@ Message = dict[str, Any]
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
-  emit: (name, detail) => { if (name === 'settled' || name === 'chosen') trigger(name, detail); },
+  emit: (name, detail) => {
+    if (name === 'chosen') called(globalThis.draftscopeRun = '');
+    if (name === 'settled' || name === 'chosen') trigger(name, detail);
+  },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // Drawing a loop while the first passes of a run arrive would let gradio merge them.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.clear());
+// What runs is named in the address; the player adds the place.
+const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
 let race = null;
 let due = [];  // the next pass of each lane: the first ones are told several times
 const act = {
@@ -52,7 +57,13 @@ const act = {
     due[lane] = sequence + 1;
     player.push(lane, sequence, step);
   }),
-  finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
+  finish: async ({ urls, address, at }) => {
+    if (address) called(globalThis.draftscopeRun = address);
+    await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
+    if (!at) return;
+    player.useClock(at.clock);
+    player.set(at.now);
+  },
 };
 const take = () => {
   const message = props.value;
@@ -123,9 +134,10 @@ def advanced(turn: Sequence[Advance], name: str) -> Message:
     return {"kind": "push", "race": name, "passes": passes}
 
 
-def finished(paths: Sequence[Path], name: str) -> Message:
-    """The message that a race is over and where its traces lie."""
-    return {"kind": "finish", "race": name, "urls": [url(path) for path in paths]}
+def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
+    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+    told = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    return told | ({"at": dict(at)} if at else {})
 
 
 def recorded(paths: Sequence[Path]) -> Message | None:

@@ -118,6 +118,8 @@ element.addEventListener('click', (event) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
+  const { address } = props.value[button.dataset.index];
+  if (address) history.replaceState(history.state, '', `#${address}`);
   trigger('choose', { index: Number(button.dataset.index) });
 });
 """
@@ -190,6 +192,8 @@ class Card(NamedTuple):
     """data:image/png or webp; anything else is left out."""
     text: str = ""
     """Shown where there is no picture."""
+    address: str = ""
+    """What stands behind the # of the page's address once it is chosen."""
 
 
 def notice_box(**options: Any) -> gr.HTML:
