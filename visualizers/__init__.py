@@ -17,6 +17,7 @@ from visualizers.figures.graph import GRAPH
 from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.pictures import PICTURES
 from visualizers.figures.redundancy import REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
 from visualizers.figures.seeds import SEEDS
@@ -49,6 +50,7 @@ FIGURES = MappingProxyType(
         figure.name: figure
         for figure in (
             CANVAS,
+            PICTURES,
             ACCEPTANCE,
             CHURN,
             REDUNDANCY,

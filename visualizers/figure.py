@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -17,6 +18,12 @@ from visualizers.wrapping import wrapped
 Traces: TypeAlias = Sequence[Trace]
 MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
+SUBTITLE: Final = 108
+"""Letters of what stands below a title that fit on a line, on the page too."""
+SUBTITLE_LINE: Final = 16
+"""Pixels that a line of it takes."""
+TOP: Final = 84
+"""Pixels above the panels, of a figure that does not say."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
 
@@ -64,8 +71,18 @@ class Figure:
         figure = self.drawing(traces, step)
         figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
-        figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
-        return themed(figure, "light")
+        return themed(titled(figure, heading, subtitle(traces)), "light")
+
+
+def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
+    """Return the figure with a title and what stands below it, in as many lines as it takes, changed in place."""
+    lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
+    more = SUBTITLE_LINE * (len(lines) - 1)
+    figure.update_layout(title={"text": heading, "subtitle": {"text": "<br>".join(lines)}})
+    if more:
+        top = figure.layout.margin.t or TOP
+        figure.update_layout(margin={"t": top + more}, height=(figure.layout.height or 460) + more)
+    return figure
 
 
 def _frames(trace: Trace) -> int:
