@@ -72,6 +72,9 @@ _CARDS_CSS = """
   display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px;
   margin: 0; padding: 0; list-style: none; }
 .cards li { margin: 0; }
+h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+.cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
+  font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
 .cards button {
   display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px;
   text-align: left; font: inherit;
@@ -106,12 +109,20 @@ const head = ({ image, text }) => {
   return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
 };
 const one = (card, index) => {
-  const button = build('button', { type: 'button', 'data-index': index }, head(card),
+  const badge = card.badge ? [build('span', { class: 'badge' }, card.badge)] : [];
+  const button = build('button', { type: 'button', 'data-index': index }, head(card), ...badge,
     build('span', { class: 'title' }, card.title), build('span', { class: 'note' }, card.note));
   if (card.about) button.append(build('span', { class: 'about' }, card.about));
   return build('li', {}, button);
 };
-const show = () => place.replaceChildren(build('ul', { class: 'cards' }, ...(props.value || []).map(one)));
+const show = () => {
+  const cards = props.value || [];
+  const groups = [...new Set(cards.map(({ group }) => group))];
+  place.replaceChildren(...groups.flatMap((name) => {
+    const made = cards.map((card, index) => (card.group === name ? one(card, index) : null)).filter(Boolean);
+    return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
+  }));
+};
 element.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-index]');
   if (!button) return;
@@ -194,6 +205,10 @@ class Card(NamedTuple):
     """Shown where there is no picture."""
     address: str = ""
     """What stands behind the # of the page's address once it is chosen."""
+    group: str = ""
+    """Cards of one group stand together, below its name."""
+    badge: str = ""
+    """A few words over the picture."""
 
 
 def notice_box(**options: Any) -> gr.HTML:

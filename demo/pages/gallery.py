@@ -8,12 +8,15 @@ import gradio as gr
 
 from demo.outcome import outcome
 from demo.pages.run import titles
+from demo.pairs import deviation_of
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
 from demo.widgets import Card, card_wall, facts, facts_row
 from engines.config import ConfigError
+from engines.methods import METHODS
+from traces.pairing import target_forwards
 
 _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
@@ -70,7 +73,28 @@ class GalleryPage:
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
     address = urlencode({"gallery": name_of(entry)})
-    return Card(entry.title, entry.note, entry.about, output.image or "", output.text or "", address)
+    method = METHODS.get(entry.method)
+    return Card(
+        entry.title,
+        entry.note,
+        entry.about,
+        output.image or "",
+        output.text or "",
+        address,
+        method.title if method else entry.method,
+        badge(entry),
+    )
+
+
+def badge(entry: Recording) -> str:
+    """What a recording shows at a glance: how many passes it saved, and whether its distribution is the model's own."""
+    made = entry.traces[-1]
+    exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
+    if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
+        return exact
+    ratio = target_forwards(entry.traces[0]) / max(target_forwards(made), 1)
+    saved = f"{ratio:.1f} × fewer target passes" if ratio > 1 else f"{1 / ratio:.1f} × more target passes"
+    return f"{saved}, {exact}"
 
 
 def name_of(entry: Recording) -> str:

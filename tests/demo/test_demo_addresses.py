@@ -1,6 +1,7 @@
 """Addresses of runs and recordings: what they hold, and what is said of those that cannot be opened."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from support.raster import MODEL
 
 from demo.addresses import Address, fragment_of, read_address
 from demo.decoding import Asked
-from demo.pages.gallery import GalleryPage, name_of
+from demo.pages.gallery import GalleryPage, badge, name_of
 from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.recordings import recordings
@@ -117,3 +118,13 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(openin
     assert set(update) == {opening.run.problem}
     said = update[opening.run.problem]
     assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
+
+
+def test_gallery_cards_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
+    (entry, *_) = opening.gallery.entries
+    (card, *_) = opening.gallery.cards.value
+    ordinary, made = (trace.summary.forwards for trace in entry.traces)
+    assert card["group"] == METHODS[entry.method].title
+    assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"
+    stopped = replace(entry.traces[-1], summary=replace(entry.traces[-1].summary, complete=False))
+    assert badge(replace(entry, traces=(entry.traces[0], stopped))) == "exact"
