@@ -8,8 +8,10 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
+from demo.pages.compare import ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
+from demo.pages.opening import GALLERY, RUN, Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pairs import pairs
@@ -22,6 +24,11 @@ from engines.runtime.environment import device_name
 _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
+_NAME_RUN = """() => {
+  if (globalThis.draftscopeOpened && location.hash.includes('gallery=')) {  // a tab is chosen as the page is made, too
+    history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
+  }
+}"""
 _IS_DARK = "() => document.body.classList.contains('dark')"
 
 
@@ -39,19 +46,24 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
-        with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("Run"):
+        with gr.Tabs(overflow_behavior="wrap") as tabs:
+            with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered)
+            with gr.Tab("Compare") as compare_tab:
+                compare = ComparePage(site, run, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
-            with gr.Tab("Gallery"):
-                GalleryPage(site, recordings)
+            with gr.Tab("Gallery", id=GALLERY):
+                gallery = GalleryPage(site, recordings)
             with gr.Tab("Trace") as trace_tab:
                 trace = TracePage(site)
             with gr.Tab("Methods"):
                 methods.build()
+        compare_tab.select(compare.show, compare.inputs, compare.parts, **QUIET)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
+        run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
+        Opening(tabs, run, gallery).connect(blocks)
         api.build()
         blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
 

@@ -6,6 +6,10 @@ from traces import limits
 
 PROMPT_CHARACTERS: Final = 1000
 UPLOAD_BYTES: Final = limits.FILE_BYTES
+REPEAT_SECONDS: Final = 600
+"""Of a run that is repeated with many seeds, all together."""
+ZIP_BYTES: Final = 48 * 2**20
+"""Of a zip with figures and traces."""
 WAITING: Final = 16
 """Requests that may wait for their turn; further ones are told that the queue is full."""
 COMPUTE: Final = {"concurrency_id": "compute", "concurrency_limit": 1}

@@ -1,12 +1,14 @@
 """What a run came to, in figures and words."""
 
+import html
 from collections.abc import Sequence
-from shlex import quote
+from typing import Any
 
 from demo.naming import is_ordinary
-from demo.widgets import Fact
+from demo.widgets import Fact, table
 from traces.schema import Summary, Trace
 from traces.stats import compare
+from visualizers.figure import labels
 
 
 def outcome(traces: Sequence[Trace]) -> list[Fact]:
@@ -81,13 +83,25 @@ def _undrafted(trace: Trace) -> str:
     return "ordinary decoding makes no drafts" if is_ordinary(trace) else "no draft was put to the test in this run"
 
 
-def command(trace: Trace) -> str:
-    """The command line that repeats a run."""
-    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
-    if trace.prompt:
-        parts += ["--prompt", quote(trace.prompt)]
-    if trace.seed is not None:
-        parts += ["--seed", str(trace.seed)]
-    for name, value in trace.config.items():
-        parts += ["--set", quote(f"{name}={value}")]
-    return " ".join([*parts, "-o", quote(f"{trace.method}.json.gz")])
+def beside(traces: Sequence[Trace]) -> dict[str, Any]:
+    """What runs came to, one line a run, as the value of a data table; a stopped run is not compared."""
+    if len(traces) < 2:
+        return {}
+    heads = ("Run", "Tokens", "Target passes", "Draft passes", "Tokens per target pass", "Query tokens", "Acceptance")
+    return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
+
+
+def _line(trace: Trace, name: str) -> tuple[Any, ...]:
+    made = trace.summary
+    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    own = made.forwards - drafted
+    return (
+        html.unescape(name) + ("" if made.complete else " (stopped)"),
+        made.tokens,
+        own,
+        drafted or None,
+        made.tokens / own if own else None,
+        made.query_tokens,
+        None if made.acceptance is None else f"{made.acceptance:.0%}",
+        made.seconds or None,
+    )

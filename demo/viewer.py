@@ -2,8 +2,8 @@
 
 A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
 that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
-traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `offer` lets the
-visitor choose among recorded pairs and plays the first of them.
+traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare` up to
+six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first of them.
 """
 
 import json
@@ -26,16 +26,22 @@ Message = dict[str, Any]
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
-  emit: (name, detail) => { if (name === 'settled' || name === 'chosen') trigger(name, detail); },
+  emit: (name, detail) => {
+    if (name === 'chosen') called(globalThis.draftscopeRun = '');
+    if (name === 'settled' || name === 'chosen') trigger(name, detail);
+  },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+// What runs is named in the address; the player adds the place.
+const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
 let race = null;
 let due = [];  // the next pass of each lane: the first ones are told several times
 const act = {
   offer: ({ pairs }) => { race = null; player.offer(pairs); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
+  compare: ({ urls }) => { race = null; player.compareUrls(urls); },
   begin: (message) => {
     race = message.race;
     due = [];
@@ -50,7 +56,13 @@ const act = {
     due[lane] = sequence + 1;
     player.push(lane, sequence, step);
   }),
-  finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
+  finish: async ({ urls, address, at }) => {
+    if (address) called(globalThis.draftscopeRun = address);
+    await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
+    if (!at) return;
+    player.useClock(at.clock);
+    player.set(at.now);
+  },
 };
 const take = () => {
   const message = props.value;
@@ -73,7 +85,7 @@ def trace_viewer(
     brief: bool = False,
     visible: bool = True,
 ) -> gr.HTML:
-    """A component that shows one trace or two side by side. Its value is the last message.
+    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
 
     Args:
         name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
@@ -121,14 +133,20 @@ def advanced(turn: Sequence[Advance], name: str) -> Message:
     return {"kind": "push", "race": name, "passes": passes}
 
 
-def finished(paths: Sequence[Path], name: str) -> Message:
-    """The message that a race is over and where its traces lie."""
-    return {"kind": "finish", "race": name, "urls": [url(path) for path in paths]}
+def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
+    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+    told = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    return told | ({"at": dict(at)} if at else {})
 
 
 def recorded(paths: Sequence[Path]) -> Message | None:
     """The message to show finished traces."""
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
+
+
+def compared(paths: Sequence[Path]) -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
+    return {"kind": "compare", "urls": [url(path) for path in paths]}
 
 
 def offered(pairs: Sequence[Pair]) -> Message | None:

@@ -58,7 +58,8 @@ class ResultRow:
     label: Name
     config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
     problem: Count
-    correct: bool
+    correct: bool | None
+    """None where nobody knows the answer."""
     forwards: Count
     forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
     row_forwards: Count

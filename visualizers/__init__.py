@@ -18,8 +18,10 @@ from visualizers.figures.graph import GRAPH
 from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.pictures import PICTURES
 from visualizers.figures.redundancy import REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
+from visualizers.figures.seeds import SEEDS
 from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
 from visualizers.figures.throughput import THROUGHPUT
@@ -49,11 +51,13 @@ FIGURES = MappingProxyType(
         figure.name: figure
         for figure in (
             CANVAS,
+            PICTURES,
             ACCEPTANCE,
             CHURN,
             REDUNDANCY,
             RACE,
             COMPARISON,
+            SEEDS,
             LATENCY,
             BETA,
             COLLISION,

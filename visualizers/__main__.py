@@ -1,7 +1,8 @@
 """Command line: traces to a page with the player and all figures, one figure, or a moving picture.
 
-A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. - in place of
-a file is standard input or output; --format then says what to write.
+A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. A .zip holds
+every figure as PDF, SVG, PNG and CSV, the traces, a caption and the commands that make them again. - in place of a file
+is standard input or output; --format then says what to write.
 
 With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
@@ -31,6 +32,7 @@ from visualizers import (
     supported,
     themed,
 )
+from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
 from visualizers.groups import SPEEDS
@@ -40,6 +42,7 @@ from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 
 Read = TypeVar("Read")
+ZIP = "zip"
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
 NO_BROWSER = 3
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("choreographer").setLevel(logging.CRITICAL)
     parser = _parser()
     options = parser.parse_args(arguments)
+    options.figures = options.figure
+    options.figure = options.figures[0] if options.figures else None
     if options.list:
         print(_listing())
         return 0
@@ -94,9 +99,13 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         if kind in ENDINGS:
             film(traces, options, _report if sys.stderr.isatty() else None)
             return 0
+        if kind == ZIP:
+            pack = Options(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
+            write_zip(traces, options.output, figures=options.figures, step=options.step, options=pack)
+            return 0
         figure = _chosen(parser, options, traces, kind)
         _write(figure, traces, options, kind)
-    except (FigureError, MovingError) as error:
+    except (BundleError, FigureError, MovingError) as error:
         parser.error(str(error))
     return 0
 
@@ -175,8 +184,9 @@ def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
         kind = options.format or "html"
     elif options.format not in (None, kind):
         parser.error(f"--format {options.format}: -o {options.output} ends otherwise; leave it out or choose -o -")
-    if kind not in ("html", *FORMATS, *ENDINGS):
-        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS))}")
+    if kind not in ("html", *FORMATS, *ENDINGS, ZIP):
+        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS, ZIP))}")
+    _check_zip(parser, options, kind)
     if kind not in ENDINGS:
         for name in given(options):
             parser.error(f"--{name}: belongs to moving pictures; leave it out or choose .{', .'.join(ENDINGS)}")
@@ -187,6 +197,19 @@ def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
         if getattr(options, name) is not None:
             parser.error(f"--{name} {getattr(options, name)}: .{kind} shows whole runs in motion; leave --{name} out")
     return kind
+
+
+def _check_zip(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
+    """Refuse what belongs to a zip alone, and what a zip does not take."""
+    if kind == ZIP:
+        if not options.traces:
+            parser.error(f"-o {options.output}: .zip holds figures of traces; give TRACE")
+        return
+    if len(options.figures or ()) > 1:
+        parser.error(f"--figure {options.figures[1]}: a .{kind} file holds one figure; choose .zip for several")
+    for given_, name in ((options.preset, f"--preset {options.preset}"), (options.no_traces, "--no-traces")):
+        if given_:
+            parser.error(f"{name}: belongs to .zip; leave it out or choose that")
 
 
 def _chosen(
@@ -225,14 +248,15 @@ def _parser() -> argparse.ArgumentParser:
         "-o",
         "--output",
         metavar="FILE",
-        help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp; - is standard output",
+        help="what to write: .html, .pdf, .svg, .png, .zip, .gif, .mp4 or .webp; - is standard output",
     )
     parser.add_argument("--format", choices=("html", *FORMATS, *ENDINGS), help="of -o -; html if left out")
     parser.add_argument(
         "--figure",
+        action="append",
         choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),
         metavar="NAME",
-        help="one figure instead of the page",
+        help="one figure instead of the page; of a .zip several, each with --figure",
     )
     parser.add_argument(
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
@@ -249,6 +273,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
     parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}"
+    )
+    parser.add_argument("--no-traces", action="store_true", help="leave the traces out of a .zip")
     add_options(parser)
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser

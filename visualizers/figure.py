@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -12,12 +13,19 @@ from plotly.subplots import make_subplots
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
 from visualizers.style import themed
+from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
-MOST_PANELS: Final = 3
+MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
 PAPERS: Final = {"coupling": {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}}
 """Setting -> value -> what papers call a run with it, where runs differ in it."""
+SUBTITLE: Final = 108
+"""Letters of what stands below a title that fit on a line, on the page too."""
+SUBTITLE_LINE: Final = 16
+"""Pixels that a line of it takes."""
+TOP: Final = 84
+"""Pixels above the panels, of a figure that does not say."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
 
@@ -41,6 +49,8 @@ class Figure:
     drawing: Callable[[Traces, int | None], go.Figure]
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
+    whole: bool = False
+    """Whether it shows the whole run where no step is given, instead of a moment of its own choice."""
     panel_width: int | None = None
     """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
 
@@ -61,9 +71,20 @@ class Figure:
             if not 0 <= step <= last:
                 raise FigureError(f"step {step}: choose a step from 0 to {last}")
         figure = self.drawing(traces, step)
+        figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
-        figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
-        return themed(figure, "light")
+        return themed(titled(figure, heading, subtitle(traces)), "light")
+
+
+def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
+    """Return the figure with a title and what stands below it, in as many lines as it takes, changed in place."""
+    lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
+    more = SUBTITLE_LINE * (len(lines) - 1)
+    figure.update_layout(title={"text": heading, "subtitle": {"text": "<br>".join(lines)}})
+    if more:
+        top = figure.layout.margin.t or TOP
+        figure.update_layout(margin={"t": top + more}, height=(figure.layout.height or 460) + more)
+    return figure
 
 
 def _frames(trace: Trace) -> int:

@@ -85,7 +85,7 @@ class Group:
         """Problem -> share of its runs that solved it."""
         answers: dict[int, list[bool]] = {}
         for row in self.rows:
-            answers.setdefault(row.problem, []).append(row.correct)
+            answers.setdefault(row.problem, []).append(bool(row.correct))
         return {problem: fmean(each) for problem, each in answers.items()}
 
 
@@ -169,8 +169,11 @@ def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
     """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: There are too many groups for any figure.
+        SweepError: There are too many groups for any figure, or rows without a judged answer.
     """
+    if unjudged := sum(row.correct is None for row in rows):
+        problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
+        raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
@@ -254,11 +257,12 @@ def as_csv(found: Sequence[Mapping[str, object]]) -> str:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(found[0] if found else ())
-    writer.writerows([_cell(value) for value in record.values()] for record in found)
+    writer.writerows([cell(value) for value in record.values()] for record in found)
     return target.getvalue()
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value as a cell of CSV: a config as text, and no text that a spreadsheet would take for a formula."""
     if isinstance(value, Mapping):
         return canonical(value)
     if isinstance(value, list):

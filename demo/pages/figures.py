@@ -8,6 +8,7 @@ import gradio as gr
 from demo import gpu
 from demo.decoding import PICTURE_TOKENS
 from demo.experiments import EXPERIMENTS, Experiment, conduct_on
+from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
 from demo.limits import COMPUTE, EXPERIMENT_RUNS
 from demo.pages.bias import BiasPage
@@ -19,7 +20,7 @@ from demo.widgets import notice, notice_box
 from engines.models.catalog import MODELS, ModelInfo
 from engines.models.errors import ModelError
 from traces.schema import Trace
-from visualizers import FIGURES, Figure, supported
+from visualizers import FIGURES, Figure
 
 _LEAD = "Figures of this run: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
@@ -52,17 +53,9 @@ class FiguresPage:
 
     def _build_single(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")
-        with gr.Row():
-            with gr.Column(scale=1, min_width=240):
-                self.name = gr.Radio([], label="Figure", visible=False, elem_id="figure-name", elem_classes="vertical")
-                self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False)
-            with gr.Column(scale=4, min_width=320):
-                self.panel = Panel(self.site, "figure")
-        self.inputs: set[Any] = {self.name, self.step, self.site.shown, self.site.dark}
-        outputs = [self.step, *self.panel.parts]
-        self.parts = [self.lead, self.name, *outputs]
-        self.name.input(self.choose, self.inputs, outputs, **QUIET)
-        self.step.release(self.choose, self.inputs, outputs, **QUIET)
+        self.chooser = FigureChooser(self.site, "figure")
+        self.inputs: set[Any] = self.chooser.inputs
+        self.parts: list[Any] = [self.lead, *self.chooser.parts]
 
     def _build_experiments(self) -> None:
         gr.Markdown(_LEAD_EXPERIMENTS, elem_classes="lead")
@@ -104,29 +97,8 @@ class FiguresPage:
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces at hand support."""
         traces = values[self.site.shown].traces()
-        figures = supported(traces) if traces else ()
-        if not figures:
-            hidden = {self.name: gr.update(visible=False), self.step: gr.update(visible=False)}
-            return {self.lead: _EMPTY, **hidden, **self.panel.hide("")}
-        names = [figure.name for figure in figures]
-        name = values[self.name] if values[self.name] in names else names[0]
-        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
-        return {self.lead: _LEAD, self.name: offered, **self._draw(FIGURES[name], traces, None, values, request)}
-
-    def choose(self, values: Update, request: gr.Request) -> Update:
-        """Draw the chosen figure."""
-        traces = values[self.site.shown].traces()
-        figure = FIGURES.get(values[self.name])
-        if figure is None or not traces or figure.supports(traces):
-            return self.panel.hide("This figure cannot be drawn from this run; choose another.")
-        return self._draw(figure, traces, values[self.step], values, request)
-
-    def _draw(self, figure: Figure, traces: Sequence[Trace], step: Any, values: Update, request: gr.Request) -> Update:
-        last = max(len(trace.steps) for trace in traces)
-        at = min(int(step), last) if step else min(len(trace.steps) for trace in traces) // 2
-        drawn = figure.draw(traces, step=at if figure.stepped else None)
-        slider = gr.update(visible=figure.stepped, maximum=last, value=at)
-        return {self.step: slider, **self.panel.show(figure, drawn, bool(values[self.site.dark]), request)}
+        offered = self.chooser.offer(traces, values, request)
+        return {self.lead: _LEAD if traces else _EMPTY, **offered}
 
     def choose_experiment(self, values: Update) -> Update:
         """Say what the experiment asks."""

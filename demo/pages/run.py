@@ -7,6 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo import controls, gpu
+from demo.addresses import Address, fragment_of
 from demo.decoding import Advance, Asked, Ended, Opened, race
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
@@ -16,6 +17,7 @@ from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
+from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
@@ -63,6 +65,8 @@ class RunPage:
     def _build(self) -> None:
         model = MODELS[default_model(DEFAULT.family)]
         first = self.pairs[0].recording.traces if self.pairs else ()
+        self.opening = gr.State(None)
+        """The address that is being opened, until its run is over."""
         self.viewer = trace_viewer("viewer", offered(self.pairs), methods=titles(), brief=True)
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
@@ -143,12 +147,14 @@ class RunPage:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
+        self.form: frozenset[Any] = frozenset(form)
+        """What `asked` reads."""
         ready = {self.problem, self.run, self.stop, *self.moving.parts}
         started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
         decoded = started.then(
             self.decode,
-            form,
-            {self.problem, self.viewer, self.facts, self.caption, self.site.shown},
+            form | {self.opening},
+            {self.problem, self.viewer, self.facts, self.caption, self.site.shown, self.opening},
             **COMPUTE,
             **QUIET,
         )
@@ -167,7 +173,7 @@ class RunPage:
             self._connect_preset(METHODS[name], preset)
         self.model.change(
             self.choose_model,
-            {self.model},
+            {self.model, self.opening},
             [self.prompt, self.words, self.length, *self.examples.values()],
             **AT_ONCE,
         )
@@ -208,11 +214,11 @@ class RunPage:
         visitor = self.site.visitor(request)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
         try:
-            yield from self._race(self.asked(values), visitor)
+            yield from self._race(self.asked(values), visitor, values.get(self.opening))
         except (ValueError, ModelError) as error:
             yield {self.problem: notice("error", str(error))}
 
-    def _race(self, asked: Sequence[Asked], visitor: Visitor) -> Iterator[Update]:
+    def _race(self, asked: Sequence[Asked], visitor: Visitor, opening: Address | None) -> Iterator[Update]:
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
@@ -222,24 +228,50 @@ class RunPage:
                 viewer = begun(told, name)
                 yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
             elif isinstance(told, Ended):
-                yield self._result(told.traces, name, visitor, warning)
+                address = fragment_of(asked[-1], beside=len(asked) > 1)
+                at = opening.at if opening and opening.asked == asked[-1] else None
+                shown = visitor.keep(told.traces, "your last run")
+                viewer = finished(shown.paths, name, address, at)
+                yield {**self._result(told.traces, warning), self.viewer: viewer, self.site.shown: shown}
             elif len(first) < _REPEATED:
                 first += told
                 yield {self.viewer: advanced(first, name)}
             else:
                 yield {self.viewer: advanced(told, name)}
 
-    def _result(self, traces: Sequence[Trace], name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
-        shown = visitor.keep(traces, "your last run")
+    def _result(self, traces: Sequence[Trace], warning: dict[str, str]) -> Update:
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
         stopped = notice("info", f"What {passes} forward passes decoded is kept below.", "Stopped.")
         return {
-            self.viewer: finished(shown.paths, name),
             self.facts: facts(outcome(traces)) if complete else [],
             self.problem: warning if complete else stopped,
             self.caption: _said(_CAPTION_DONE),
-            self.site.shown: shown,
+            self.opening: None,
+        }
+
+    def opened(self, address: Address) -> Update:
+        """The form as an address asks for it.
+
+        Raises:
+            ValueError: for an address without a run.
+        """
+        asked = address.asked
+        if asked is None:
+            raise ValueError("address: names no run; give a method.")
+        method, values = METHODS[asked.method], as_values(asked.config)
+        settings = {**self.sampling[method.family].of, **self.own[method.name].of}
+        update: Update = {control: values[name] for name, control in settings.items()}
+        usual = asked.config == method.config()
+        if preset := self.presets.get(method.name):
+            update[preset] = controls.DEFAULTS if usual else controls.CUSTOM
+        return update | {
+            self.opening: address,
+            self.method: method.name,
+            self.model: gr.update(choices=_models(method.family), value=asked.model),
+            self.prompt: asked.prompt,
+            self.seed: asked.seed,
+            self.beside: address.beside,
         }
 
     def asked(self, values: Update) -> Sequence[Asked]:
@@ -294,8 +326,11 @@ class RunPage:
         """Say what the model can be asked."""
         model = MODELS[values[self.model]]
         asks = bool(model.default_prompt)
+        opening: Address | None = values.get(self.opening)
+        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
+        prompt = asked.prompt if asked else model.default_prompt
         return {
-            self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
+            self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=asks),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.length: gr.update(visible=model.text),
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},

@@ -6,12 +6,15 @@ from typing import Any
 import gradio as gr
 
 from demo.moving_panel import MovingPanel
-from demo.outcome import command, outcome
+from demo.outcome import outcome
+from demo.pages.run import titles
 from demo.sessions import Shown, file_name
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.viewer import recorded, trace_viewer
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
+from visualizers.bundle.words import command
 from visualizers.figure import labels
 from visualizers.page import standalone
 
@@ -34,6 +37,7 @@ class TracePage:
             elem_id="upload",
         )
         self.problem = notice_box(elem_id="upload-problem")
+        self.viewer = trace_viewer("trace-viewer", methods=titles(), address=False, visible=False)
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.facts = facts_row(elem_id="trace-outcome")
@@ -67,7 +71,10 @@ class TracePage:
 
     def _connect(self) -> None:
         opened = self.upload.upload(
-            self.open, {self.upload, self.site.shown}, [self.problem, self.upload, self.site.shown], **QUIET
+            self.open,
+            {self.upload, self.site.shown},
+            [self.problem, self.upload, self.viewer, self.site.shown],
+            **QUIET,
         )
         opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
         self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **QUIET)
@@ -81,7 +88,8 @@ class TracePage:
             return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         shown = self.site.visitor(request).keep([trace], "the file you opened")
         sound = notice("info", f"{trace.method} on {trace.model.id}, {len(trace.steps)} forward passes.", "Opened.")
-        return {self.problem: sound, self.upload: None, self.site.shown: shown}
+        playing = gr.update(value=recorded(shown.paths), visible=True)
+        return {self.problem: sound, self.upload: None, self.viewer: playing, self.site.shown: shown}
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Show what is at hand."""

@@ -16,7 +16,7 @@ from demo.__main__ import main
 from demo.app import build
 from demo.copy_text import copy
 from demo.measured import measured
-from demo.outcome import command, outcome
+from demo.outcome import outcome
 from demo.recordings import FOLDER, Recording, listed, record, recordings
 from demo.sessions import Visitors
 from engines.config import make_config
@@ -24,6 +24,7 @@ from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.environment import device_name
 from traces import read, write
+from visualizers.bundle.words import command
 
 ROOT = Path(__file__).parents[2]
 

@@ -157,7 +157,7 @@ def test_refusals_say_what_is_missing() -> None:
     ar = plain_run()
     assert FIGURES["acceptance"].supports([ar]) == "needs accept probabilities, which this trace does not have"
     assert FIGURES["beta"].supports([ar, ar]) == "needs the measures `age` and `tv`, which these 2 traces do not have"
-    assert FIGURES["churn"].supports([run()] * 4) == "draws up to 3 traces side by side, 4 given"
+    assert FIGURES["churn"].supports([run()] * 7) == "draws up to 6 traces side by side, 7 given"
     assert FIGURES["race"].supports([run()] * 13) == "draws up to 12 runs, 13 given"
     assert FIGURES["difference"].supports([run(), run(seed=1)]) == "needs at least 3 runs"
     assert FIGURES["comparison"].supports([run()]) == "needs at least 2 runs"

@@ -169,5 +169,6 @@ ACCEPTANCE = Figure(
     supports=lambda traces: missing(traces, _judged, "accept probabilities") or too_many(traces, _judged),
     drawing=_draw,
     stepped=True,
+    whole=True,
     panel_width=460,
 )

@@ -37,6 +37,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     drawn = [trace for trace in traces if _has(trace)]
     heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(drawn), drawn, strict=True)]
     figure = side_by_side(heads, horizontal_spacing=0.06)
+    names = np.array(["", *(fate.value for fate in FATE_ORDER)])
     scale = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     occurring: set[int] = set()
     for panel, trace in enumerate(drawn, start=1):
@@ -50,7 +51,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             zmax=len(FATE_ORDER) + 0.5,
             colorscale=scale,
             showscale=False,
-            hoverinfo="x+y",
+            text=names[codes],
+            hoverinfo="x+y+text",
             row=1,
             col=panel,
         )

@@ -48,7 +48,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return _read("player.css") + _read("race.css") + _read("worked.css")
+    return "".join(map(_read, ("player.css", "race.css", "worked.css", "many.css")))
 
 
 @cache

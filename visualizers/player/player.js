@@ -1,4 +1,4 @@
-// The player: up to two traces on one clock, one cursor, and the controls that move them.
+// The player: two traces on one clock, or up to six that are compared, one cursor, and the controls that move them.
 
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
 const HELP = [
@@ -16,6 +16,7 @@ const HELP = [
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
+const MOST_TOGETHER = 6;
 const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
@@ -25,6 +26,7 @@ class Player {
     this.theme = new Theme(data);
     this.lanes = [];
     this.library = [];
+    this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
     this.now = 0;
@@ -175,7 +177,7 @@ class Player {
   show(index, trace) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule);
     this.lanes[index].finish(trace);
-    if (this.library.length > MOST_LANES) this.lanes[index].offer(this.choice(index, trace));
+    if (this.library.length > this.most) this.lanes[index].offer(this.choice(index, trace));
   }
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
@@ -199,12 +201,13 @@ class Player {
   }
 
   /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
-  load(traces, { play = false, loop = false, afresh = false } = {}) {
+  load(traces, { play = false, loop = false, afresh = false, most = MOST_LANES } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
     this.library = traces;
-    traces.slice(0, MOST_LANES).forEach((trace, index) => this.show(index, trace));
+    this.most = most;
+    traces.slice(0, most).forEach((trace, index) => this.show(index, trace));
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
@@ -227,6 +230,15 @@ class Player {
   async loadUrl(...urls) {
     try {
       this.load(await Promise.all(urls.flat().map(fetchTrace)));
+    } catch (error) {
+      this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+  }
+
+  /** The same with up to six traces, all beside one another. */
+  async compareUrls(urls) {
+    try {
+      this.load(await Promise.all(urls.map(fetchTrace)), { most: MOST_TOGETHER, afresh: true });
     } catch (error) {
       this.fail(`This trace could not be loaded: ${error.message}`);
     }
@@ -520,6 +532,7 @@ class Player {
     const empty = lanes.length === 0;
     this.root.classList.toggle("is-empty", empty);
     this.root.classList.toggle("is-double", lanes.length === 2);
+    this.root.classList.toggle("is-many", lanes.length > 2);
     this.root.classList.toggle("is-text", lanes.some(({ replay }) => replay.grid.kind === "text"));
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
@@ -537,12 +550,12 @@ class Player {
     this.schedule();
   }
 
-  /** Name every lane after its method, and add the settings in which two lanes differ. */
+  /** Name every lane after its method, and add the settings in which it differs from another lane of that method. */
   nameLanes(lanes) {
     const configs = lanes.map(({ replay: { meta } }) => ({ ...("seed" in meta ? { seed: meta.seed } : {}), ...meta.config }));
-    const shared = configs.length === 2 && lanes[0].replay.meta.method === lanes[1].replay.meta.method;
     lanes.forEach((lane, index) => {
-      const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);
+      const alike = configs.filter((_, other) => lanes[other].replay.meta.method === lane.replay.meta.method);
+      const differing = Object.entries(configs[index]).filter(([name, value]) => alike.some((config) => config[name] !== value));
       lane.describe(this.nameOf(lane.replay.meta), differing.map(([name, value]) => `${name} ${value}`).join(", "));
     });
   }
@@ -601,18 +614,24 @@ class Player {
     };
   }
 
-  /** Once both runs are over, say how the second one compares with the first. */
+  /** Once the first run and another are over, say how the other one compares with it. */
   compare() {
-    const [first, second] = this.present();
-    if (!second) return;
-    const over = [first, second].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    const [first, ...others] = this.present();
+    for (const other of others) this.compareWith(first, other);
+  }
+
+  compareWith(first, second) {
+    const runs = [first, second];
+    const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
     const times = (clock, less, more) => {
       const ratio = first.replay.extent(clock) / second.replay.extent(clock);
       if (!Number.isFinite(ratio) || ratio === 0) return null;
       return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
-    say(second.verdict, over ? `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}` : "");
+    const words = stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}`;
+    say(second.verdict, over ? words : "");
   }
 
   /** What is drawn now, for scripts and tests. */
@@ -651,6 +670,7 @@ async function fetchTrace(url) {
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
  *   offer(pairs)                    let the reader choose among recorded pairs, and play the first one in a loop; a pair has
  *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`
+ *   compareUrls(urls)               show up to six traces of this site beside one another
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
  *                                   `step.frame` may hold the picture so far as a data: URL,
@@ -670,6 +690,9 @@ function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "offer", "set", "clear", "pause", "toggle", "useClock", "snapshot", "destroy"];
+  const names = [
+    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "set", "clear", "pause", "toggle", "useClock",
+    "snapshot", "destroy",
+  ];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
 }
