@@ -97,7 +97,7 @@ def test_the_beta_figure_pools_seeds() -> None:
     counts = [sum(count for _, count in figure.customdata) for figure in (one, many)]
     assert counts[1] > 3 * counts[0] > 0
     assert "4 runs" in many.name
-    assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 8, 12, 16)])
+    assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
 
 
 def test_nobody_waits_who_is_alone() -> None:
