@@ -51,7 +51,7 @@ const act = {
     const { top } = element.getBoundingClientRect();
     if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
-  push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => {
+  push: ({ passes }) => passes.split('\\n').map((line) => JSON.parse(line)).forEach(({ lane, sequence, step }) => {
     if (sequence < (due[lane] ?? 0)) return;
     due[lane] = sequence + 1;
     player.push(lane, sequence, step);
@@ -121,7 +121,11 @@ def begun(opened: Opened, name: str) -> Message:
 
 
 def advanced(turn: Sequence[Advance], name: str) -> Message:
-    """The message that carries one turn."""
+    """The message that carries one turn.
+
+    A line of text a pass: gradio tells the browser what changed since the last message, as edits to nested lists, which
+    it counts wrong where several of them get shorter. Text it replaces, or adds to where turns are told again.
+    """
     passes = []
     for advance in turn:
         step = plain(advance.step)
@@ -129,8 +133,8 @@ def advanced(turn: Sequence[Advance], name: str) -> Message:
             step["frame"] = advance.frame
         if advance.words:
             step["words"] = {str(token): word for token, word in advance.words.items()}
-        passes.append({"lane": advance.lane, "sequence": advance.sequence, "step": step})
-    return {"kind": "push", "race": name, "passes": passes}
+        passes.append(json.dumps({"lane": advance.lane, "sequence": advance.sequence, "step": step}))
+    return {"kind": "push", "race": name, "passes": "\n".join(passes)}
 
 
 def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
