@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
 from support.raster import decoded
 
 from traces import write
@@ -56,7 +57,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_role("tab", name="Figures of the ticked runs").click()
     plot = page.locator("#compared-plot .js-plotly-plot")
     expect(plot).to_be_visible()
-    page.get_by_label("Accept probability over the canvas").check()
+    page.get_by_label("Acceptance heat map").check()
     expect(plot).to_contain_text("at the test that settled it")  # the whole run
     page.get_by_label("One pass", exact=True).check()
     expect(plot).to_contain_text("in forward pass")
@@ -111,7 +112,7 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> No
     page.locator("#repeat-run").click()
     expect(page.locator("#repeat-progress")).to_contain_text("left", timeout=60_000)
     expect(page.locator("#repeat-facts")).to_contain_text("seed by seed", timeout=60_000)
-    page.locator("#repeat-stop").click()
+    press_once(page, "#repeat-stop")
     expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept", timeout=60_000)
     expect(page.locator("#repeat-run")).to_be_enabled()
     expect(page.locator("#repeat-rows")).to_be_visible()

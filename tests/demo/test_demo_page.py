@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
 from support.raster import decoded
 from support.results import sweep
 
@@ -214,8 +215,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="Experiments").click()
     page.locator("#run-experiment").click()
-    expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible(timeout=60_000)
-    page.locator("#stop-experiment").click()
+    press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
     expect(page.locator("#run-experiment")).to_be_enabled(timeout=20_000)
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
@@ -224,7 +224,7 @@ def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> 
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="Bias of published variants").click()
     page.locator("#run-bias").click()
-    page.locator("#stop-bias").click()
+    press_once(page, "#stop-bias")
     expect(page.locator("#bias-progress")).to_contain_text("Stopped.", timeout=60_000)
     expect(page.locator("#bias-plot")).to_be_hidden()
     page.get_by_label("number input for Draft's variances").fill("1")
