@@ -179,9 +179,9 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
 
 def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
     show(page, jacobi())
-    box = page.locator(".ds-picture canvas").bounding_box()
-    page.mouse.click(box["x"] + 5, box["y"] + 5)
-    page.mouse.move(box["x"] + 150, box["y"] + 150)
+    canvas = page.locator(".ds-picture canvas")
+    canvas.click(position={"x": 5, "y": 5})
+    canvas.hover(position={"x": 150, "y": 150})
     settle(page)
     assert snapshot(page)["position"] == 0
     page.keyboard.press("Escape")
