@@ -45,7 +45,7 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# What measures how fast a page draws has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
+# What measures how fast a page draws, or has to catch a run in time, has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
 # picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5

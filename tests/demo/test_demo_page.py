@@ -142,6 +142,7 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
     expect(preset).to_have_value("Defaults")
 
 
+@pytest.mark.timed
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     choose_raster(page)
     run(page)
@@ -194,6 +195,7 @@ def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -
     assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("place", ["run", "trace"])
 def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path, place: str) -> None:
     take_over(page)
