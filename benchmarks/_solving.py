@@ -25,7 +25,7 @@ from engines.runtime.environment import environment
 from traces.places import by_place
 from traces.results import ResultRow
 from traces.schema import Step
-from traces.stats import cost
+from traces.stats import cost, draft_forwards
 
 ANSWER_CHARACTERS: Final = 100
 
@@ -72,7 +72,7 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     text, answer = job.model.output(tokens).text or "", held_out()[index].answer
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     spent = cost(steps)
-    draft = sum(step.call.role == "draft" for step in steps)
+    draft = draft_forwards(steps)
     places = by_place([steps])
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
     return ResultRow(

@@ -18,7 +18,7 @@ from demo.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
-from engines.sampling.chance import LARGEST_SEED
+from engines.sampling.chance import read_seed
 
 MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
 """Of an address: a letter of a prompt may take several."""
@@ -90,10 +90,14 @@ def _asked(given: Mapping[str, str]) -> Asked:
     if len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
     seed = given.get("seed", "0")
-    if not _WHOLE.fullmatch(seed) or int(seed) > LARGEST_SEED:
-        raise ConfigError(f"seed: {_quoted(seed)} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
     chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
-    return Asked(name, model, prompt, make_config(method.config, chosen), int(seed))
+    return Asked(
+        name,
+        model,
+        prompt,
+        make_config(method.config, chosen),
+        read_seed(int(seed) if _WHOLE.fullmatch(seed) else seed[:_SHOWN]),
+    )
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:

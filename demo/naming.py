@@ -32,4 +32,9 @@ def title_of(trace: Trace) -> str:
     """The name of a run's decoding: of its preset or method, or ordinary decoding where it is that."""
     if is_ordinary(trace):
         return ORDINARY
-    return trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method)
+    return trace.variant or method_title(trace.method)
+
+
+def method_title(method: str) -> str:
+    """The name of a method, which may be one of somebody else's."""
+    return METHODS[method].title if method in METHODS else method

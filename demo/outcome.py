@@ -7,7 +7,7 @@ from typing import Any
 from demo.naming import is_ordinary
 from demo.widgets import Fact, table
 from traces.schema import Summary, Trace
-from traces.stats import compare
+from traces.stats import compare, draft_forwards
 from visualizers.figure import labels
 
 
@@ -21,7 +21,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     acceptance = Fact("Acceptance", "none judged", _undrafted(comparison.trace))
     if made.acceptance is not None:
         acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
-    drafted = sum(step.call.role == "draft" for step in comparison.trace.steps)
+    drafted = draft_forwards(comparison.trace.steps)
     time = "one run on this machine"
     if beside is not None:
         time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(beside.seconds)}"
@@ -93,7 +93,7 @@ def beside(traces: Sequence[Trace]) -> dict[str, Any]:
 
 def _line(trace: Trace, name: str) -> tuple[Any, ...]:
     made = trace.summary
-    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    drafted = draft_forwards(trace.steps)
     own = made.forwards - drafted
     return (
         html.unescape(name) + ("" if made.complete else " (stopped)"),

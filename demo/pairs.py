@@ -43,7 +43,7 @@ def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
 
 def kind_of(trace: Trace) -> str:
     """What a run decodes."""
-    if METHODS[trace.method].family == "continuous-ar":
+    if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
         return "continuous"
     return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
 

@@ -19,6 +19,7 @@ from engines.models.catalog import MODELS, default_model, load_model
 from engines.runtime.driver import Job, Run
 from traces import TraceError, read, write
 from traces.schema import Trace
+from traces.stats import draft_forwards
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
 LIST: Final = "gallery.json"
@@ -106,7 +107,7 @@ def _shared(trace: Trace) -> list[str]:
 def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
     asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
-    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    drafted = draft_forwards(trace.steps)
     passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
     note = [asked or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:

@@ -6,6 +6,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from traces.schema import Trace
+from traces.stats import draft_forwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def forwards(trace: Trace) -> float:
 
 def target_forwards(trace: Trace) -> float:
     """Forward passes of the model whose distribution is decoded."""
-    return float(sum(step.call.role != "draft" for step in trace.steps))
+    return float(trace.summary.forwards - draft_forwards(trace.steps))
 
 
 def seconds(trace: Trace) -> float | None:

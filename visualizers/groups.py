@@ -8,11 +8,11 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from types import MappingProxyType
 from typing import Final
 
+from traces.pairing import estimate
 from traces.results import ResultRow, SweepError
 
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
@@ -52,8 +52,7 @@ class Group:
 
         Runs of one problem are averaged first: they are not independent.
         """
-        shares = [*self.shares().values()]
-        return stdev(shares) / sqrt(len(shares)) if len(shares) > 1 else None
+        return estimate([*self.shares().values()]).error
 
     def total(self, name: str) -> float:
         """Sum of a number over the rows."""

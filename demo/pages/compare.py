@@ -81,9 +81,8 @@ class ComparePage:
         self.inputs: set[Any] = {self.tray, *self.chooser.inputs}
         told = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **AT_ONCE)
-        self.box.choose(self.choose, self.inputs, told, **QUIET)
+        self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **QUIET)  # none is lost
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **QUIET)
-
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
@@ -109,10 +108,13 @@ class ComparePage:
         wanted = ticked(event)
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
         if len(chosen) < len(wanted):
-            return self._refused(tray, "A run that was ticked is no longer here: run it or open its file again.")
+            return self._refused(
+                tray, wanted, "A run that was ticked is no longer here: run it or open its file again."
+            )
         if wrong := refusal(chosen):
-            return self._refused(tray, wrong)
-        return self._told(Tray(tray.added, chosen), values, request)
+            return self._refused(tray, wanted, wrong)
+        told = self._told(Tray(tray.added, chosen), values, request)
+        return told | {self.box: chips(self.recorded, told[self.tray], wanted)}
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take files; those that are not sound are named, the others come into the tray."""
@@ -126,14 +128,12 @@ class ComparePage:
             except TraceError as error:
                 wrong.append(str(error))
         entries = entries_of(paths, "opened")
-        there = {entry.id for entry in tray.added}
-        tray = tray.with_run(entries)
-        update = {**self._told(tray, values, request), self.upload: None}
-        said = [f"{sum(entry.id in there for entry in entries)} of these runs were in the tray already."]
+        again = len({entry.id for entry in entries} & {entry.id for entry in tray.added})
+        update = {**self._told(tray.with_run(entries), values, request), self.upload: None}
         if wrong:
             update[self.problem] = notice("error", " ".join(wrong), "Not every file is a sound trace.")
-        elif any(entry.id in there for entry in entries):
-            update[self.problem] = notice("info", said[0])
+        elif again:
+            update[self.problem] = notice("info", f"In the tray already, of these runs: {again}.")
         return update
 
     def _told(self, tray: Tray, values: Update, request: gr.Request) -> Update:
@@ -141,9 +141,9 @@ class ComparePage:
         update = self._show(tray, values, request)
         return update | ({self.site.shown: update[self.set]} if update[self.set].paths else {})
 
-    def _refused(self, tray: Tray, words: str) -> Update:
+    def _refused(self, tray: Tray, wanted: Sequence[str], words: str) -> Update:
         """The sentence, with the ticks as they were before."""
-        return {self.box: chips(self.recorded, tray), self.problem: notice("error", words, "Not ticked.")}
+        return {self.box: chips(self.recorded, tray, wanted), self.problem: notice("error", words, "Not ticked.")}
 
     def _show(self, tray: Tray, values: Update, request: gr.Request) -> Update:
         tray = Tray(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))

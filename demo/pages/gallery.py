@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
+from demo.naming import method_title
 from demo.outcome import outcome
 from demo.pages.run import titles
 from demo.pairs import deviation_of
@@ -73,7 +74,6 @@ class GalleryPage:
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
     address = urlencode({"gallery": name_of(entry)})
-    method = METHODS.get(entry.method)
     return Card(
         entry.title,
         entry.note,
@@ -81,7 +81,7 @@ def _card(entry: Recording) -> Card:
         output.image or "",
         output.text or "",
         address,
-        method.title if method else entry.method,
+        method_title(entry.method),
         badge(entry),
     )
 

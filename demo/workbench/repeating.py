@@ -16,6 +16,7 @@ from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
 from traces.replay import Replay
 from traces.results import ResultRow, written
 from traces.schema import Trace
+from traces.stats import cost_by_mode, draft_forwards
 
 FEWEST, MOST = 2, 32
 """Seeds."""
@@ -148,9 +149,6 @@ def rows_of(traces: Sequence[Trace]) -> bytes:
 
 def _row(trace: Trace) -> ResultRow:
     made = trace.summary
-    modes: dict[str, int] = {}
-    for step in trace.steps:
-        modes[step.call.mode] = modes.get(step.call.mode, 0) + 1
     known = [trace.method, trace.model.id, dict(trace.config), trace.prompt, trace.seed]
     return ResultRow(
         key=_hash(known),
@@ -163,8 +161,8 @@ def _row(trace: Trace) -> ResultRow:
         problem=0,
         correct=None,
         forwards=made.forwards,
-        draft_forwards=sum(step.call.role == "draft" for step in trace.steps),
-        forwards_by_mode=modes,
+        draft_forwards=draft_forwards(trace.steps),
+        forwards_by_mode={mode: cost.forwards for mode, cost in cost_by_mode(trace.steps).items()},
         row_forwards=made.row_forwards,
         query_tokens=made.query_tokens,
         tokens=made.tokens,

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from demo.naming import method_title, title_of
+from demo.pairs import kind_of
 from demo.recordings import Recording
 from engines.config import settings
 from engines.methods import METHODS
@@ -21,7 +23,7 @@ MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
 _KINDS: Final[Mapping[str, str]] = {
-    "image": "a picture",
+    "picture": "a picture",
     "video": "a video",
     "text": "a text",
     "continuous": "a picture of vectors",
@@ -88,19 +90,13 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
         path=path,
-        title=trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method),
+        title=title_of(trace),
         note=f"{', '.join(said)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
-
-
-def kind_of(trace: Trace) -> str:
-    """What a run decodes: runs of different kinds are not compared."""
-    known = METHODS.get(trace.method)
-    return "continuous" if known and known.family == "continuous-ar" else trace.canvas.kind
 
 
 def _unusual(trace: Trace) -> list[str]:
@@ -117,8 +113,7 @@ def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, 
     for recording in recordings:
         for path, trace in zip(recording.paths, recording.traces, strict=True):
             entry = entry_of(trace, path, "recorded")
-            title = METHODS[trace.method].title if trace.method in METHODS else trace.method
-            groups.setdefault(title, {}).setdefault(entry.id, entry)
+            groups.setdefault(method_title(trace.method), {}).setdefault(entry.id, entry)
     return {title: tuple(entries.values()) for title, entries in groups.items()}
 
 
@@ -148,8 +143,8 @@ def remark(chosen: Sequence[Entry]) -> str:
     return ""
 
 
-def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray) -> dict[str, Any]:
-    """The value of the tray on the page: groups of chips, and what is chosen."""
+def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str] | None = None) -> dict[str, Any]:
+    """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
     own = [entry for entry in tray.added if entry.source == "yours"]
     opened = [entry for entry in tray.added if entry.source == "opened"]
     told = [("Your runs", own, True), ("Opened files", opened, True)]
@@ -161,6 +156,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray) -> dict[str, Any]:
             if entries
         ],
         "chosen": [entry.id for entry in tray.chosen],
+        "asked": asked,
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
 

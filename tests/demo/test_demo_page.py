@@ -20,7 +20,7 @@ from traces import dumps, read
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-TABS = ("Run", "Figures", "Gallery", "Trace", "Methods")
+TABS = ("Run", "Compare", "Figures", "Gallery", "Trace", "Methods")
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 COUNT_PUSHES = """() => {
   const player = draftscopePlayers.viewer;
@@ -321,20 +321,21 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)
-def test_every_page_is_accessible_and_fits_a_phone(page: Page) -> None:
+@pytest.mark.parametrize(
+    ("page", "width"), [({"color_scheme": "light"}, 1280), ({"color_scheme": "dark"}, 390)], indirect=["page"]
+)
+def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
     axe = Axe()
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 844})
-        for tab in TABS:
-            page.get_by_role("tab", name=tab, exact=True).click()
-            if tab == "Figures":
-                expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
-            page.wait_for_timeout(300)
-            found = axe.run(page, options=AXE_OPTIONS).response["violations"]
-            nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
-            assert nodes == [], f"{tab} at {width}"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{tab} at {width}"
+    page.set_viewport_size({"width": width, "height": 844})
+    for tab in TABS:
+        page.get_by_role("tab", name=tab, exact=True).click()
+        if tab == "Figures":
+            expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
+        page.wait_for_timeout(300)
+        found = axe.run(page, options=AXE_OPTIONS).response["violations"]
+        nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
+        assert nodes == [], tab
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 
 def test_the_form_is_reached_by_keyboard(page: Page) -> None:

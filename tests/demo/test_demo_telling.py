@@ -1,7 +1,9 @@
 """What the page says of a run: names, times measured once, and drafts that did not arise."""
 
 from dataclasses import replace
+from typing import Any
 
+import gradio as gr
 import pytest
 from support import handmade
 from support.raster import decoded
@@ -9,6 +11,8 @@ from support.raster import decoded
 from demo.naming import ORDINARY, is_ordinary, title_of
 from demo.outcome import outcome
 from demo.pages import bias, figures, run
+from demo.sessions import Shown, Visitors
+from demo.site import Site
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
@@ -100,10 +104,10 @@ def test_the_beta_figure_pools_seeds() -> None:
     assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
 
 
-def test_nobody_waits_who_is_alone() -> None:
-    for module in (bias, figures):
-        assert module.__file__
-        with open(module.__file__, encoding="utf-8") as file:
-            text = file.read()
-        assert "next in line" not in text
-        assert '"Starting."' in text
+@pytest.mark.parametrize("name", ["experiment", "bias"])
+def test_nobody_is_told_to_wait_who_is_alone(name: str) -> None:
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        page: Any = figures.FiguresPage(site, run.RunPage(site)) if name == "experiment" else bias.BiasPage(site)
+    told = page.begin(gr.Request(session_hash="mine"))[page.progress]
+    assert told["title"] == "Starting." and "where another" in told["text"]

@@ -39,7 +39,7 @@ def test_a_run_of_another_kind_begins_a_new_choice_and_loses_nothing() -> None:
     text = handmade.s2d2()
     tray = Tray().with_run([entry(SHORT)]).with_run([entry(text)])
     assert [one.kind for one in tray.chosen] == ["text"]
-    assert [one.kind for one in tray.added] == ["image", "text"]
+    assert [one.kind for one in tray.added] == ["picture", "text"]
 
 
 def test_what_cannot_stand_together_is_said() -> None:

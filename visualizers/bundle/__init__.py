@@ -13,15 +13,13 @@ from dataclasses import dataclass, field, replace
 from gzip import compress
 from pathlib import Path
 from shlex import quote
-from tempfile import NamedTemporaryFile
 from typing import Final
 
-import plotly.graph_objects as go
-
+from traces.files import whole
 from traces.io import dumps
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, FigureError, supported, themed
-from visualizers.bundle.drawn import as_csv
+from visualizers.bundle.drawn import Drawing, as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
 from visualizers.bundle.words import caption, commands, numbered, stem
 from visualizers.export import FORMATS, Print, printed
@@ -40,18 +38,6 @@ Report = Callable[[int, int], None]
 
 class BundleError(ValueError):
     """A zip that cannot be made; the message names what is wrong and the remedy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """A figure that is drawn, by what its files are called."""
-
-    name: str
-    """What its files are called, without ending; see `stem`."""
-    title: str
-    caption: str
-    paper: str
-    figure: go.Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,19 +158,11 @@ def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:
     """Write the zip whole or not at all."""
-    with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
-        try:
-            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
-                for name in sorted(files):
-                    info = zipfile.ZipInfo(f"{path.stem}/{name}", _EPOCH)
-                    info.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
-                    target.writestr(info, files[name], zipfile.ZIP_DEFLATED)
-            part.close()
-            os.chmod(part.name, 0o644)
-            os.replace(part.name, path)
-        except BaseException:
-            os.unlink(part.name)
-            raise
+    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(f"{path.stem}/{name}", _EPOCH)
+            info.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
+            target.writestr(info, files[name], zipfile.ZIP_DEFLATED)
 
 
 def _again(traces: Sequence[Trace], figures: Sequence[str], step: int | None, options: Options, name: str) -> str:

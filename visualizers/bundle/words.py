@@ -3,36 +3,15 @@
 import re
 from collections.abc import Sequence
 from shlex import quote
-from typing import Final, Protocol
-
-import plotly.graph_objects as go
+from typing import Final
 
 from traces.schema import Trace
-from visualizers.bundle.drawn import worded
+from traces.stats import draft_forwards
+from visualizers.bundle.drawn import Drawing, worded
 
 _UNPLAIN: Final = re.compile(r"[^a-z0-9]+")
 _MOST_NAMED: Final = 3
 _WORD: Final = 24
-
-
-class Drawn(Protocol):
-    """A figure that is drawn, with its words."""
-
-    @property
-    def title(self) -> str:
-        """Its heading."""
-
-    @property
-    def caption(self) -> str:
-        """What to see, and how it is computed."""
-
-    @property
-    def paper(self) -> str:
-        """The published figure or table it answers to."""
-
-    @property
-    def figure(self) -> go.Figure:
-        """As plotly has it."""
 
 
 def command(trace: Trace, output: str = "") -> str:
@@ -68,7 +47,7 @@ def numbered(stems: Sequence[str]) -> list[str]:
     return found
 
 
-def caption(drawn: Sequence[tuple[str, Drawn]], traces: Sequence[Trace], files: Sequence[str]) -> str:
+def caption(drawn: Sequence[tuple[str, Drawing]], traces: Sequence[Trace], files: Sequence[str]) -> str:
     """Return what the figures show and what was run, as text to start a caption from."""
     parts = []
     for name, one in drawn:
@@ -80,7 +59,7 @@ def caption(drawn: Sequence[tuple[str, Drawn]], traces: Sequence[Trace], files: 
     return "\n".join(told) + "\n"
 
 
-def _key(one: Drawn) -> str:
+def _key(one: Drawing) -> str:
     """Return the entries of the legend that say what a mark means: a narrow figure keeps their first word alone."""
     names = dict.fromkeys(worded(trace.name) for trace in one.figure.data if trace.showlegend is not False)
     told = [name for name in names if name and ": " in name]
@@ -93,7 +72,7 @@ def _run(trace: Trace) -> str:
     seed = "" if trace.seed is None else f", seed {trace.seed}"
     prompt = f", prompt {trace.prompt!r}" if trace.prompt else ""
     settings = ", ".join(f"{name} {value}" for name, value in trace.config.items())
-    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    drafted = draft_forwards(trace.steps)
     passes = (
         f"{made.forwards - drafted} target passes and {drafted} draft passes" if drafted else f"{made.forwards} passes"
     )

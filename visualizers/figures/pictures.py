@@ -9,6 +9,7 @@ from PIL import Image, UnidentifiedImageError
 
 from traces.replay import state_after
 from traces.schema import Trace
+from traces.stats import draft_forwards
 from visualizers.figure import Figure, Traces, grouped, missing, plain
 from visualizers.picture import compose, data_url
 
@@ -108,7 +109,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 
 def _cost(trace: Trace) -> str:
     """Say how many passes a picture took; those of a drafter apart."""
-    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    drafted = draft_forwards(trace.steps)
     own = trace.summary.forwards - drafted
     return f"NFE {own}" + (f"<br>+ {drafted} draft" if drafted else "")
 
