@@ -8,7 +8,7 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS
 from demo.pages import api, methods
-from demo.pages.compare import ComparePage
+from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
 from demo.pages.opening import GALLERY, RUN, Opening
@@ -59,7 +59,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
                 trace = TracePage(site)
             with gr.Tab("Methods"):
                 methods.build()
-        compare_tab.select(compare.show, compare.inputs, compare.parts, **QUIET)
+        compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)

@@ -11,7 +11,7 @@ from demo.outcome import beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import QUIET, Site, Update
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
 from demo.workbench.repeat_panel import RepeatPanel
@@ -27,6 +27,8 @@ from demo.workbench.tray import (
 from demo.workbench.tray_box import ticked, tray_box
 from traces import TraceError, loads
 
+IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "tray", **QUIET}
+"""What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""
 _LEAD: Final = (
@@ -80,9 +82,9 @@ class ComparePage:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
         self.inputs: set[Any] = {self.tray, *self.chooser.inputs}
         told = [self.site.shown, *self.parts]
-        self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **AT_ONCE)
-        self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **QUIET)  # none is lost
-        self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **QUIET)
+        self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
+        self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
+        self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
 
     def draw(self, values: Update, request: gr.Request) -> Update:

@@ -13,6 +13,7 @@ _MOST_TICKS: Final = 100
 
 _SCRIPT: Final = """
 let chosen = [];
+let sent = null;
 let open = false;
 const chip = ({ id, title, note, prompt }) => {
   const box = build('input', { type: 'checkbox', value: id });
@@ -25,9 +26,9 @@ const chip = ({ id, title, note, prompt }) => {
 const group = ({ name, chips }) =>
   build('fieldset', {}, build('legend', {}, name), build('div', { class: 'chips' }, ...chips.map(chip)));
 const show = () => {
-  const { groups = [], chosen: now = [] } = props.value || {};
+  const { groups = [], chosen: now = [], asked = null } = props.value || {};
   const focused = place.contains(document.activeElement) ? document.activeElement.value : null;
-  chosen = [...now];
+  if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
   const count = groups.filter(({ own }) => !own).reduce((sum, { chips }) => sum + chips.length, 0);
   const own = groups.filter((one) => one.own).map(group);
   const summary = build('summary', {}, `Recorded runs (${count})`);
@@ -41,6 +42,7 @@ const show = () => {
 element.addEventListener('change', ({ target }) => {
   if (!target.matches('input[type=checkbox]')) return;
   chosen = target.checked ? [...chosen, target.value] : chosen.filter((id) => id !== target.value);
+  sent = chosen;
   trigger('choose', { chosen });
 });
 """

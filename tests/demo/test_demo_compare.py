@@ -17,6 +17,18 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
+FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
+  const open = name => [...document.querySelectorAll('[role=tab]')].find(tab => tab.innerText.trim() === name).click();
+  const ticks = () => tray.querySelectorAll('input:checked').length;
+  const seen = [];
+  open('Run');
+  open('Compare');
+  tray.querySelector('details input').click();
+  new MutationObserver(() => seen.push(ticks())).observe(tray, { childList: true, subtree: true });
+  for (const until = Date.now() + 30000; Date.now() < until; await new Promise(requestAnimationFrame))
+    if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 2) return Math.min(...seen);
+  return 'the tick is lost';
+}"""
 
 
 @pytest.fixture
@@ -43,8 +55,10 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     chooser.value.set_files(other)
     page.wait_for_function(f"{COMPARED}?.lanes.length === 1")
     page.locator("#tray details summary").click()
-    for name in ("Autoregressive decoding", "Speculative Coupled Decoding"):
-        page.locator("#tray details label").filter(has_text=name).locator("input").check()
+    for name in ("Ordinary decoding", "Speculative Coupled Decoding"):
+        expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
+    assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 2  # an earlier answer takes no tick back
+    page.locator("#tray details input").last.check()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     ends = [lane["finals"] for lane in page.evaluate(COMPARED)["lanes"]]
     assert ends == [256, 256, 256]
