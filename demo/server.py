@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -9,10 +10,13 @@ from typing import Any, Final
 
 import gradio as gr
 from mcp.types import CallToolRequest
+from starlette.middleware import Middleware
 
-from demo import gpu
+from demo import gpu, log
 from demo.answers import as_json, in_words, refusing
-from demo.limits import UPLOAD_BYTES, WAITING
+from demo.limits import LIGHT, UPLOAD_BYTES, current
+from demo.line import the_line
+from demo.origins import OwnPages
 from demo.pages.api import ENDPOINTS, refusal
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
@@ -29,15 +33,18 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
     Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz
-    answers 200 once the page can be opened.
+    answers 200 once the page can be opened, and GET /line says how many wait for the model.
     """
-    blocks.queue(max_size=WAITING)
+    log.begin()
+    limits = current()
+    blocks.queue(max_size=None)  # demo.line counts what waits for the model, and nothing else is refused
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
         ssr_mode=False,
         run_history=False,
         enable_monitoring=False,
+        max_threads=LIGHT + (limits.waiting or LIGHT) + 1,  # gradio takes as many events at once
         pwa=False,
         mcp_server=True,
         footer_links=["api", "settings"],
@@ -48,6 +55,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": in_words(ENDPOINTS),
+            "middleware": [Middleware(OwnPages)],
         },
         theme=theme(),
         css=CSS,
@@ -58,9 +66,11 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
     handlers = tools.mcp_server.request_handlers
     handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
     service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
+    service.add_api_route("/line", _line, methods=["GET"])
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
     service.router.routes.insert(0, service.router.routes.pop())
+    log.event("started", address=address, **{k: v for k, v in asdict(limits).items() if v is not None})
     Thread(target=_warm_up, daemon=True).start()
     return address
 
@@ -70,6 +80,11 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER) -> Non
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(blocks, [visitors.root, recorded])
     blocks.block_thread()
+
+
+async def _line() -> dict[str, float | None]:
+    line = the_line()
+    return {"waiting": max(0, len(line.places) - 1), "seconds": line.seconds_of(len(line.places))}
 
 
 def _warm_up() -> None:

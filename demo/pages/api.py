@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 import gradio as gr
 from gradio.events import api as endpoint
 
-from demo import gpu
 from demo.controls import read_config
-from demo.decoding import Asked, Ended, race
+from demo.decoding import Asked, Ended
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
+from demo.log import failed, for_visitors, refused
+from demo.turns import FAILED, called, decoded, program_gone
 from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
@@ -34,7 +35,7 @@ def build() -> None:
     models = [name for name in MODELS if at_hand(name)]
     for decoding in (run, summary):
         decoding.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
-        endpoint(decoding, api_name=decoding.__name__, **COMPUTE)
+        endpoint(called(decoding.__name__, decoding), api_name=decoding.__name__, **COMPUTE)
     methods.__annotations__["method"] = _one_of(METHODS) | None
     endpoint(methods, api_name="methods")
     with gr.Row(visible=False):
@@ -95,6 +96,7 @@ def summary(
         "config": dict(trace.config),
         "device": trace.environment.device,
         **asdict(trace.summary),
+        "ended": trace.extensions.get("draftscope", {}).get("ended"),
         "mean_accepted_length": places and round(places.mean_accepted_length, 6),
         "acceptance_by_place": [round(place.marginal, 6) for place in places.places] if places else [],
         "text": trace.output.text,
@@ -112,9 +114,11 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (ValueError, ModelError) as error:
-        raise gr.Error(str(error), print_exception=False) from error
+        refused("api", error)
+        raise gr.Error(for_visitors(str(error)), print_exception=False) from error
     except Exception as error:
-        raise gr.Error(f"the app failed at this ({type(error).__name__}); its log says where.") from error
+        failed("api", error)
+        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
 
 
 def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
@@ -180,14 +184,8 @@ def _asked(method: str, prompt: str | None, seed: int, model: str | None, settin
 
 
 def _decoded(asked: Asked) -> Trace:
-    told: Iterator[Any] = gpu.through(asked.seconds, race, [asked], _never)
-    (ended,) = [one for one in told if isinstance(one, Ended)]
+    (ended,) = [told for told in decoded([asked], program_gone, "api") if isinstance(told, Ended)]
     return ended.traces[0]
-
-
-def _never() -> bool:
-    """Nobody stops what a program asked for."""
-    return False
 
 
 def methods(method: str | None = None) -> dict[str, Any]:

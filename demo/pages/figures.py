@@ -10,15 +10,15 @@ from demo.decoding import PICTURE_TOKENS
 from demo.experiments import EXPERIMENTS, Experiment, conduct_on
 from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE, EXPERIMENT_RUNS
+from demo.limits import COMPUTE, EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.turns import queued
 from demo.widgets import notice, notice_box
 from engines.models.catalog import MODELS, ModelInfo
-from engines.models.errors import ModelError
 from traces.schema import Trace
 from visualizers import FIGURES, Figure
 
@@ -90,7 +90,8 @@ class FiguresPage:
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
-        done = begun.then(self.conduct, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
+        conducted = queued(self.site, self.progress, "experiment", self.conduct)
+        done = begun.then(conducted, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
         done.then(self.settle, None, buttons, **AT_ONCE)
         self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
 
@@ -126,23 +127,19 @@ class FiguresPage:
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.run.sampling[experiment.family].values(values)
-        stopped = self.site.visitor(request).stopped
+        stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
         done = 0
-        try:
-            info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
-            wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
-            for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
-                done = progress.done
-                said = f"{done} of {progress.total} runs of {info.title} are done."
-                update: Update = {self.progress: notice("info", said, "Running.")}
-                if not figure.supports(progress.traces):
-                    update |= self.panel_of(figure, progress.traces, values, request)
-                yield update
-        except (ValueError, ModelError) as error:
-            yield {self.progress: notice("error", str(error))}
-            return
+        info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
+        wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
+        for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
+            done = progress.done
+            said = f"{done} of {progress.total} runs of {info.title} are done."
+            update: Update = {self.progress: notice("info", said, "Running.")}
+            if not figure.supports(progress.traces):
+                update |= self.panel_of(figure, progress.traces, values, request)
+            yield update
         total = len(experiment.arms) * seeds
-        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", "Stopped.")
+        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.said)
         yield {self.progress: ended}
 
     def panel_of(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:

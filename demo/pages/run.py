@@ -6,26 +6,25 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo import controls, gpu
+from demo import controls
 from demo.addresses import Address, fragment_of
-from demo.decoding import Advance, Asked, Ended, Opened, race
+from demo.decoding import Advance, Asked, Ended, Opened
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.pairs import Pair
 from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.turns import decoded, queued
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
-from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
 from engines.sampling.chance import LARGEST_SEED, read_seed
-from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
 DRAWS: Final = MODELS["studio-image"].default_prompt
@@ -151,14 +150,14 @@ class RunPage:
         """What `asked` reads."""
         ready = {self.problem, self.run, self.stop, *self.moving.parts}
         started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
-        decoded = started.then(
-            self.decode,
+        done = started.then(
+            queued(self.site, self.problem, "run", self.decode),
             form | {self.opening},
             {self.problem, self.viewer, self.facts, self.caption, self.site.shown, self.opening},
             **COMPUTE,
             **QUIET,
         )
-        decoded.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
+        done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         told = {self.site.shown, self.facts, self.caption, self.method, *self.moving.parts}
         self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
@@ -213,17 +212,14 @@ class RunPage:
         """Decode and show every forward pass as it happens."""
         visitor = self.site.visitor(request)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        try:
-            yield from self._race(self.asked(values), visitor, values.get(self.opening))
-        except (ValueError, ModelError) as error:
-            yield {self.problem: notice("error", str(error))}
+        yield from self._race(self.asked(values), visitor, values.get(self.opening))
 
     def _race(self, asked: Sequence[Asked], visitor: Visitor, opening: Address | None) -> Iterator[Update]:
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         first: list[Advance] = []
-        for told in gpu.through(sum(one.seconds for one in asked), race, asked, visitor.stopped):
+        for told in decoded(asked, visitor.stopped, "page"):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
                 yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
@@ -232,17 +228,18 @@ class RunPage:
                 at = opening.at if opening and opening.asked == asked[-1] else None
                 shown = visitor.keep(told.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
-                yield {**self._result(told.traces, warning), self.viewer: viewer, self.site.shown: shown}
+                yield {**self._result(told, warning), self.viewer: viewer, self.site.shown: shown}
             elif len(first) < _REPEATED:
                 first += told
                 yield {self.viewer: advanced(first, name)}
             else:
                 yield {self.viewer: advanced(told, name)}
 
-    def _result(self, traces: Sequence[Trace], warning: dict[str, str]) -> Update:
+    def _result(self, told: Ended, warning: dict[str, str]) -> Update:
+        traces = told.traces
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
-        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", "Stopped.")
+        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", told.ended)
         return {
             self.facts: facts(outcome(traces)) if complete else [],
             self.problem: warning if complete else stopped,

@@ -9,9 +9,11 @@ from demo import gpu
 from demo.decoding import Asked
 from demo.figure_chooser import FigureChooser
 from demo.limits import COMPUTE, GPU_MOST_SECONDS
+from demo.log import for_visitors, refused
 from demo.pages.run import RunPage
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.turns import queued
 from demo.widgets import Fact, bar, facts, facts_row, notice, notice_box, progress_bar
 from demo.workbench.repeating import FEWEST, MOST, Progress, duration, repeat, rows_of, said
 from engines.models.errors import ModelError
@@ -50,7 +52,8 @@ class RepeatPanel:
         form = {*self.run.form, self.seeds, *self.chooser.inputs}
         told = [self.problem, self.bar, self.facts, self.rows, self.repeated, *self.chooser.parts]
         begun = self.start.click(self.begin, None, [self.start, self.stop, self.problem], **AT_ONCE)
-        done = begun.then(self.conduct, form, told, **COMPUTE, **QUIET)
+        conducted = queued(self.site, self.problem, "repeat", self.conduct)
+        done = begun.then(conducted, form, told, **COMPUTE, **QUIET)
         done.then(self.settle, None, [self.start, self.stop, self.bar], **AT_ONCE)
         self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
 
@@ -75,7 +78,8 @@ class RepeatPanel:
                 kept = now if now.traces else kept
                 yield {self.problem: _ended(now, asked), self.bar: _bar(now, seeds), **self._counted(now, asked)}
         except (ValueError, ModelError) as error:
-            yield {self.problem: notice("error", str(error)), self.bar: {}}
+            refused("repeat", error)
+            yield {self.problem: notice("error", for_visitors(str(error))), self.bar: {}}
         if kept is not None:
             yield self._result(kept, values, request)
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from demo.decoding import Asked
-from demo.limits import REPEAT_SECONDS
+from demo.limits import Deadline, current
 from engines.config import ConfigError
 from engines.runtime.driver import Job, Run
 from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
@@ -62,15 +62,14 @@ def repeat(asked: Sequence[Asked], seeds: int, stopped: Callable[[], bool]) -> I
     jobs = [one.job() for one in asked]
     expected = [_tried(job) for job in jobs]
     total, each = seeds * len(jobs), sum(expected)
-    if seeds * each > REPEAT_SECONDS:
-        raise ConfigError(_too_long(seeds, each))
+    most = current().repeat_seconds
+    if most is not None and seeds * each > most:
+        raise ConfigError(_too_long(seeds, each, most))
     yield Progress(done=0, total=total, share=0.0, seconds_left=seeds * each)
-    yield from _runs(jobs, seeds, expected, stopped)
+    yield from _runs(jobs, seeds, expected, Deadline.within(most, stopped))
 
 
-def _runs(
-    jobs: Sequence[Job], seeds: int, expected: Sequence[float], stopped: Callable[[], bool]
-) -> Iterator[Progress]:
+def _runs(jobs: Sequence[Job], seeds: int, expected: Sequence[float], stopped: Deadline) -> Iterator[Progress]:
     kept: list[Trace] = []
     begun = said = time.monotonic()
     total = seeds * len(jobs)
@@ -91,10 +90,7 @@ def _runs(
             length = jobs[index].task.length
             for passes, _ in enumerate(run, 1):
                 if stopped():
-                    yield now(ended="Stopped.")
-                    return
-                if time.monotonic() - begun > REPEAT_SECONDS:
-                    yield now(ended=f"The {REPEAT_SECONDS // 60} minutes that a server gives are over.")
+                    yield now(ended=stopped.said)
                     return
                 if time.monotonic() - said > _SAID_SECONDS:
                     said = time.monotonic()
@@ -124,12 +120,11 @@ def _tried(job: Job) -> float:
     return (time.monotonic() - begun) / (passes - 1) * job.task.length * passes / max(finals, 1)
 
 
-def _too_long(seeds: int, each: float) -> str:
-    fit = int(REPEAT_SECONDS // each) if each else MOST
+def _too_long(seeds: int, each: float, most: float) -> str:
+    fit = int(most // each)
     remedy = f"use at most {fit}" if fit >= FEWEST else "choose a shorter text or a smaller model"
     return (
-        f"seeds: {seeds} would take about {duration(seeds * each)} here, and a server gives "
-        f"{REPEAT_SECONDS // 60} minutes; {remedy}."
+        f"seeds: {seeds} would take about {duration(seeds * each)} here, and a server gives {duration(most)}; {remedy}."
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from support.raster import MODEL, decoded
 
 from demo.decoding import Asked
+from demo.limits import Deadline
 from demo.workbench import repeating
 from demo.workbench.repeating import Progress, duration, repeat, rows_of, said
 from engines.config import ConfigError, make_config
@@ -67,9 +68,7 @@ def test_stop_keeps_whole_pairs_and_says_so() -> None:
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeating, "_tried", lambda job: 40.0)
-    with pytest.raises(
-        ConfigError, match="32 would take about 21 min here, and a server gives 10 minutes; use at most 15"
-    ):
+    with pytest.raises(ConfigError, match="32 would take about 21 min here, and a server gives 10 min; use at most 15"):
         next(repeat(asked("scd"), 32, never))
     monkeypatch.setattr(repeating, "_tried", lambda job: 400.0)
     with pytest.raises(ConfigError, match="choose a shorter text or a smaller model"):
@@ -80,9 +79,9 @@ def test_time_that_runs_out_after_all_keeps_what_there_is(monkeypatch: pytest.Mo
     messages = repeat(asked("ar", "scd"), 8, never)
     next(messages)
     found = next(one for one in messages if one.traces)
-    monkeypatch.setattr(repeating, "REPEAT_SECONDS", 0)
+    monkeypatch.setattr(Deadline, "over", True)
     *_, last = messages
-    assert "are over" in last.ended and last.traces[:2] == found.traces[:2]
+    assert "which is what this server gives" in last.ended and last.traces[:2] == found.traces[:2]
 
 
 @pytest.mark.parametrize("seeds", [1, 33, -1, 2.5, "8", None, True])
