@@ -81,6 +81,7 @@ def _check_texts(trace: Trace) -> Iterator[Problem]:
     mappings: dict[str, Mapping[str, object]] = {
         "config": trace.config,
         "model.weights": trace.model.weights,
+        "model.files": trace.model.files,
         "environment.libraries": trace.environment.libraries,
     }
     for field, mapping in mappings.items():
@@ -112,13 +113,16 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
     else:
         if offset != timedelta(0):
             yield Problem("created", f"{quote(trace.created)} is not in UTC", "end it in +00:00")
-    for name, digest in trace.model.weights.items():
-        if not _SHA256.fullmatch(digest):
-            yield Problem(
-                f"model.weights[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits"
-            )
+    yield from _check_hashes("model.weights", trace.model.weights)
+    yield from _check_hashes("model.files", trace.model.files)
     if trace.environment.threads is not None and trace.environment.threads < 1:
         yield Problem("environment.threads", f"{trace.environment.threads} is below 1", "leave it out where unknown")
+
+
+def _check_hashes(field: str, hashes: Mapping[str, str]) -> Iterator[Problem]:
+    for name, digest in hashes.items():
+        if not _SHA256.fullmatch(digest):
+            yield Problem(f"{field}[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits")
 
 
 def _check_rules(trace: Trace) -> Iterator[Problem]:

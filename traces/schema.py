@@ -295,7 +295,9 @@ class ModelCard:
     id: str
     title: str = ""
     weights: Mapping[str, str] = field(default_factory=dict)
-    """File name -> sha256."""
+    """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

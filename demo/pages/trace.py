@@ -161,6 +161,7 @@ def details_of(trace: Trace) -> dict[str, Any]:
         ("Software", ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])),
         ("Commit", place.commit or "unknown"),
         *((f"Weights {name}", digest) for name, digest in trace.model.weights.items()),
+        *((f"File {name}", digest) for name, digest in trace.model.files.items()),
         *([("Note", trace.note)] if trace.note else []),
     ]
     return table(("What", "Value"), rows)

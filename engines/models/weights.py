@@ -18,10 +18,26 @@ from transformers.utils import logging
 
 from engines.models.errors import ModelError
 
+CONFIG: Final = "config.json"
 _INDEX: Final = "model.safetensors.index.json"
+_OTHERS: Final = (
+    CONFIG,
+    _INDEX,
+    "tokenizer.json",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+)
+"""Read, or only looked for, by `engines.models.hub`."""
 _SINGLE: Final = "model.safetensors"
 _HEAD: Final = "lm_head.weight"
 _FLOATS: Final = ("F16", "BF16", "F32")
+_WHOLE_BYTES: Final = 2**28
+"""A file up to here is hashed whole: about a second."""
+_SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -136,6 +152,39 @@ def sha256(file: Path) -> str:
         return name
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def weight_hashes(source: Source) -> dict[str, str]:
+    """The files with the weights, each with a hash.
+
+    A file in the hub's cache is named by its SHA-256, and one of up to 256 MB is hashed whole. Of a larger one, which
+    would cost seconds to minutes, the hash is of its size, of its head with every tensor's name, shape and place, and
+    of one megabyte in 64; its name says so.
+    """
+    found = {}
+    for file in weight_files(source):
+        whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
+        found[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
+    return found
+
+
+def sampled(file: Path) -> str:
+    """SHA-256 of the size and the head of a safetensors file, and of a megabyte in 64 of the rest."""
+    size = file.stat().st_size
+    digest = hashlib.sha256(size.to_bytes(8, "little"))
+    with file.open("rb") as stream:
+        start = stream.read(8)
+        head = int.from_bytes(start, "little")
+        digest.update(start + stream.read(min(head, size)))
+        for place in [*range(8 + head, size, _SAMPLE_EVERY), max(0, size - _SAMPLE_BYTES)]:
+            stream.seek(place)
+            digest.update(stream.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def other_hashes(source: Source) -> dict[str, str]:
+    """The other files of a checkpoint that decide what it decodes, each with its SHA-256: its config and tokenizer."""
+    return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
 
 
 def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:

@@ -18,7 +18,7 @@ from transformers import Qwen2Tokenizer
 from engines.models.errors import ModelError
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.weights import Source, read_network, sha256, weight_files
+from engines.models.weights import Source, other_hashes, read_network, weight_hashes
 from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
@@ -69,8 +69,12 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
     here = torch.device(device)
     dtype = dtype or (torch.float32 if here.type == "cpu" else torch.bfloat16)
     network = read_network(source, family.network, config, dtype, family.renamed)
-    weights = {file.name: sha256(file) for file in weight_files(source)}
-    card = ModelCard(id=source.name, title=f"{family.title}: {source.name.rpartition('/')[2]}", weights=weights)
+    card = ModelCard(
+        id=source.name,
+        title=f"{family.title}: {source.name.rpartition('/')[2]}",
+        weights=weight_hashes(source),
+        files=other_hashes(source),
+    )
     return DiffusionLM(network, tokenizer, kind, card, here)
 
 

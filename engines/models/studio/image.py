@@ -2,11 +2,10 @@
 
 import base64
 import io
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import torch
 from PIL import Image
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
-from engines.models.errors import ModelError
+from engines.models.shipped import READS, entry_of, verify
 from engines.models.studio.networks import (
     CODES,
     DRAFTER,
@@ -28,7 +27,6 @@ from engines.models.studio.networks import (
     condition_ids,
 )
 from engines.models.studio.prompts import parse_prompt
-from engines.models.weights import sha256
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Patches
@@ -162,19 +160,15 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
     owner = name if name.startswith("patch-") else others.get(name, ID)
-    entry: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text()).get(name, {})
+    entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
         f"{name}.safetensors": entry.get("sha256", "")
     }
     state: dict[str, Tensor] = {}
-    for file, digest in listed.items():
-        path = FOLDER / file
-        if not path.exists():
-            raise ModelError(f"{owner}: {file} is missing. {remedy}")
-        if sha256(path) != digest:
-            raise ModelError(f"{owner}: {file} is not the file listed in MANIFEST.json. {remedy}")
-        state |= {key: weight.float() for key, weight in load_file(path).items()}
+    verify(FOLDER, {**listed, **entry.get(READS, {})}, owner, remedy)
+    for file in listed:
+        state |= {key: weight.float() for key, weight in load_file(FOLDER / file).items()}
     network.load_state_dict(state)
     return listed
 
