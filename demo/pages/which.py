@@ -152,7 +152,7 @@ class WhichPage:
             update: Update = {self.problem: {}, tabs: gr.Tabs(selected=tab)}
             return update | gallery.named(name_of(entry))
 
-        parts = [self.problem, tabs, gallery.viewer, gallery.facts, self.site.shown]
+        parts = [self.problem, tabs, *gallery.shows]
         self.points.choose(choose, self.inputs, parts, **AT_ONCE)
 
     def asked(self, values: Update) -> Sequence[Tradeoff]:
