@@ -14,6 +14,7 @@ from demo.pages.gallery import GalleryPage
 from demo.pages.opening import GALLERY, RUN, Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
+from demo.pages.which import WhichPage
 from demo.pairs import pairs
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
@@ -51,6 +52,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
                 run = RunPage(site, offered)
             with gr.Tab("Compare") as compare_tab:
                 compare = ComparePage(site, run, recordings)
+            with gr.Tab("Which one?") as which_tab:
+                which = WhichPage(site, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery", id=GALLERY):
@@ -60,6 +63,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
             with gr.Tab("Methods"):
                 methods.build()
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
+        which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
+        which.connect(tabs, gallery, GALLERY)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)

@@ -1,7 +1,7 @@
 """Gallery: recorded runs, open at once, no model needed."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import gradio as gr
@@ -14,6 +14,7 @@ from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
+from demo.why import why, why_box
 from demo.widgets import Card, card_wall, facts, facts_row
 from engines.config import ConfigError
 from engines.methods import METHODS
@@ -38,8 +39,11 @@ class GalleryPage:
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")
+        self.why = why_box(elem_id="gallery-why")
         self.viewer = trace_viewer("gallery-viewer", methods=titles(), visible=False)
-        opened = self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
+        self.shows: list[Any] = [self.viewer, self.facts, self.why, site.shown]
+        """What changes with the recording that is shown."""
+        opened = self.cards.choose(self.open, None, self.shows, **AT_ONCE)
         opened.then(None, js=_GO_THERE, **QUIET)
 
     def open(self, event: gr.EventData) -> Update:
@@ -67,6 +71,7 @@ class GalleryPage:
         return {
             self.viewer: gr.update(value=recorded(entry.paths), visible=True),
             self.facts: facts(outcome(entry.traces)),
+            self.why: why(entry.traces),
             self.site.shown: Shown(entry.paths, "a recorded run"),
         }
 

@@ -33,7 +33,7 @@ class Opening:
         """Read the address when the page is loaded, and press Run where it names a run."""
         run, gallery = self.run, self.gallery
         changed: list[Any] = [self.tabs, self.go, run.problem, run.opening, *run.form, *run.presets.values()]
-        changed += [gallery.viewer, gallery.facts, run.site.shown]
+        changed += gallery.shows
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 

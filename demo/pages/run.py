@@ -17,6 +17,7 @@ from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.turns import decoded, queued
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
+from demo.why import why, why_box
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
@@ -115,6 +116,7 @@ class RunPage:
             self._build_settings()
         self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
         self.facts = facts_row(outcome(first), elem_id="outcome")
+        self.why = why_box(first, elem_id="why")
         self.moving = MovingPanel(self.site, "run-moving")
 
     def _build_settings(self) -> None:
@@ -153,13 +155,13 @@ class RunPage:
         done = started.then(
             queued(self.site, self.problem, "run", self.decode),
             form | {self.opening},
-            {self.problem, self.viewer, self.facts, self.caption, self.site.shown, self.opening},
+            {self.problem, self.viewer, self.facts, self.why, self.caption, self.site.shown, self.opening},
             **COMPUTE,
             **QUIET,
         )
         done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
-        told = {self.site.shown, self.facts, self.caption, self.method, *self.moving.parts}
+        told = {self.site.shown, self.facts, self.why, self.caption, self.method, *self.moving.parts}
         self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
@@ -222,7 +224,8 @@ class RunPage:
         for told in decoded(asked, visitor.stopped, "page"):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
-                yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
+                nothing: Update = {self.facts: [], self.why: []}
+                yield {self.viewer: viewer, self.problem: warning, self.caption: _said(_CAPTION_LIVE), **nothing}
             elif isinstance(told, Ended):
                 address = fragment_of(asked[-1], beside=len(asked) > 1)
                 at = opening.at if opening and opening.asked == asked[-1] else None
@@ -242,6 +245,7 @@ class RunPage:
         stopped = notice("info", f"What {passes} forward passes decoded is kept below.", told.ended)
         return {
             self.facts: facts(outcome(traces)) if complete else [],
+            self.why: why(traces) if complete else [],
             self.problem: warning if complete else stopped,
             self.caption: _said(_CAPTION_DONE),
             self.opening: None,
@@ -300,6 +304,7 @@ class RunPage:
             self.method: gr.skip() if alike else recording.method,
             self.site.shown: Shown(recording.paths, "a recorded run"),
             self.facts: facts(outcome(recording.traces)),
+            self.why: why(recording.traces),
             self.caption: gr.update(visible=False),
             **self.moving.cleared(),
         }

@@ -11,6 +11,7 @@ from demo.pages.run import titles
 from demo.sessions import Shown, file_name
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
+from demo.why import why, why_box
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
@@ -41,6 +42,7 @@ class TracePage:
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.facts = facts_row(elem_id="trace-outcome")
+            self.why = why_box(elem_id="trace-why")
             with gr.Row():
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
@@ -67,7 +69,8 @@ class TracePage:
 
     @property
     def _of_one(self) -> list[Any]:
-        return [self.facts, self.json, self.page, self.command, self.details, self.steps, self.step, self.entries]
+        one = [self.facts, self.why, self.json, self.page, self.command]
+        return [*one, self.details, self.steps, self.step, self.entries]
 
     def _connect(self) -> None:
         opened = self.upload.upload(
@@ -128,6 +131,7 @@ class TracePage:
         count = len(trace.steps)
         return {
             self.facts: facts(outcome([trace])),
+            self.why: why([traces[0], trace]) if index else why([trace]),
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
             self.command: command(trace),

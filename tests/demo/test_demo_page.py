@@ -20,7 +20,7 @@ from traces import dumps, read
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-TABS = ("Run", "Compare", "Figures", "Gallery", "Trace", "Methods")
+TABS = ("Run", "Compare", "Which one?", "Figures", "Gallery", "Trace", "Methods")
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 COUNT_PUSHES = """() => {
   const player = draftscopePlayers.viewer;
