@@ -18,6 +18,8 @@ from visualizers.wrapping import wrapped
 Traces: TypeAlias = Sequence[Trace]
 MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
+MOST_FRAMES: Final = 16
+"""Latent frames of a video that have panels, names or lines of their own."""
 PAPERS: Final = {"coupling": {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}}
 """Setting -> value -> what papers call a run with it, where runs differ in it."""
 SUBTITLE: Final = 108
@@ -210,6 +212,12 @@ def too_many(traces: Traces, has: Callable[[Trace], bool]) -> str | None:
     """Return the reason why `traces` cannot be drawn side by side when there are too many."""
     count = sum(map(has, traces))
     return f"draws up to {MOST_PANELS} traces side by side, {count} given" if count > MOST_PANELS else None
+
+
+def too_long(traces: Traces) -> str | None:
+    """Return the reason why a panel a latent frame cannot be drawn, where a video has too many."""
+    longest = max((_frames(trace) for trace in traces), default=0)
+    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
 
 
 def _these(traces: Traces) -> str:

@@ -19,7 +19,7 @@ from demo.decoding import Asked, Ended
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.log import failed, for_visitors, refused
 from demo.turns import FAILED, called, decoded, program_gone
-from engines.config import ConfigError
+from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.errors import ModelError
@@ -124,11 +124,11 @@ def _told() -> Iterator[None]:
 def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the call of a tool, in the words that a caller over HTTP hears; None where nothing is."""
     if tool not in ENDPOINTS:
-        return f"tool: there is no {tool!r}; there are {', '.join(ENDPOINTS)}."
+        return f"tool: there is no {shown(tool)}; there are {', '.join(ENDPOINTS)}."
     takes = inspect.signature(ENDPOINTS[tool]).parameters
     for name in arguments:
         if name not in takes:
-            return f"{name}: {tool} takes no such argument; there are {', '.join(takes)}."
+            return f"{shown_name(name)}: {tool} takes no such argument; there are {', '.join(takes)}."
     for name, about in takes.items():
         if about.default is inspect.Parameter.empty and name not in arguments:
             return f"{name}: is missing; {tool} needs it."
@@ -149,23 +149,21 @@ def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 def _check_method(method: object) -> None:
     if not isinstance(method, str) or method not in METHODS:
-        raise ConfigError(f"method: there is no {method!r}; there are {', '.join(METHODS)}.")
+        raise ConfigError(f"method: there is no {shown(method)}; there are {', '.join(METHODS)}.")
 
 
 def _check_address(file: object) -> None:
     if not isinstance(file, str) or not file.startswith(("http://", "https://", "data:")):
-        raise ConfigError(
-            f"file: {str(file)[:100]!r} is no address; give one that begins with http://, https:// or data:."
-        )
+        raise ConfigError(f"file: {shown(file)} is no address; give one that begins with http://, https:// or data:.")
 
 
 def _settings(method: str, preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
     _check_method(method)
     if settings is not None and not isinstance(settings, dict):
-        raise ConfigError(f"settings: {settings!r} is not allowed; give an object of names and values.")
+        raise ConfigError(f"settings: {shown(settings)} is not allowed; give an object of names and values.")
     if preset is not None and not isinstance(preset, str):
         remedy = f"give one of {', '.join(METHODS[method].presets)}" if METHODS[method].presets else "leave it out"
-        raise ConfigError(f"preset: {preset!r} is not allowed; {remedy}.")
+        raise ConfigError(f"preset: {shown(preset)} is not allowed; {remedy}.")
     return {**(METHODS[method].preset(preset) if preset else {}), **(settings or {})}
 
 
@@ -174,7 +172,7 @@ def _asked(method: str, prompt: str | None, seed: int, model: str | None, settin
     chosen = METHODS[method]
     name = model or default_model(chosen.family)
     if not isinstance(name, str) or name not in MODELS:
-        raise ConfigError(f"model: there is no {name!r}; there are {', '.join(MODELS)}.")
+        raise ConfigError(f"model: there is no {shown(name)}; there are {', '.join(MODELS)}.")
     said = MODELS[name].default_prompt if prompt is None else prompt
     if not isinstance(said, str) or len(said) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engines.config import ConfigError
+from engines.config import ConfigError, shown
 from engines.continuous.denoising import ContinuousSampling
 from engines.protocol import Decoder, Family
 from engines.sampling.chance import Chance
@@ -48,7 +48,7 @@ class Method:
         if name in self.presets:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
-        raise ConfigError(f"preset: {self.name} has no {name!r}; {there_are}.")
+        raise ConfigError(f"preset: {self.name} has no {shown(name)}; {there_are}.")
 
     def variant(self, config: Any) -> str:
         """The preset by whose name a run with these settings goes: of those that fit, the one that says most."""

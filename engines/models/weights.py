@@ -39,6 +39,10 @@ _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
+_SAID: Final = 500
+"""Characters of a problem: libraries answer with pages."""
+_NAME: Final = 100
+"""Characters of a file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Source:
 
     def lacks(self, problem: str) -> ModelError:
         """The error that says what is wrong with this checkpoint."""
-        return ModelError(f"{self.name}: {problem}. {self.remedy}")
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}. {self.remedy}")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files.
@@ -63,8 +67,10 @@ class Source:
             found = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise self.lacks(f"{name} is missing in {self.folder}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self.lacks(f"{name} is not JSON: {error}") from error
+        except OSError as error:
+            raise self.lacks(f"{name} cannot be read ({error.strerror})") from error
         if not isinstance(found, dict):
             raise self.lacks(f"{name} holds no JSON object")
         return found
@@ -138,8 +144,8 @@ def weight_files(source: Source) -> list[Path]:
             raise source.lacks(f"{_INDEX} has no 'weight_map'")
         names = sorted(set(map(str, index.values())))
     for name in names:
-        if Path(name).name != name:
-            raise source.lacks(f"{_INDEX} names {name!r}, which lies outside the folder")
+        if Path(name).name != name or len(name) > _NAME:
+            raise source.lacks(f"{_INDEX} names {name[:_NAME]!r}, which lies outside the folder or cannot be a file")
         if not (source.folder / name).is_file():
             raise source.lacks(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
     return [source.folder / name for name in names]

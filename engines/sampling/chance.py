@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.config import ConfigError
+from engines.config import ConfigError, shown
 
 LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
@@ -26,8 +26,7 @@ def read_seed(value: object) -> int:
         ConfigError: when it is not a whole number within the limits.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        shown = repr(value)[:40]
-        raise ConfigError(f"seed: {shown} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+        raise ConfigError(f"seed: {shown(value)} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
     return value
 
 

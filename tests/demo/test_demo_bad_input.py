@@ -104,7 +104,7 @@ def test_tools_called_with_what_they_do_not_take(server: str) -> None:
         ("methods", {"method": [1]}, "method: there is no [1]; there are"),
         ("methods", {"x": 1}, "x: methods takes no such argument; there are method."),
         ("validate", {}, "file: is missing; validate needs it."),
-        ("validate", {"file": 3}, "file: '3' is no address; give one that begins with http://"),
+        ("validate", {"file": 3}, "file: 3 is no address; give one that begins with http://"),
         ("validate", {"file": "/etc/passwd"}, "file: '/etc/passwd' is no address"),
         ("validate", {"file": {"path": "/etc/passwd"}}, "file: "),
         ("validate", {"file": "http://127.0.0.1:1/x.json"}, "file: it is none that was uploaded here"),

@@ -14,6 +14,7 @@ from support.browser import chromium
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 
+from benchmarks._shown import check_page
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 from visualizers.__main__ import main
@@ -95,13 +96,14 @@ def test_one_figure_as_a_page(traces: list[str], tmp_path: Path) -> None:
 
 def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
     odd = tmp_path / "odd.json"
-    hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    hostile = "</script><script>alert('pwned')</script><img src=x onerror=alert(1)>\" onmouseover='alert(1)//pwned'"
     write(replace(ALL["ar"](), method=hostile), odd)
     target = tmp_path / "odd.html"
     assert main([str(odd), "-o", str(target)]) == 0
     text = target.read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "<img src=x" not in text
+    check_page(text)  # neither does it end an attribute and begin another
 
 
 @pytest.mark.browser

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.video import frame_ends
-from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import BLACK, WHITE
 from visualizers.style import NEUTRAL, fate_color, levels
 
@@ -56,7 +56,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             row=1,
             col=panel,
         )
-        for end in frame_ends(trace.canvas):
+        ends = frame_ends(trace.canvas)
+        for end in ends if len(ends) <= MOST_FRAMES else ():
             figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, row=1, col=panel)
         row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
         figure.add_scatter(

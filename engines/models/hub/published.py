@@ -15,6 +15,7 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
+from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
@@ -23,6 +24,10 @@ from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
 _TRUTHS: Final = ("tie_word_embeddings",)
+_LARGE: Final = 2**31
+"""No size is larger."""
+_MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
+"""Where a network would be laid out part by part before its tensors are looked at."""
 
 
 def load(model_id: str, device: str = "cpu") -> DiffusionLM:
@@ -80,12 +85,14 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
     name = settings.get("model_type")
-    if name not in FAMILIES:
-        raise source.lacks(f"config.json has {name!r} for 'model_type', and {', '.join(FAMILIES)} can be read")
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise source.lacks(f"config.json has {shown(name)} for 'model_type', and {', '.join(FAMILIES)} can be read")
     family = FAMILIES[name]
     for key, value in family.fixed.items():
         if key in settings and settings[key] != value:
-            raise source.lacks(f"config.json has {settings[key]!r} for {key!r}; {family.title} is built for {value!r}")
+            raise source.lacks(
+                f"config.json has {shown(settings[key])} for {key!r}; {family.title} is built for {value!r}"
+            )
     return family
 
 
@@ -102,9 +109,9 @@ def _value(source: Source, settings: Mapping[str, Any], native: str, original: s
     value = settings[original]
     truth, number = isinstance(value, bool), isinstance(value, int | float)
     whole = isinstance(value, int) or native in _FRACTIONS
-    if not (truth if native in _TRUTHS else number and not truth and whole and value > 0):
-        raise source.lacks(f"config.json has {value!r} for {original!r}, which is not allowed")
-    return value  # type: ignore[no-any-return]
+    if not (truth if native in _TRUTHS else number and not truth and whole and 0 < value <= _MOST.get(native, _LARGE)):
+        raise source.lacks(f"config.json has {shown(value)} for {original!r}, which is not allowed")
+    return float(value) if native in _FRACTIONS else value
 
 
 def _tokenizer(source: Source) -> Tokenizer:
@@ -113,12 +120,21 @@ def _tokenizer(source: Source) -> Tokenizer:
     if (folder / "tokenizer.json").is_file():
         try:
             return Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # tokenizers raises nothing more specific
-            raise source.lacks(f"tokenizer.json cannot be read: {error}") from error
+        except BaseException as error:
+            raise _unread(source, "tokenizer.json", error) from error
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.lacks(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
-    tokenizer: Tokenizer = Qwen2Tokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    try:
+        tokenizer: Tokenizer = Qwen2Tokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    except BaseException as error:
+        raise _unread(source, "vocab.json, merges.txt or tokenizer_config.json", error) from error
     return tokenizer
+
+
+def _unread(source: Source, files: str, error: BaseException) -> BaseException:
+    """What to raise for files that the library of tokenizers refuses; it raises bare exceptions, and panics."""
+    library = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+    return source.lacks(f"{files} cannot be read: {error}") if library else error
 
 
 def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Kind:
@@ -129,7 +145,9 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
     if mask is None or not ends:
         raise source.lacks(f"its tokenizer has no {family.mask if mask is None else family.ends[0]}")
     if settings.get("mask_token_id", mask) != mask:
-        raise source.lacks(f"config.json has {settings['mask_token_id']!r} for 'mask_token_id', its tokenizer {mask}")
+        raise source.lacks(
+            f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
+        )
     trained = family.trained
     sizes = (1, int(_value(source, settings, trained, trained))) if trained else ()
     chats = _chats(source)
