@@ -1,19 +1,22 @@
 """Serving the app."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
 import gradio as gr
+from fastapi import FastAPI
 from mcp.types import CallToolRequest
 
 from demo import gpu
 from demo.answers import as_json, in_words, refusing
 from demo.limits import UPLOAD_BYTES, WAITING
 from demo.pages.api import ENDPOINTS, refusal
+from demo.port import free_port
+from demo.readiness import readiness
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
@@ -25,13 +28,33 @@ from engines.runtime.driver import Job, Run
 _WARM_UP_PASSES: Final = 4
 
 
-def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
+def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
     Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz
-    answers 200 once the page can be opened.
+    answers 200 once the page can be opened, and GET /readyz whether all is there that visitors may ask for: the first
+    of the folders takes their files, and `gone` are recordings that were left out.
+
+    Raises:
+        ServerError: for a port that is none, or taken.
     """
+    options.setdefault("server_port", free_port())
     blocks.queue(max_size=WAITING)
+    service, address = _launched(blocks, folders, options)
+    tools: Any = blocks.mcp_server_obj
+    tools.postprocess_output_data = as_json(tools.postprocess_output_data)
+    handlers = tools.mcp_server.request_handlers
+    handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
+    service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
+    service.add_api_route("/readyz", readiness(folders[0], gone), methods=["GET"], response_model=None)
+    # The page about the endpoints asks how busy they were, and would log that this is refused.
+    service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
+    service.router.routes.insert(0, service.router.routes.pop())
+    Thread(target=_warm_up, daemon=True).start()
+    return address
+
+
+def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
@@ -53,22 +76,17 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], **options: Any) -> str:
         css=CSS,
         **options,
     )
-    tools: Any = blocks.mcp_server_obj
-    tools.postprocess_output_data = as_json(tools.postprocess_output_data)
-    handlers = tools.mcp_server.request_handlers
-    handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
-    service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
-    # The page about the endpoints asks how busy they were, and would log that this is refused.
-    service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
-    service.router.routes.insert(0, service.router.routes.pop())
-    Thread(target=_warm_up, daemon=True).start()
-    return address
+    return service, address
 
 
-def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER) -> None:
-    """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then."""
+def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: Sequence[str] = ()) -> None:
+    """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then.
+
+    Raises:
+        ServerError: as `start` does.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    start(blocks, [visitors.root, recorded])
+    start(blocks, [visitors.root, recorded], gone)
     blocks.block_thread()
 
 

@@ -17,6 +17,7 @@ from typing import NoReturn, TypeVar
 import plotly.graph_objects as go
 
 from traces.errors import TraceError
+from traces.files import whole
 from traces.schema import Trace
 from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
@@ -151,7 +152,8 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
 def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind: str) -> None:
     path = options.output
     if kind == "html":
-        path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
+        with whole(path) as part:
+            part.write_text(page_of([(figure, drawn)]), encoding="utf-8")
     else:
         write_image(themed(drawn, options.theme), path)
 
@@ -160,9 +162,13 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
     path = options.output
     if figure is None:
         figures = section(supported(traces), traces, step=options.step)
-        path.write_text(standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures), encoding="utf-8")
+        text = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     elif kind == "html":
-        path.write_text(page([figure], traces, step=options.step), encoding="utf-8")
+        text = page([figure], traces, step=options.step)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     else:
         drawn = themed(figure.draw(traces, step=options.step), options.theme)
         write_image(drawn, path, width=figure.width(traces))
