@@ -18,6 +18,9 @@ MODEL: Final = "toy-raster"
 SEEDS: Final = 10
 """Different runs; the same one has to give the same answer to everybody."""
 _PATIENCE_SECONDS: Final = 600.0
+_TIMEOUT_SECONDS: Final = 120.0
+_AT_THE_DOOR: Final = 8
+"""Visitors that come in at the same time: each is told first what the app can do."""
 _AGAIN_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.3
 _BUSY: Final = ("queue is full", "busy", "try again", "wait")
@@ -54,7 +57,7 @@ class Light:
 
 def client(address: str) -> Client:
     """A program that has just come."""
-    return Client(address, verbose=False, download_files=False)
+    return Client(address, verbose=False, download_files=False, httpx_kwargs={"timeout": _TIMEOUT_SECONDS})
 
 
 def ask(asker: Client, number: int) -> Answer:
@@ -78,8 +81,9 @@ def ask(asker: Client, number: int) -> Answer:
 
 def crowd(address: str, visitors: int, runs: int) -> list[Answer]:
     """The answers to as many runs, asked for by as many visitors at once."""
+    with ThreadPoolExecutor(_AT_THE_DOOR) as door:
+        askers = list(door.map(lambda _: client(address), range(visitors)))
     with ThreadPoolExecutor(visitors) as pool:
-        askers = list(pool.map(lambda _: client(address), range(visitors)))
         answers = list(pool.map(lambda number: ask(askers[number % visitors], number), range(runs)))
         list(pool.map(lambda asker: asker.close(), askers))
     return answers

@@ -20,6 +20,9 @@ GONE: Final = 141
 """Exit code of a command whose reader went away, as that of others that a closed pipe ends."""
 FULL: Final = 74
 """Exit code where output could not be written, as sysexits.h has it."""
+LOW: Final = 71
+"""Exit code where memory did not suffice, as sysexits.h has it."""
+_NO_MEMORY: Final = "memory: there is not enough for this; give a smaller file, or more memory.\n"
 
 
 def read_named(path: str) -> Trace:
@@ -83,4 +86,12 @@ def piped(main: Callable[[], int | None]) -> int:
             return GONE
         sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another place.\n")
         return FULL
+    except MemoryError:
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # torch has no class of its own for this
+            raise
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
     return code
