@@ -44,6 +44,8 @@ class Fault:
     """What standard output goes to."""
     quick: bool = False
     """Whether it takes less than a few seconds."""
+    long: bool = False
+    """Whether it says how far it is before anything else, and keeps what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,10 @@ class Ended:
 
     code: int
     said: str
-    left: tuple[str, ...]
+    left: tuple[str, ...] = ()
     """Files left in the output folder."""
+    long: bool = False
+    """Whether lines before the last one say how far it was."""
 
     @property
     def wrong(self) -> str:
@@ -65,7 +69,7 @@ class Ended:
             return f"ended with {self.code}"
         if "Traceback" in self.said:
             return f"a traceback: {lines[-1][:200]}"
-        if len(lines) != 1:
+        if len(lines) != 1 and not self.long:
             return f"{len(lines)} lines: {' / '.join(lines)[:200]}"
         return f"left {', '.join(self.left)}" if self.left else ""
 
@@ -88,8 +92,8 @@ def tried(fault: Fault, inside: Path, out: Path) -> Ended:
             preexec_fn=lambda: _limit(fault),
             timeout=_SECONDS,
         )
-    left = tuple(sorted(path.name for path in out.iterdir()))
-    return Ended(done.returncode, done.stderr.decode(errors="replace"), left)
+    left = () if fault.long else tuple(sorted(path.name for path in out.iterdir()))
+    return Ended(done.returncode, done.stderr.decode(errors="replace"), left, fault.long)
 
 
 def _limit(fault: Fault) -> None:
@@ -185,18 +189,18 @@ def _places() -> Iterator[Fault]:
         "jsonl": sweep,
     }
     for ending, command in writing.items():
-        quick = ending == "html"
-        yield Fault(kind="read-only folder", command=(*command, f"{NOWHERE}/a.{ending}"), quick=quick)
+        kept = {"quick": ending == "html", "long": ending == "jsonl"}
+        yield Fault(kind="read-only folder", command=(*command, f"{NOWHERE}/a.{ending}"), **kept)
         most = 100 if ending in ("jsonl", "svg") else 2000
         if ending not in ("svg", "zip"):  # Chromium itself does not start where no file may grow
-            yield Fault(kind="full disk", command=(*command, f"{{out}}/a.{ending}"), file_bytes=most, quick=quick)
+            yield Fault(kind="full disk", command=(*command, f"{{out}}/a.{ending}"), file_bytes=most, **kept)
     for command in (("traces", "schema"), ("visualizers", "--list"), ("visualizers", trace, "-o", "-")):
         yield Fault(kind="full disk", command=command, output="/dev/full", quick=command[0] == "traces")
     yield Fault(kind="full disk", command=("draftscope", "list"), output="/dev/full")
     view = ("draftscope", "view", trace, "-o", "{out}/a.html")
     yield Fault(kind="full disk", command=view, file_bytes=2000)
     result = ("benchmarks.fuzz", "--short", "--traces", "1", "--others", "1", "--drawn", "1", "--json")
-    yield Fault(kind="read-only folder", command=(*result, f"{NOWHERE}/a.json"))
+    yield Fault(kind="read-only folder", command=(*result, f"{NOWHERE}/a.json"), long=True)
 
 
 def _damaged() -> Iterator[Fault]:

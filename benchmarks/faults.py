@@ -75,7 +75,7 @@ def ended(folder: Path, *, short: bool) -> list[Row]:
 def _row(fault: Fault, port: str, folder: Path) -> Row:
     place = {name: value.replace("{port}", port) for name, value in fault.place.items()}
     end = tried(replace(fault, place=place), folder / "in", folder / "out")
-    said = end.said.strip().replace(str(folder), "...")[:160]
+    said = end.said.strip().replace(str(folder), "...").rpartition("\n")[2][:160]
     parts = [Path(part).name if part.startswith("/") else part for part in fault.command]
     return {"fault": fault.kind, "command": " ".join(parts), "code": end.code, "said": said, "wrong": end.wrong}
 

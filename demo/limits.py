@@ -16,6 +16,8 @@ COMPUTE: Final = {"concurrency_id": "compute", "concurrency_limit": 1}
 """Everything that runs a model shares one slot, so that timings are not those of a crowd."""
 KEPT_SECONDS: Final = 2 * 60 * 60
 """How long the files of a visitor who left without saying so are kept."""
+SESSIONS: Final = 64
+"""Visitors, programs too, whose page the server remembers at 1.2 MB each; whoever was there longest ago begins anew."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment."""
 GPU_START_SECONDS: Final = 20

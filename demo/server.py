@@ -13,7 +13,7 @@ from mcp.types import CallToolRequest
 
 from demo import gpu
 from demo.answers import as_json, in_words, refusing
-from demo.limits import UPLOAD_BYTES, WAITING
+from demo.limits import SESSIONS, UPLOAD_BYTES, WAITING
 from demo.pages.api import ENDPOINTS, refusal
 from demo.port import free_port
 from demo.readiness import readiness
@@ -65,6 +65,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
         mcp_server=True,
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
+        state_session_capacity=SESSIONS,
         allowed_paths=[str(folder) for folder in folders],
         app_kwargs={
             "openapi_url": None,

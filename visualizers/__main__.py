@@ -72,8 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
     draw = {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]]
+    named = options.output
     try:
-        with output_file(options.output, f".{kind}") as options.output:
+        with output_file(named, f".{kind}") as options.output:
             return draw(parser, options, kind)
     except BrokenPipeError:
         raise
@@ -81,9 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return NO_BROWSER
     except OSError as error:
-        parser.error(
-            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
-        )
+        parser.error(f"-o {named}: cannot be written ({error.strerror}); choose a file in a folder that exists")
 
 
 def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:

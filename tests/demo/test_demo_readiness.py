@@ -8,7 +8,8 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from demo import readiness as asked
+from demo import readiness as asked_of
+from demo import server
 from demo.app import build
 from demo.port import ServerError, read_port
 from demo.readiness import readiness
@@ -31,7 +32,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
         "scd.json.gz: is missing or no sound trace; record it again with: python -m demo record scd.json.gz",
     ]
     models = tmp_path / "assets" / "models"
-    monkeypatch.setattr(asked, "ASSETS", tmp_path / "assets")
+    monkeypatch.setattr(asked_of, "ASSETS", tmp_path / "assets")
     assert "MANIFEST.json: is missing or damaged; copy" in said(tmp_path)[1][0]
     models.mkdir(parents=True)
     for text in ("{", "[]", "3", "[" * 9000, '{"a": 3}'):
@@ -71,6 +72,22 @@ def test_a_damaged_list_is_none(text: str, library: Path, tmp_path: Path) -> Non
     shutil.copytree(library, tmp_path / "some")
     (tmp_path / "some" / "gallery.json").write_text(text)
     assert len(recordings(tmp_path / "some")) == 1
+
+
+def test_memory_does_not_grow_with_every_visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session takes over a megabyte, and gradio keeps ten thousand of them unless it is told."""
+    asked: dict[str, object] = {}
+
+    def launch(**options: object) -> tuple[None, str, None]:
+        asked.update(options)
+        return None, "", None
+
+    with gr.Blocks() as blocks:
+        gr.Markdown("a page")
+    monkeypatch.setattr(blocks, "launch", launch)
+    server._launched(blocks, [tmp_path], {})
+    most = asked["state_session_capacity"]
+    assert isinstance(most, int) and 50 < most <= 100
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "0", "65536", "7860 ", "7" * 10000, "7.5", "\u0667"])
