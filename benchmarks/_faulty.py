@@ -189,11 +189,13 @@ def _places() -> Iterator[Fault]:
         "jsonl": sweep,
     }
     for ending, command in writing.items():
-        kept = {"quick": ending == "html", "long": ending == "jsonl"}
-        yield Fault(kind="read-only folder", command=(*command, f"{NOWHERE}/a.{ending}"), **kept)
+        quick, long = ending == "html", ending == "jsonl"
+        there = (*command, f"{NOWHERE}/a.{ending}")
+        yield Fault(kind="read-only folder", command=there, quick=quick, long=long)
         most = 100 if ending in ("jsonl", "svg") else 2000
         if ending not in ("svg", "zip"):  # Chromium itself does not start where no file may grow
-            yield Fault(kind="full disk", command=(*command, f"{{out}}/a.{ending}"), file_bytes=most, **kept)
+            here = (*command, f"{{out}}/a.{ending}")
+            yield Fault(kind="full disk", command=here, file_bytes=most, quick=quick, long=long)
     for command in (("traces", "schema"), ("visualizers", "--list"), ("visualizers", trace, "-o", "-")):
         yield Fault(kind="full disk", command=command, output="/dev/full", quick=command[0] == "traces")
     yield Fault(kind="full disk", command=("draftscope", "list"), output="/dev/full")

@@ -23,6 +23,7 @@ from benchmarks._visitors import Answer, Light, disagreeing
         (Ended(1, "Traceback (most recent call last):\n  ...\nOSError: no\n", ()), "a traceback: OSError: no"),
         (Ended(1, "one\ntwo\n", ()), "2 lines: one / two"),
         (Ended(1, "one\n", ("a.html",)), "left a.html"),
+        (Ended(74, "3 of 5\na.jsonl: cannot be written; make room\n", long=True), ""),
     ],
 )
 def test_one_clear_line_and_nothing_left(ended: Ended, wrong: str) -> None:
