@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -108,7 +108,8 @@ class Rows:
     def release(self) -> None:
         """Let others write, with what is there."""
         if self._open:
-            self._open.close()
+            with suppress(OSError):  # what could not be written was told when it was tried
+                self._open.close()
             self._open = None
 
     def _write(self, lines: Iterable[bytes]) -> None:

@@ -101,19 +101,6 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
         harmless(alone)
         alone.close()
         draw_every_figure(page)
-    compare_it(page)
-
-
-def compare_it(page: Page) -> None:
-    """What was opened lies in the tray, under its own names: chips, player, costs and a refusal are text as well."""
-    page.get_by_role("tab", name="Compare", exact=True).click()
-    give(page.locator("#tray-upload"), dumps(hostile(handmade.scd(), EVERY)))
-    expect(page.locator("#tray label", has_text=TEXTS[0]).first).to_be_visible()
-    expect(page.locator("#tray-costs td", has_text=TEXTS[0]).first).to_be_visible()
-    harmless(page)
-    give(page.locator("#tray-upload"), json.dumps({"schema": TEXTS[0], "version": "1.0"}).encode())
-    expect(page.locator("#tray-problem [role=alert] span")).to_contain_text(TEXTS[0])
-    harmless(page)
 
 
 def draw_every_figure(page: Page) -> None:
