@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch
 
 from engines.runtime.environment import environment
+from traces.files import whole
 from traces.streams import STANDARD
 
 Row = Mapping[str, Any]
@@ -138,7 +139,8 @@ def finish(content: Mapping[str, Any], path: Path | None) -> None:
         sys.stdout.write(text)
     elif path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
 
 
 def _short(value: Any) -> str:

@@ -17,6 +17,8 @@ from visualizers.export import Print, printed
 from visualizers.page import standalone
 from visualizers.sheet import section
 
+_MOST_MILLISECONDS: Final = 120_000
+"""Until a page is open: a busy machine is slow, not wrong."""
 _DATA: Final = "application/json"
 """Scripts of this type are data, which no browser runs."""
 _RUNS: Final = ("href", "xlink:href", "src", "action", "formaction", "data", "srcdoc")
@@ -147,7 +149,7 @@ def opened(files: Sequence[Path]) -> list[str]:
     with chromium() as browser:
         for file in files:
             page = browser.new_page()
-            page.goto(file.as_uri(), wait_until="load")
+            page.goto(file.as_uri(), wait_until="load", timeout=_MOST_MILLISECONDS)
             page.wait_for_timeout(300)
             if page.evaluate(f"typeof globalThis.{MARK}") != "undefined" or page.locator("[src=x]").count():
                 ran.append(file.name)

@@ -26,7 +26,8 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "PSD and its baselines": ("compare",),
     "SimSD": ("verifiers",),
     "CSpD": ("continuous", "patches"),
-    "The app": ("app",),
+    "The app": ("app", "load"),
+    "Strange documents and faults": ("fuzz", "faults"),
 }
 """Heading -> benchmarks; those that no heading names come last."""
 _VERDICTS: Final = {True: "met", False: "**missed**", None: ""}

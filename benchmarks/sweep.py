@@ -34,7 +34,7 @@ from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from traces.results import ResultRow, SweepError
-from traces.streams import STANDARD, piped
+from traces.streams import FULL, STANDARD, piped
 from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
@@ -81,12 +81,21 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
         progress.end()
         print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
-    except SweepError as error:
+    except (SweepError, RowsError) as error:
         print(error, file=sys.stderr)
         return USAGE
     except ModelError as error:
         print(error, file=sys.stderr)
         return NO_MODEL
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        progress.end()
+        kept = f"{len(rows.rows)} rows are kept, the same command goes on from there"
+        print(f"-o: {rows.path} cannot be written ({error.strerror}); make room: {kept}", file=sys.stderr)
+        return FULL
+    finally:
+        rows.release()
     _summarise(rows, grid)
     return DONE
 

@@ -33,8 +33,8 @@ _NAME_RUN = """() => {
 _IS_DARK = "() => document.body.classList.contains('dark')"
 
 
-def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
-    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs.
+def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
+    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
     Raises:
         ConfigError, ModelError: for a device that cannot be used; see `engines.models.devices`.
@@ -57,7 +57,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
             with gr.Tab("Gallery", id=GALLERY):
-                gallery = GalleryPage(site, recordings)
+                gallery = GalleryPage(site, recordings, gone)
             with gr.Tab("Trace") as trace_tab:
                 trace = TracePage(site)
             with gr.Tab("Methods"):

@@ -55,6 +55,8 @@ COMPUTE: Final[dict[str, Any]] = {"concurrency_id": "compute", "concurrency_limi
 gradio's own queue would refuse what needs no model together with what does, and say nobody's place on the page."""
 KEPT_SECONDS: Final = 2 * 60 * 60
 """How long the files of a visitor who left without saying so are kept: a long lunch."""
+SESSIONS: Final = 64
+"""Visitors, programs too, whose page the server remembers at 1.2 MB each; whoever was there longest ago begins anew."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment: 64 lanes of the largest shipped model fit into 2 GB."""
 TRIED_TURNS: Final = 12

@@ -211,9 +211,9 @@ class Card(NamedTuple):
     """A few words over the picture."""
 
 
-def notice_box(**options: Any) -> gr.HTML:
+def notice_box(value: Mapping[str, str] | None = None, **options: Any) -> gr.HTML:
     """A place for one message to the visitor; see `notice`."""
-    return component({}, _NOTICE_JS, _NOTICE_CSS, **options)
+    return component(value or {}, _NOTICE_JS, _NOTICE_CSS, **options)
 
 
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:

@@ -9,13 +9,14 @@
 Each takes the options of the command behind it; --help lists them.
 """
 
-import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
+
+from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
 USAGE: Final = 2
@@ -39,13 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = f"there is no command {name!r}" if name else "a command is missing"
         print(f"draftscope: {said}; use one of {', '.join(actions)}", file=sys.stderr)
         return USAGE
-    try:
-        code = actions[name](rest)
-        sys.stdout.flush()
-    except BrokenPipeError:  # Whoever read the output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return code
+    code = piped(lambda: actions[name](rest))
+    return 0 if code == GONE else code  # Whoever read the output has seen enough.
 
 
 def _engines(name: str) -> Callable[[list[str]], int]:

@@ -20,6 +20,7 @@ from engines.diffusion_lm import calibration
 from traces import dumps
 from traces.__main__ import main as traces_main
 from traces.results import read_results, read_rows
+from traces.streams import piped
 from visualizers.__main__ import main as draw
 
 ROOT = Path(__file__).parents[1]
@@ -93,6 +94,40 @@ def test_a_benchmark_writes_its_result_alone(
     out, err = capfd.readouterr()
     assert json.loads(out)["rows"] == [{"x": 1}]
     assert "-: a: 1" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (
+            OSError(28, "No space left on device", "a.json"),
+            74,
+            "a.json: No space left on device; choose another place.",
+        ),
+        (OSError("no\nconfig"), 1, "no config"),
+        (MemoryError(), 71, "memory: there is not enough for this; give a smaller file, or more memory."),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9"), 71, "memory: there is not enough for this"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line(
+    error: Exception, code: int, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> int:
+        raise error
+
+    monkeypatch.setattr(os, "dup2", lambda *_: None)  # what pytest reads stays open
+    assert piped(fails) == code
+    told = capfd.readouterr().err
+    assert told.startswith(said) and told.count("\n") == 1
+
+
+def test_other_errors_are_not_hidden() -> None:
+    with pytest.raises(RuntimeError, match="a mistake"):
+        piped(lambda: _mistake())
+
+
+def _mistake() -> int:
+    raise RuntimeError("a mistake")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ field.
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -113,6 +114,7 @@ class Results:
         return ", ".join(part[: limits.NAME_CHARACTERS] for part in parts if part)
 
 
+_SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
 _ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
 _NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
 _WORDS: Final = Words(
@@ -162,6 +164,10 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     Raises:
         SweepError: With the field, the value and the remedy.
     """
+    summed = _SUMMED.search(line)
+    if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
+        remedy = "remove the line, and the sweep solves it anew"
+        raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
     found = read_json(line, path, limits.PART_VALUES)
     if isinstance(found, dict) and isinstance(about := found.get("about"), dict):
         return about
@@ -184,12 +190,13 @@ def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a l
 
 
 def written(row: ResultRow) -> bytes:
-    """The row as a line.
+    """The row as a line, with a checksum at its end by which a damaged one is known.
 
     Raises:
         SweepError: When it could not be read again.
     """
-    line = to_json(row) + b"\n"
+    text = to_json(row)
+    line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
     read_line(line, f"row {quote(row.key)}")
     return line
 

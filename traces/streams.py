@@ -20,6 +20,11 @@ GONE: Final = 141
 """Exit code of a command whose reader went away, as that of others that a closed pipe ends."""
 FULL: Final = 74
 """Exit code where output could not be written, as sysexits.h has it."""
+_SAID: Final = 500
+"""Characters of somebody else's message."""
+LOW: Final = 71
+"""Exit code where memory did not suffice, as sysexits.h has it."""
+_NO_MEMORY: Final = "memory: there is not enough for this; give a smaller file, or more memory.\n"
 
 
 def read_named(path: str) -> Trace:
@@ -81,6 +86,17 @@ def piped(main: Callable[[], int | None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the exit
         if isinstance(error, BrokenPipeError):
             return GONE
+        if error.errno is None:  # what a library makes of a file that it cannot read
+            sys.stderr.write(f"{' '.join(str(error).split())[:_SAID]}\n")
+            return 1
         sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another place.\n")
         return FULL
+    except MemoryError:
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # torch has no class of its own for this
+            raise
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
     return code

@@ -17,6 +17,7 @@ from typing import NoReturn, TypeVar
 import plotly.graph_objects as go
 
 from traces.errors import TraceError
+from traces.files import whole
 from traces.schema import Trace
 from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
@@ -71,8 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
     draw = {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]]
+    named = options.output
     try:
-        with output_file(options.output, f".{kind}") as options.output:
+        with output_file(named, f".{kind}") as options.output:
             return draw(parser, options, kind)
     except BrokenPipeError:
         raise
@@ -80,9 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return NO_BROWSER
     except OSError as error:
-        parser.error(
-            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
-        )
+        parser.error(f"-o {named}: cannot be written ({error.strerror}); choose a file in a folder that exists")
 
 
 def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
@@ -151,7 +151,8 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
 def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind: str) -> None:
     path = options.output
     if kind == "html":
-        path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
+        with whole(path) as part:
+            part.write_text(page_of([(figure, drawn)]), encoding="utf-8")
     else:
         write_image(themed(drawn, options.theme), path)
 
@@ -160,9 +161,13 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
     path = options.output
     if figure is None:
         figures = section(supported(traces), traces, step=options.step)
-        path.write_text(standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures), encoding="utf-8")
+        text = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     elif kind == "html":
-        path.write_text(page([figure], traces, step=options.step), encoding="utf-8")
+        text = page([figure], traces, step=options.step)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     else:
         drawn = themed(figure.draw(traces, step=options.step), options.theme)
         write_image(drawn, path, width=figure.width(traces))

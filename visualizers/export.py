@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
+from traces.files import whole
 from visualizers.figure import WIDTH
 
 FORMATS: Final = ("pdf", "svg", "png")
@@ -48,7 +49,8 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
     """
     kind = path.suffix.removeprefix(".").lower()
     (data,) = printed([Print(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
-    path.write_bytes(data)
+    with whole(path) as part:
+        part.write_bytes(data)
 
 
 def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done: None) -> list[bytes]:

@@ -15,7 +15,7 @@ from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
 from demo.why import why, why_box
-from demo.widgets import Card, card_wall, facts, facts_row
+from demo.widgets import Card, card_wall, facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
@@ -33,10 +33,14 @@ _EMPTY = "There is no recorded run in assets/traces. `make traces` records what 
 class GalleryPage:
     """The page and its handler."""
 
-    def __init__(self, site: Site, entries: Sequence[Recording]) -> None:
+    def __init__(self, site: Site, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
         self.site = site
         self.entries = entries
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
+        if gone:
+            count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
+            said = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
+            notice_box(said, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")
         self.why = why_box(elem_id="gallery-why")
