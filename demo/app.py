@@ -6,7 +6,7 @@ import gradio as gr
 import torch
 
 from demo.answers import Page
-from demo.limits import KEPT_SECONDS
+from demo.limits import KEPT_SECONDS, current
 from demo.pages import api, methods
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
@@ -37,8 +37,9 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
     Raises:
-        ConfigError, ModelError: for a device that cannot be used; see `engines.models.devices`.
+        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
     """
+    current()  # a limit that the environment spells wrong is said before anything is served
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
