@@ -19,6 +19,7 @@ from demo.pairs import pairs
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
+from demo.tour import scenes
 from engines.models.devices import resolve
 from engines.runtime.environment import device_name
 
@@ -50,7 +51,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run", id=RUN) as run_tab:
-                run = RunPage(site, offered)
+                run = RunPage(site, offered, scenes(recordings, offered))
             with gr.Tab("Compare") as compare_tab:
                 compare = ComparePage(site, run, recordings)
             with gr.Tab("Which one?") as which_tab:

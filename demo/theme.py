@@ -32,7 +32,7 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
+#tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
 #repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }

@@ -27,6 +27,8 @@ _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
   emit: (name, detail) => {
+    const told = { invited: 'begin', explored: 'end' }[name];
+    if (told) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: told }));
     if (name === 'chosen') called(globalThis.draftscopeRun = '');
     if (name === 'settled' || name === 'chosen') trigger(name, detail);
   },
@@ -39,7 +41,7 @@ const called = (text) => HASH && history.replaceState(history.state, '', `#${tex
 let race = null;
 let due = [];  // the next pass of each lane: the first ones are told several times
 const act = {
-  offer: ({ pairs }) => { race = null; player.offer(pairs); },
+  offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
   compare: ({ urls }) => { race = null; player.compareUrls(urls); },
   begin: (message) => {
@@ -153,13 +155,13 @@ def compared(paths: Sequence[Path]) -> Message:
     return {"kind": "compare", "urls": [url(path) for path in paths]}
 
 
-def offered(pairs: Sequence[Pair]) -> Message | None:
-    """The message to offer recorded pairs and to play the first one."""
+def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
+    """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
     told = [
         {"name": pair.kind, "urls": [url(path) for path in pair.recording.paths], "truth": pair.truth, "why": pair.why}
         for pair in pairs
     ]
-    return {"kind": "offer", "pairs": told} if told else None
+    return {"kind": "offer", "pairs": told, "invite": invite} if told else None
 
 
 def url(path: Path) -> str:

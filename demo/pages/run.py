@@ -15,6 +15,7 @@ from demo.outcome import outcome
 from demo.pairs import Pair
 from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.tour import Scene, tour
 from demo.turns import decoded, queued
 from demo.viewer import advanced, begun, finished, offered, trace_viewer
 from demo.why import why, why_box
@@ -49,16 +50,18 @@ EXAMPLES: Final = {
 """What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
 _REPEATED: Final = 32
 """Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
+_INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
 class RunPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recorded: Sequence[Pair] = ()) -> None:
-        """Lay it out; the pairs are there to look at before anything runs, the first one first."""
+    def __init__(self, site: Site, recorded: Sequence[Pair] = (), toured: Sequence[Scene] = ()) -> None:
+        """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour."""
         self.site = site
         self.pairs = tuple(recorded)
+        self.scenes = tuple(toured)
         self._build()
         self._connect()
 
@@ -67,7 +70,9 @@ class RunPage:
         first = self.pairs[0].recording.traces if self.pairs else ()
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
-        self.viewer = trace_viewer("viewer", offered(self.pairs), methods=titles(), brief=True)
+        tour(self.scenes, elem_id="tour")
+        first_shown = offered(self.pairs, _INVITE if self.scenes else "")
+        self.viewer = trace_viewer("viewer", first_shown, methods=titles(), brief=True)
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,

@@ -329,8 +329,8 @@ def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     for tab in TABS:
         page.get_by_role("tab", name=tab, exact=True).click()
-        if tab == "Figures":
-            expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
+        if plot := {"Figures": "#figure-plot", "Which one?": "#which-plot"}.get(tab):
+            expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible(timeout=60_000)
         page.wait_for_timeout(300)
         found = axe.run(page, options=AXE_OPTIONS).response["violations"]
         nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]

@@ -31,7 +31,8 @@ class Player {
     this.speed = USUAL_SPEED.passes;
     this.now = 0;
     this.position = this.moment = this.spotlight = null;
-    this.pinned = this.playing = this.follow = false;
+    this.pinned = this.playing = this.follow = this.guided = false;
+    this.until = Infinity;
     this.schedule = this.schedule.bind(this);
     this.build();
     this.listen(keys);
@@ -132,6 +133,7 @@ class Player {
 
   clear() {
     this.pause();
+    this.explore();
     this.race.leave();
     this.lanes = [];
     this.library = [];
@@ -220,9 +222,54 @@ class Player {
     else this.play();
   }
 
-  /** Offer recorded pairs and play the first one in a loop. */
-  offer(pairs) {
-    this.race.offer(pairs);
+  /**
+   * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
+   * passes a second; pin `token`, or mark with `fates` what became of every guess. What is said about it is the host's.
+   */
+  async scene({ urls, from = 0, to = null, speed = null, token = null, fates = false }) {
+    const asked = (this.asked = Symbol("scene"));
+    this.pause();
+    this.race.chosen = -1; // of a pair that is still on its way
+    try {
+      const traces = await Promise.all(urls.map(fetchTrace));
+      if (this.asked !== asked || this.gone()) return;
+      this.guided = false;
+      this.load(traces, { afresh: true });
+    } catch (error) {
+      return this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+    this.asked = asked;
+    this.guide(true);
+    if (this.clock !== "passes") this.useClock("passes");
+    this.controls.overlay.checked = fates;
+    this.chosenLane = this.present().at(-1);
+    if (token !== null) [this.position, this.pinned] = [token, true];
+    const end = Math.min(to ?? Infinity, this.extent());
+    this.set(from);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (still || from >= end) return this.set(end);
+    this.speed = speed ?? USUAL_SPEED.passes;
+    this.until = end;
+    this.play();
+  }
+
+  /** End a tour: what it showed stays, and all of it is the reader's to move. */
+  explore() {
+    this.asked = null;
+    if (!this.guided) return;
+    this.guide(false);
+    this.takeOver();
+    this.emit("explored", {});
+  }
+
+  guide(guided) {
+    this.guided = guided;
+    this.root.classList.toggle("is-guided", guided);
+  }
+
+  /** Offer recorded pairs and play the first one in a loop; `invite` are words of a button beside them. */
+  offer(pairs, invite = "") {
+    this.race.offer(pairs, invite);
     return this.race.choose(0);
   }
 
@@ -301,6 +348,7 @@ class Player {
 
   set(now) {
     this.race.looping = this.follow = false;
+    this.until = Infinity;
     this.now = Math.max(0, Math.min(this.extent(), now));
     this.moment = null;
     this.schedule();
@@ -347,6 +395,7 @@ class Player {
     if (this.playing) this.takeOver();
     else if (this.present().length) {
       if (this.now >= this.extent()) this.now = 0;
+      if (this.now >= this.until) this.until = Infinity;
       this.race.looping = false;
       this.play();
     }
@@ -380,8 +429,8 @@ class Player {
     this.last = time;
     const { looping } = this.race;
     if (looping && this.seen) this.now = this.race.advance(seconds);
-    else if (!looping) this.now = Math.min(this.extent(), this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
-    if (!looping && this.now >= this.extent()) {
+    else if (!looping) this.now = Math.min(this.extent(), this.until, this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    if (!looping && this.now >= Math.min(this.extent(), this.until)) {
       this.pause();
       this.settleSoon();
     }
@@ -397,7 +446,7 @@ class Player {
       say(this.live, [this.controls.reading.textContent, ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
-      if (this.hash) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
+      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
       this.emit("settled", { clock: this.clock, now: this.now });
     }, SETTLE_MILLISECONDS);
   }
@@ -668,8 +717,10 @@ async function fetchTrace(url) {
  *
  *   load(traces, {play, loop})      show finished traces, two side by side; more can be chosen from
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
- *   offer(pairs)                    let the reader choose among recorded pairs, and play the first one in a loop; a pair has
- *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`
+ *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
+ *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
+ *                                   words of a button beside them, whose press is "invited"
+ *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
  *   compareUrls(urls)               show up to six traces of this site beside one another
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
@@ -682,8 +733,8 @@ async function fetchTrace(url) {
  *   snapshot()                      what is drawn now
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
- * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen" and
- * "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
+ * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen",
+ * "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
  * `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {
@@ -691,7 +742,7 @@ function mount(root, options) {
   const player = new Player(root, options);
   mounted.set(root, player);
   const names = [
-    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "set", "clear", "pause", "toggle", "useClock",
+    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "scene", "explore", "set", "clear", "pause", "toggle", "useClock",
     "snapshot", "destroy",
   ];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));

@@ -26,12 +26,17 @@ class Race {
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
-    this.node = make("div", { class: "ds-race" }, line, this.reason, make("div", { class: "ds-choose" }, this.chips, this.asked));
+    this.invite = make("button", { type: "button", class: "ds-invite", hidden: true });
+    this.invite.addEventListener("click", () => player.emit("invited", {}));
+    const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
+    this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
   /** Offer pairs to choose from: `name`, `urls`, and what is true of the second run, `truth` and `why`. */
-  offer(pairs) {
+  offer(pairs, invite = "") {
     this.pairs = pairs;
+    this.invite.textContent = invite;
+    this.invite.hidden = !invite;
     const chips = pairs.map(({ name }, index) => {
       const chip = make("button", { type: "button", "aria-pressed": "false" }, name);
       chip.addEventListener("click", () => this.choose(index, true));
