@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.utils import logging
 
+from engines.config import shown
 from engines.models.errors import ModelError
 
 CONFIG: Final = "config.json"
+LARGEST: Final = 2**31
+"""No number of a config is larger."""
 _INDEX: Final = "model.safetensors.index.json"
 _OTHERS: Final = (
     CONFIG,
@@ -94,28 +97,58 @@ def read_network(
     """
     with torch.device("meta"):
         native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
-    wanted = {_rename(name, renamed): name for name in native}
+    original = {name: _rename(name, renamed) for name in native}
+    spare = original.get(_HEAD) if config.tie_word_embeddings else None  # the embedding takes its place
+    found = read_tensors(source, {original[name]: native[name] for name in native}, kind.__name__, spare)
+    state = {name: found[original[name]] for name in native if original[name] in found}
+    with _bars_on_terminals_only():
+        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
+    return network
+
+
+def read_tensors(
+    source: Source, wanted: Mapping[str, tuple[int, ...]], kind: str, spare: str | None = None
+) -> dict[str, Tensor]:
+    """The tensors of a folder, by the names that it has for them.
+
+    Args:
+        source: Where the weights are.
+        wanted: Shape of every tensor that must be there.
+        kind: What they are the weights of, for messages.
+        spare: A tensor of `wanted` that may be missing, and is left out where it is there.
+
+    Raises:
+        ModelError: as `read_network` does.
+    """
     files = weight_files(source)
-    found = _headers(source, files)
-    spare = _rename(_HEAD, renamed) if config.tie_word_embeddings else None  # the embedding takes its place
+    check_tensors(source, tensor_heads(source, files), wanted, kind, spare)
+    return {name: tensor for file in files for name, tensor in load_file(file).items() if name != spare}
+
+
+def check_tensors(
+    source: Source,
+    found: Mapping[str, tuple[tuple[int, ...], str]],
+    wanted: Mapping[str, tuple[int, ...]],
+    kind: str,
+    spare: str | None = None,
+) -> None:
+    """Compare shapes and number formats, as safetensors calls them, with the wanted shapes.
+
+    Raises:
+        ModelError: as `read_network` does.
+    """
     if missing := sorted(wanted.keys() - found.keys() - {spare}):
         raise source.lacks(f"{_several(missing)} missing in its weights")
     if extra := sorted(found.keys() - wanted.keys()):
-        raise source.lacks(f"{_several(extra)} in its weights, and a {kind.__name__} has no place for it")
+        raise source.lacks(f"{_several(extra)} in its weights, and a {kind} has no place for it")
     for name in sorted(found):
         shape, number = found[name]
         if number not in _FLOATS:
             raise source.lacks(f"tensor {name!r} is stored as {number}; only {', '.join(_FLOATS)} can be read")
-        if shape != native[wanted[name]]:
+        if shape != wanted[name]:
             raise source.lacks(
-                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(native[wanted[name]])}"
+                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(wanted[name])}"
             )
-    state: dict[str, Tensor] = {}
-    for file in files:
-        state |= {wanted[name]: tensor for name, tensor in load_file(file).items() if name != spare}
-    with _bars_on_terminals_only():
-        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
-    return network
 
 
 @contextmanager
@@ -193,7 +226,7 @@ def other_hashes(source: Source) -> dict[str, str]:
     return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
 
 
-def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
+def tensor_heads(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and number format of every tensor, read from the heads of the files."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in files:
@@ -205,6 +238,23 @@ def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int
         except (SafetensorError, OSError) as error:
             raise source.lacks(f"{file.name} cannot be read: {error}") from error
     return found
+
+
+def number_of(
+    source: Source, settings: Mapping[str, Any], name: str, fraction: bool = False, most: int = LARGEST
+) -> int | float:
+    """A positive number from config.json, at most `most`, a whole one unless it may be a fraction.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    if name not in settings:
+        raise source.lacks(f"config.json has no {name!r}")
+    value = settings[name]
+    fits = isinstance(value, int | float if fraction else int) and not isinstance(value, bool) and 0 < value <= most
+    if not fits:
+        raise source.lacks(f"config.json has {shown(value)} for {name!r}, which is not allowed")
+    return value  # type: ignore[no-any-return]
 
 
 def _rename(name: str, renamed: Sequence[tuple[str, str]]) -> str:

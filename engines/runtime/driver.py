@@ -17,7 +17,7 @@ from engines.config import ConfigError, as_values
 from engines.methods.method import Method
 from engines.models.catalog import load_model, models_for, ships, small_of
 from engines.models.pair import PairSession, check_pair
-from engines.protocol import Decision, Decoder, Model, Request, Session, Task
+from engines.protocol import Decision, Decoder, Drawing, Model, Request, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
@@ -83,6 +83,11 @@ class Job:
             ValueError: for a prompt or setting that the model refuses.
         """
         return self.model.pose(self.prompt, self.config)
+
+    @property
+    def drawing(self) -> Drawing:
+        """Who draws the canvas."""
+        return self.task.drawing or self.model
 
     def decoder(self) -> Decoder:
         """A fresh decoder of the job."""
@@ -269,14 +274,14 @@ def mentioned(steps: Iterable[Step]) -> set[int]:
 
 def make_trace(job: Job, lane: Lane) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
-    model, task, steps = job.model, job.task, lane.steps
+    model, task, steps, drawing = job.model, job.task, lane.steps, job.drawing
     replay, canvases = Replay(task.length), {}
     for k, step in enumerate(steps, 1):
         replay.apply(step)
         canvases[k] = replay.state().tokens
     end = replay.state()
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
-    legend = model.legend(canvases, mentioned(steps))
+    legend = drawing.legend(canvases, mentioned(steps))
     return Trace(
         method=job.method.name,
         variant=job.method.variant(job.config),
@@ -291,7 +296,7 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         legend=legend,
         rules=tuple(job.method.rules(job.config)),
         steps=tuple(steps),
-        output=model.output(tokens),
+        output=drawing.output(tokens),
         summary=summarise(steps, task.length, bool(lane.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
     )

@@ -398,6 +398,7 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
         "Efficient-Large-Model",
         "GSAI-ML",
         "Dream-org",
+        "nvidia",
     }
     assert all(f"hf download {info.id}" in info.needs for info in published)
     assert all(info.small in MODELS for info in published if info.small)

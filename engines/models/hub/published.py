@@ -1,4 +1,4 @@
-"""Published diffusion language models, read from the hub's cache or a folder.
+"""Published checkpoints, read from the hub's cache or a folder: diffusion language models, and Cosmos.
 
 Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
 code as well.
@@ -16,21 +16,21 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
 from engines.config import shown
+from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
+from engines.models.hub import cosmos_layout
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.weights import Source, other_hashes, read_network, weight_hashes
+from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
 from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
 _TRUTHS: Final = ("tie_word_embeddings",)
-_LARGE: Final = 2**31
-"""No size is larger."""
 _MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu") -> DiffusionLM:
+def load(model_id: str, device: str = "cpu") -> DiffusionLM | ClipModel:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
@@ -46,11 +46,12 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     return _load(Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download"), device, None)
 
 
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM:
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM | ClipModel:
     """A checkpoint from a folder, loaded once and shared.
 
     Args:
-        folder: Has config.json, safetensors and the tokenizer's files under their published names.
+        folder: Has config.json, safetensors and the tokenizer's files under their published names; a Cosmos
+            checkpoint, what `engines.models.hub.cosmos_convert` writes.
         device: cpu, cuda, ...
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
 
@@ -62,8 +63,12 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
 
 
 @cache
-def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM:
+def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM | ClipModel:
     settings = source.read_json("config.json")
+    if cosmos_layout.claims(settings):
+        from engines.models.hub import cosmos  # brings diffusers, which language models do without
+
+        return cosmos.load(source, settings, device, dtype)
     family = _family(source, settings)
     config = _config(source, family, settings)
     tokenizer = _tokenizer(source)
@@ -104,14 +109,13 @@ def _config(source: Source, family: Family, settings: Mapping[str, Any]) -> Any:
 
 
 def _value(source: Source, settings: Mapping[str, Any], native: str, original: str) -> int | float | bool:
+    if native not in _TRUTHS:
+        return number_of(source, settings, original, native in _FRACTIONS, _MOST.get(native, LARGEST))
     if original not in settings:
         raise source.lacks(f"config.json has no {original!r}")
-    value = settings[original]
-    truth, number = isinstance(value, bool), isinstance(value, int | float)
-    whole = isinstance(value, int) or native in _FRACTIONS
-    if not (truth if native in _TRUTHS else number and not truth and whole and 0 < value <= _MOST.get(native, _LARGE)):
-        raise source.lacks(f"config.json has {shown(value)} for {original!r}, which is not allowed")
-    return float(value) if native in _FRACTIONS else value
+    if not isinstance(settings[original], bool):
+        raise source.lacks(f"config.json has {shown(settings[original])} for {original!r}, which is not allowed")
+    return bool(settings[original])
 
 
 def _tokenizer(source: Source) -> Tokenizer:

@@ -1,7 +1,5 @@
 """The studio image model: prompt to picture, with weights that ship in assets/models."""
 
-import base64
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +12,7 @@ from torch import Tensor, nn
 
 from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
+from engines.models.pictures import as_uri
 from engines.models.shipped import READS, entry_of, verify
 from engines.models.studio.networks import (
     CODES,
@@ -140,13 +139,6 @@ class StudioImage:
         return int((book - book.mean(0)).square().sum(-1).argmin())
 
 
-def as_uri(picture: Image.Image, kind: str) -> str:
-    """A picture as a data URI; WEBP is lossy and small, PNG exact."""
-    buffer = io.BytesIO()
-    picture.save(buffer, kind, **({"quality": 90} if kind == "WEBP" else {"optimize": True}))
-    return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
 def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     """Load shipped weights in float32, from one file or from a folder of shards.
 
@@ -159,7 +151,7 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
-    owner = name if name.startswith("patch-") else others.get(name, ID)
+    owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
