@@ -42,7 +42,7 @@ class LiveRun:
         """Wall clock of its passes so far."""
         self._steps = iter(self.run)
         self._replay = Replay(job.task.length)
-        self._legend = job.model.legend({})
+        self._legend = job.drawing.legend({})
         self._told = set(self._legend.vocabulary or ())
 
     def head(self) -> dict[str, Any]:
@@ -83,12 +83,12 @@ class LiveRun:
             return {}
         new = mentioned([step]) - self._told
         self._told |= new
-        return self.run.job.model.legend({}, new).vocabulary or {} if new else {}
+        return self.run.job.drawing.legend({}, new).vocabulary or {} if new else {}
 
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
-        frames = self.run.job.model.legend({self.passes: self._replay.state().tokens}).frames
+        frames = self.run.job.drawing.legend({self.passes: self._replay.state().tokens}).frames
         return frames[0].image if frames else None
 
 

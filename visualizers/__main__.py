@@ -29,7 +29,6 @@ from visualizers import (
     SweepError,
     SweepView,
     read_results,
-    read_timings,
     supported,
     themed,
 )
@@ -140,7 +139,7 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
     if figure is None:
         parser.error(f"--timings {options.timings}: needs --figure, one of {', '.join(TIMING_FIGURES)}")
     try:
-        drawn = figure.draw(_read_results(options.timings, read_timings))
+        drawn = _read_results(options.timings, figure.draw_file)
     except SweepError as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
@@ -277,7 +276,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
-    parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
+    parser.add_argument(
+        "--timings", metavar="RESULTS", help="what benchmarks.continuous or benchmarks.video wrote, instead of traces"
+    )
     parser.add_argument(
         "--preset", choices=tuple(PRESETS), metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}"
     )

@@ -114,6 +114,26 @@ class DataFigure(Generic[Data]):
         return themed(figure, "light")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFigure(DataFigure[Data]):
+    """A figure of what a benchmark wrote."""
+
+    benchmark: str
+    """Which one: `python -m benchmarks.<benchmark> --json FILE`."""
+    column: str
+    """Of its rows, and of no other benchmark's."""
+    read: Callable[[bytes], Data]
+    """Raises `SweepError` for a file that does not hold such data."""
+
+    def draw_file(self, data: bytes) -> go.Figure:
+        """Draw the content of a file.
+
+        Raises:
+            SweepError: With the field, the value and the remedy.
+        """
+        return self.draw(self.read(data))
+
+
 def plain(text: str) -> str:
     """Return text from a trace so that plotly shows it as it is; plotly reads a few HTML tags in its labels."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

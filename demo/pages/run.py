@@ -8,11 +8,13 @@ import gradio as gr
 
 from demo import controls
 from demo.addresses import Address, fragment_of
+from demo.clip_panel import ClipPanel
 from demo.decoding import Advance, Asked, Ended, Opened
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.pairs import Pair
+from demo.recordings import Recording
 from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.tour import Scene, tour
@@ -29,6 +31,7 @@ from engines.protocol import Family
 from engines.sampling.chance import LARGEST_SEED, read_seed
 
 DEFAULT: Final = METHODS["scd"]
+_USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
 EXAMPLES: Final = {
     DRAWS: (
@@ -66,7 +69,8 @@ class RunPage:
         self._connect()
 
     def _build(self) -> None:
-        model = MODELS[default_model(DEFAULT.family)]
+        played = [_asked_for(pair.recording) for pair in self.pairs[:1]]
+        model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
         first = self.pairs[0].recording.traces if self.pairs else ()
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
@@ -99,6 +103,7 @@ class RunPage:
             ).dataset
             for own, texts in EXAMPLES.items()
         }
+        self.clips = ClipPanel(self.prompt, self.problem, model.id)
         with gr.Accordion("Method, model, seed and settings", open=False, elem_classes="settings"):
             with gr.Row(elem_classes="aligned"):
                 self.method = gr.Dropdown(
@@ -113,18 +118,18 @@ class RunPage:
                     0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120
                 )
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
-            with gr.Accordion("Prompt vocabulary", open=False) as self.words:
+            with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
-            self._build_settings()
+            self._build_settings(model)
         self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
         self.facts = facts_row(outcome(first), elem_id="outcome")
         self.why = why_box(first, elem_id="why")
         self.moving = MovingPanel(self.site, "run-moving")
 
-    def _build_settings(self) -> None:
+    def _build_settings(self, model: ModelInfo) -> None:
         self.own: dict[str, controls.Controls] = {}
         self.presets: dict[str, gr.Dropdown] = {}
         self.groups: dict[str, gr.Column] = {}
@@ -147,7 +152,7 @@ class RunPage:
             self.samplings[family] = group
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
-        self.length.visible = MODELS[default_model(DEFAULT.family)].text
+        self.length.visible = model.text
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
@@ -166,7 +171,7 @@ class RunPage:
         )
         done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
-        told = {self.site.shown, self.facts, self.why, self.caption, self.method, *self.moving.parts}
+        told = {self.site.shown, self.facts, self.why, self.caption, self.method, self.model, *self.moving.parts}
         self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
@@ -175,6 +180,7 @@ class RunPage:
             [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
+        self.clips.connect(self.model)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
@@ -304,9 +310,10 @@ class RunPage:
             said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
             raise gr.Error(f"pair: there is no number {said}; choose one of the {len(self.pairs)} shown.")
         recording = self.pairs[index].recording
-        alike = METHODS[recording.method].family == METHODS[values[self.method]].family
+        family, model = METHODS[recording.method].family, _asked_for(recording)
         return {
-            self.method: gr.skip() if alike else recording.method,
+            self.method: gr.skip() if family == METHODS[values[self.method]].family else recording.method,
+            self.model: gr.update(choices=_models(family), value=model.id) if model else gr.skip(),
             self.site.shown: Shown(recording.paths, "a recorded run"),
             self.facts: facts(outcome(recording.traces)),
             self.why: why(recording.traces),
@@ -353,6 +360,12 @@ _CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under F
 
 def _said(text: str) -> Update:
     return gr.update(value=text, visible=True)
+
+
+def _asked_for(recording: Recording) -> ModelInfo | None:
+    """The model of a recording, where it can be asked."""
+    model = MODELS.get(recording.traces[-1].model.id)
+    return model if model and at_hand(model.id) else None
 
 
 def titles() -> dict[str, str]:

@@ -299,7 +299,7 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
-    expect(plot).to_contain_text("Tokens per verification", timeout=20_000)  # of what ships
+    expect(plot).to_contain_text("SJD, video", timeout=20_000)  # of what ships
     upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
     row = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
     row |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}

@@ -41,8 +41,13 @@ class ClipView extends View {
     return this.opened.get(source) ?? null;
   }
 
+  /** Among the few pictures of the first screen it plays by itself, unless that is unwanted. */
   fit(replay) {
     this.figure.hidden = this.frames.length === 0;
+    if (!this.begun && !this.figure.hidden && this.figure.closest(".is-brief")) {
+      this.begun = true;
+      if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.toggle();
+    }
     return super.fit(replay);
   }
 
@@ -64,8 +69,9 @@ class ClipView extends View {
 
   tick() {
     if (!this.canvas.isConnected) return this.toggle();
-    const most = this.decided || this.frames.length;
-    this.go((this.number + 1) % most);
+    this.number = (this.number + 1) % (this.decided || this.frames.length);
+    this.slider.value = this.number + 1;
+    if (this.scene) this.draw(this.scene);  // nothing else changes
   }
 
   showPlaying() {
@@ -91,6 +97,7 @@ class ClipView extends View {
 
   paint(scene, context) {
     const width = Math.min(this.width, WIDEST_CLIP);
+    this.scene = scene;
     this.decided = this.decidedIn(scene);
     const there = this.number < this.decided;
     const said = `frame ${this.number + 1} of ${this.frames.length}${this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet"}`;

@@ -6,7 +6,7 @@ const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 const SLOWEST = 2;
 const FASTEST = 20;
-const AFTER_FINISH = 3;
+const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
 /** What stands above the lanes where room is short, and the loop. */
 class Race {
@@ -108,7 +108,8 @@ class Race {
       this.rest = REST_SECONDS.start;
       return 0;
     }
-    const next = now + seconds * speed * (now < finish ? 1 : AFTER_FINISH);
+    const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
+    const next = now + seconds * (now < finish ? speed : after);
     if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
     else if (next >= end) this.rest = REST_SECONDS.end;
     else return next;
