@@ -33,7 +33,7 @@ _PICTURES: Final = "pictures as asked"
 @lru_cache(maxsize=4)
 def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
     """Everything that was measured here both in time and, where it is not exact by proof, in quality."""
-    readers: tuple[Callable[[Path], Iterator[Tradeoff]], ...] = (_coupled, _drafted, _continuous, _swept)
+    readers: tuple[Callable[[Path], Iterator[Tradeoff]], ...] = (_coupled, _videos, _drafted, _continuous, _swept)
     return tuple(one for reader in readers for one in reader(folder) if one.height is not None)
 
 
@@ -95,6 +95,28 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
             **place,
         )
     yield from _in_lockstep(speed, place, graded)
+
+
+def _videos(folder: Path) -> Iterator[Tradeoff]:
+    """SCD on clips; that likeness is unchanged was measured as distances, which are no percentage points."""
+    result = _read(folder, "video")
+    for row in _rows(result):
+        if row.get("kind") != "video" or row["decoder"] not in COUPLINGS:
+            continue
+        settings: dict[str, object] = {"window": row["window"], "coupling": COUPLINGS[row["decoder"]]}
+        yield Tradeoff(
+            kind="video",
+            method="scd",
+            setting=f"{row['decoder']}, window {row['window']}",
+            speed=row["time_ratio"],
+            speed_low=row["time_ratio"] - row["time_ratio_error"],
+            speed_high=row["time_ratio"] + row["time_ratio_error"],
+            exact=_is_exact("scd", settings),
+            model="studio-video",
+            source="python -m benchmarks.video",
+            settings=tuple(settings.items()),
+            **_place(result),
+        )
 
 
 def _in_lockstep(result: Mapping[str, Any], place: Mapping[str, Any], graded: Mapping[str, Any]) -> Iterator[Tradeoff]:

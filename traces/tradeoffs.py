@@ -28,7 +28,7 @@ class Tradeoff:
     speed: float
     """Times as fast as ordinary decoding, in time."""
     speed_low: float | None = None
-    """Lower quartile."""
+    """Lower quartile, or a standard error below."""
     speed_high: float | None = None
     change: float | None = None
     """Of the quality, in percentage points over ordinary decoding's; None where it was not measured."""
