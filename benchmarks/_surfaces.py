@@ -20,7 +20,6 @@ from engines.config import ConfigError, as_values, make_config, settings
 from engines.models.errors import ModelError
 from traces import TraceError, loads
 from traces.results import SweepError, read_results
-from traces.timings import read_timings
 
 ROOT: Final = Path(__file__).parents[1]
 PASSES: Final = 4
@@ -207,16 +206,18 @@ def _rows() -> Callable[[Random], Case]:
 def _timings() -> Callable[[Random], Case]:
     from visualizers import TIMING_FIGURES
 
-    document = json.loads((ROOT / "benchmarks" / "results" / "continuous.json").read_text(encoding="utf-8"))
+    results = ROOT / "benchmarks" / "results"
+    files = {figure.benchmark: results / f"{figure.benchmark}.json" for figure in TIMING_FIGURES.values()}
+    documents = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items()}
 
     def make(chance: Random) -> Case:
+        figure = chance.choice(list(TIMING_FIGURES.values()))
+        document = documents[figure.benchmark]
         text = as_json(changed({"title": document["title"], "rows": document["rows"]}, chance))
         data = damaged(text, chance) if chance.random() < 0.2 else text
 
         def read() -> None:
-            timings = read_timings(data)
-            for figure in TIMING_FIGURES.values():
-                figure.draw(timings)
+            figure.draw_file(data)
 
         return Case(data, read)
 

@@ -40,10 +40,10 @@ def queued(
         stopped = site.visitor(request).stopped if stops else _nobody
         try:
             async with aclosing(turn(request, kind, stopped, partial(work, values, request))) as told:
-                now: Place | Update = {}
+                now: Place | Update | None = None
                 async for now in told:
                     yield {box: notice("info", in_words(now), "In line.")} if isinstance(now, Place) else now
-                if isinstance(now, Place):
+                if now is None or isinstance(now, Place):
                     yield {box: notice("info", "It had not begun.", "Stopped.")}
         except gr.Error:  # which is a ValueError
             raise

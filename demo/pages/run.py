@@ -51,7 +51,7 @@ EXAMPLES: Final = {
     ),
 }
 """What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
-_REPEATED: Final = 32
+_REPEATED: Final = 64
 """Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
 _INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
@@ -310,10 +310,11 @@ class RunPage:
             said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
             raise gr.Error(f"pair: there is no number {said}; choose one of the {len(self.pairs)} shown.")
         recording = self.pairs[index].recording
-        family, model = METHODS[recording.method].family, _asked_for(recording)
+        alike = METHODS[recording.method].family == METHODS[values[self.method]].family
+        model = _asked_for(recording) if alike else None  # another method brings its own models, a moment later
         return {
-            self.method: gr.skip() if family == METHODS[values[self.method]].family else recording.method,
-            self.model: gr.update(choices=_models(family), value=model.id) if model else gr.skip(),
+            self.method: gr.skip() if alike else recording.method,
+            self.model: model.id if model else gr.skip(),
             self.site.shown: Shown(recording.paths, "a recorded run"),
             self.facts: facts(outcome(recording.traces)),
             self.why: why(recording.traces),
@@ -363,9 +364,9 @@ def _said(text: str) -> Update:
 
 
 def _asked_for(recording: Recording) -> ModelInfo | None:
-    """The model of a recording, where it can be asked."""
+    """The model of a recording, where it can be asked for something."""
     model = MODELS.get(recording.traces[-1].model.id)
-    return model if model and at_hand(model.id) else None
+    return model if model and model.default_prompt and at_hand(model.id) else None
 
 
 def titles() -> dict[str, str]:

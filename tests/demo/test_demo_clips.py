@@ -7,7 +7,7 @@ import gradio as gr
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from demo.clip_panel import OFFERED, ClipPanel
 from engines.models.catalog import load_model
@@ -67,6 +67,12 @@ def test_a_file_that_is_no_clip_is_told_and_the_prompt_stays(panel: ClipPanel, d
     assert words in told[panel.problem]["text"] and panel.prompt not in told
 
 
+def bring(page: Page, name: str, data: bytes) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Or a clip of your own").click()
+    chooser.value.set_files({"name": name, "mimeType": "image/gif", "buffer": data})
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
@@ -75,11 +81,10 @@ def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shippe
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.locator("#clip-cards button").nth(1).click()
     expect(page.locator("#prompt textarea")).to_have_value("clip 2")
-    files = page.locator("#clip-upload input[type=file]")
-    files.set_input_files({"name": "${1}.gif", "mimeType": "image/gif", "buffer": b"GIF89a nothing"})
+    bring(page, "${1}.gif", b"GIF89a nothing")
     expect(page.locator("#problem [role=alert]")).to_contain_text("clip:")
     expect(page.locator("#prompt textarea")).to_have_value("clip 2")
-    files.set_input_files({"name": "own.gif", "mimeType": "image/gif", "buffer": gif()})
+    bring(page, "own.gif", gif())
     expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible(timeout=60_000)

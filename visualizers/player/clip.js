@@ -41,14 +41,23 @@ class ClipView extends View {
     return this.opened.get(source) ?? null;
   }
 
-  /** Among the few pictures of the first screen it plays by itself, unless that is unwanted. */
   fit(replay) {
     this.figure.hidden = this.frames.length === 0;
-    if (!this.begun && !this.figure.hidden && this.figure.closest(".is-brief")) {
-      this.begun = true;
-      if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.toggle();
-    }
+    if (!this.figure.hidden) this.playByItself(Boolean(this.figure.closest(".is-brief")));
     return super.fit(replay);
+  }
+
+  /** Where few pictures are shown it plays by itself, unless that is unwanted; among every view it waits at its start. */
+  playByItself(brief) {
+    if (brief && this.alone === undefined) {
+      this.alone = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+      if (this.alone) this.toggle();
+    } else if (!brief && this.alone) {
+      this.alone = false;
+      if (this.timer) this.toggle();
+      this.number = 0;
+      this.slider.value = 1;
+    }
   }
 
   heightFor(width) {
