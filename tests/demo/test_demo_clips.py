@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
 
 from demo.clip_panel import OFFERED, ClipPanel
 from engines.models.catalog import load_model
@@ -75,6 +76,7 @@ def bring(page: Page, name: str, data: bytes) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
+@pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
     page = browser.new_page()
     page.goto(shipped_server)
@@ -88,6 +90,6 @@ def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shippe
     expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible(timeout=60_000)
-    page.get_by_role("button", name="Stop", exact=True).click()
+    press_once(page, "#stop")
     expect(page.locator("#problem")).to_contain_text("is kept below", timeout=60_000)
     page.close()

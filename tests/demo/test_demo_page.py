@@ -88,6 +88,7 @@ def test_the_first_paint_is_a_recorded_run(page: Page) -> None:
     expect(page.locator("#viewer")).to_contain_text("Speculative Coupled Decoding")
 
 
+@pytest.mark.timed
 def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
     choose_raster(page)
     page.evaluate(COUNT_PUSHES)
