@@ -1,9 +1,9 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
-that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
-traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare` up to
-six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first of them.
+A run reaches the browser as messages: `begin` names the runs, `push` carries the turns so far (a forward pass of every
+decoder that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the
+whole traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare`
+up to six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first.
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import gradio as gr
@@ -22,6 +22,8 @@ from demo.pairs import Pair
 from visualizers import player
 
 Message = dict[str, Any]
+MOST_TOLD: Final = 500_000
+"""Characters of a message: a hundred passes of a picture, or all of a small one."""
 
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
@@ -39,7 +41,7 @@ if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#r
 // What runs is named in the address; the player adds the place.
 const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
 let race = null;
-let due = [];  // the next pass of each lane: the first ones are told several times
+let due = [];  // the next pass of each lane: most are told several times
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
@@ -53,10 +55,11 @@ const act = {
     const { top } = element.getBoundingClientRect();
     if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
-  push: ({ passes }) => passes.split('\\n').map((line) => JSON.parse(line)).forEach(({ lane, sequence, step }) => {
-    if (sequence < (due[lane] ?? 0)) return;
-    due[lane] = sequence + 1;
-    player.push(lane, sequence, step);
+  push: ({ passes }) => passes.split('\\n').forEach((line) => {
+    const [, lane, sequence, step] = /^(\\d+) (\\d+) (.*)/.exec(line);
+    if (Number(sequence) < (due[lane] ?? 0)) return;
+    due[lane] = Number(sequence) + 1;
+    player.push(Number(lane), Number(sequence), JSON.parse(step));
   }),
   finish: async ({ urls, address, at }) => {
     if (address) called(globalThis.draftscopeRun = address);
@@ -122,21 +125,34 @@ def begun(opened: Opened, name: str) -> Message:
     return {"kind": "begin", "race": name, "heads": list(opened.heads)}
 
 
-def advanced(turn: Sequence[Advance], name: str) -> Message:
-    """The message that carries one turn.
+class Passes:
+    """What carries the passes of a race: every message tells again what the ones before it told.
 
-    A line of text a pass: gradio tells the browser what changed since the last message, as edits to nested lists, which
-    it counts wrong where several of them get shorter. Text it replaces, or adds to where turns are told again.
+    Where the page is busy, gradio shows the last of several messages alone, so each has to be enough by itself. A pass
+    is a line of text, and gradio tells the browser only what was added to a text. At `MOST_TOLD` characters the older
+    half goes: a page that is further behind shows those passes once the run is over.
     """
-    passes = []
-    for advance in turn:
-        step = plain(advance.step)
-        if advance.frame is not None:
-            step["frame"] = advance.frame
-        if advance.words:
-            step["words"] = {str(token): word for token, word in advance.words.items()}
-        passes.append(json.dumps({"lane": advance.lane, "sequence": advance.sequence, "step": step}))
-    return {"kind": "push", "race": name, "passes": "\n".join(passes)}
+
+    def __init__(self, name: str) -> None:
+        """Of the race that `begun` named."""
+        self._name, self._lines = name, list[str]()
+
+    def message(self, turn: Sequence[Advance]) -> Message:
+        """The message of one more turn."""
+        self._lines += [_line(advance) for advance in turn]
+        if sum(map(len, self._lines)) > MOST_TOLD:
+            del self._lines[: min(len(self._lines) // 2, len(self._lines) - len(turn))]
+        return {"kind": "push", "race": self._name, "passes": "\n".join(self._lines)}
+
+
+def _line(advance: Advance) -> str:
+    """Lane and number of a pass, so that one that is known already is not read again, and the pass as JSON."""
+    step = plain(advance.step)
+    if advance.frame is not None:
+        step["frame"] = advance.frame
+    if advance.words:
+        step["words"] = {str(token): word for token, word in advance.words.items()}
+    return f"{advance.lane} {advance.sequence} {json.dumps(step)}"
 
 
 def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:

@@ -9,7 +9,7 @@ import gradio as gr
 from demo import controls
 from demo.addresses import Address, fragment_of
 from demo.clip_panel import ClipPanel
-from demo.decoding import Advance, Asked, Ended, Opened
+from demo.decoding import Asked, Ended, Opened
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
@@ -19,7 +19,7 @@ from demo.sessions import Shown, Visitor
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.tour import Scene, tour
 from demo.turns import decoded, queued
-from demo.viewer import advanced, begun, finished, offered, trace_viewer
+from demo.viewer import Passes, begun, finished, offered, trace_viewer
 from demo.why import why, why_box
 from demo.widgets import facts, facts_row, notice, notice_box
 from engines.config import as_values
@@ -51,8 +51,6 @@ EXAMPLES: Final = {
     ),
 }
 """What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
-_REPEATED: Final = 64
-"""Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
 _INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
@@ -231,7 +229,7 @@ class RunPage:
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        first: list[Advance] = []
+        passes = Passes(name)
         for told in decoded(asked, visitor.stopped, "page"):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
@@ -243,11 +241,8 @@ class RunPage:
                 shown = visitor.keep(told.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(told, warning), self.viewer: viewer, self.site.shown: shown}
-            elif len(first) < _REPEATED:
-                first += told
-                yield {self.viewer: advanced(first, name)}
             else:
-                yield {self.viewer: advanced(told, name)}
+                yield {self.viewer: passes.message(told)}
 
     def _result(self, told: Ended, warning: dict[str, str]) -> Update:
         traces = told.traces
