@@ -7,7 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.figure_panel import Panel
-from demo.site import QUIET, Site, Update
+from demo.site import LATEST, Site, Update
 from demo.workbench.export_panel import ExportPanel, Extra
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported
@@ -49,7 +49,7 @@ class FigureChooser:
         self.export.connect({self.name, self.scope, self.step, self.shown}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
-            control.input(self.choose, self.inputs, outputs, trigger_mode="always_last", **QUIET)
+            control.input(self.choose, self.inputs, outputs, **LATEST)
 
     def offer(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces support, and draw the one that was chosen where it is among them."""

@@ -16,7 +16,7 @@ from demo.outcome import outcome
 from demo.pairs import Pair
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitor
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
 from demo.tour import Scene, tour
 from demo.turns import decoded, queued
 from demo.viewer import Passes, begun, finished, offered, trace_viewer
@@ -170,7 +170,7 @@ class RunPage:
         done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         told = {self.site.shown, self.facts, self.why, self.caption, self.method, self.model, *self.moving.parts}
-        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
+        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
             self.choose_method,
@@ -198,7 +198,7 @@ class RunPage:
                 return {control: gr.skip() for control in moved.values()}
             return {moved[setting]: value for setting, value in controls.preset_values(method, name).items()}
 
-        preset.input(choose, preset, list(moved.values()), **AT_ONCE)
+        preset.input(choose, preset, list(moved.values()), **AT_ONCE_LATEST)
         gr.on(
             [control.input for control in moved.values()], None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET
         )

@@ -9,7 +9,7 @@ from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.pages.run import titles
 from demo.sessions import Shown, file_name
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
 from demo.why import why, why_box
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
@@ -80,8 +80,8 @@ class TracePage:
             **QUIET,
         )
         opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
-        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **QUIET)
-        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE)
+        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **LATEST)
+        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE_LATEST)
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is at hand stays when the file is not sound."""

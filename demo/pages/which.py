@@ -11,7 +11,7 @@ from demo.figure_panel import Panel
 from demo.measured import FOLDER
 from demo.pages.gallery import GalleryPage, name_of
 from demo.recordings import Recording
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE, LATEST, Site, Update
 from demo.tradeoffs import measured_tradeoffs, reported_tradeoffs
 from demo.widgets import component, notice, notice_box
 from traces.schema import Trace
@@ -88,13 +88,13 @@ class WhichPage:
             self.lost,
             self.exact,
             self.supposed,
+            self.cost,
             self.reported,
         ]
-        self.inputs: set[Any] = {*controls, self.cost, site.dark}
+        self.inputs: set[Any] = {*controls, site.dark}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
-        gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **QUIET)
-        gr.on([self.cost.input], self.draw, self.inputs, self.parts, trigger_mode="always_last", **QUIET)
+        gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **LATEST)
 
     def _build(self) -> None:
         gr.Markdown(_LEAD, elem_classes="lead")

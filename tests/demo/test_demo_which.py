@@ -120,11 +120,12 @@ def test_a_point_opens_the_recording_with_the_nearest_settings() -> None:
     opened = {}
     for one in ALONE:
         entry = recording_of(one, shipped)
-        opened[one.method, one.setting] = entry and entry.paths[-1].name
-    assert opened["scd", "GS-SJD, window 32"] == "scd-boot-gumbel.json.gz"
-    assert opened["scd", "SJD, window 32"] == "scd-boot-none.json.gz"
-    assert opened["speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
-    assert opened["s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"
+        opened[one.kind, one.method, one.setting] = entry and entry.paths[-1].name
+    assert opened["picture", "scd", "GS-SJD, window 32"] == "scd-boot-gumbel.json.gz"
+    assert opened["picture", "scd", "SJD, window 32"] == "scd-boot-none.json.gz"
+    assert opened["video", "scd", "GS-SJD, window 32"] == "video-gumbel.json.gz"
+    assert opened["text", "speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
+    assert opened["text", "s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"
     assert recording_of(replace(ALONE[0], method="unheard"), shipped) is None
 
 
