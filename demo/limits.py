@@ -47,7 +47,7 @@ _VARIABLES: Final = {field.name: f"DRAFTSCOPE_{field.name.upper()}" for field in
 PROMPT_CHARACTERS: Final = 1000
 """Ten times the longest problem that ships; a model's context ends before."""
 UPLOAD_BYTES: Final = limits.FILE_BYTES
-"""What a trace may have, and nothing else is uploaded."""
+"""What a trace file may have; clips, results and timings are held to the same."""
 ZIP_BYTES: Final = 48 * 2**20
 """Of a zip with figures and traces: six traces of the largest kind that the models here make."""
 COMPUTE: Final[dict[str, Any]] = {"concurrency_id": "compute", "concurrency_limit": None}

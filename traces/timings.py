@@ -1,21 +1,10 @@
 """Timings of drafting, read from the file that `python -m benchmarks.continuous` writes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from pydantic import Field
-
-from traces import limits
-from traces.errors import Problem
-from traces.results import SweepError, read_json
-from traces.typed import Words, adapter, record
-
-_MEASURE_ANEW: Final = "give what `python -m benchmarks.continuous --json` wrote"
-_WORDS: Final = Words("row", _MEASURE_ANEW, _MEASURE_ANEW, _MEASURE_ANEW)
-
-Count: TypeAlias = Annotated[int, Field(ge=0, le=limits.EXACT)]
-Number: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]
+from traces.measured import Count, Measured, Number, read_measured
+from traces.typed import adapter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +27,9 @@ class Timing:
     share_deciding: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """What a file holds."""
-
-    title: str
-    rows: tuple[Timing, ...]
-
-
-_TIMING_TYPE: Final = adapter(Timing, "Timing", "ignore")
+Timings: TypeAlias = Measured[Timing]
+"""What a file holds."""
+_TYPE: Final = adapter(Timing, "Timing", "ignore")
 
 
 def read_timings(data: bytes) -> Timings:
@@ -55,16 +38,4 @@ def read_timings(data: bytes) -> Timings:
     Raises:
         SweepError: With the field, the value and the remedy.
     """
-    found = read_json(data, "timings", limits.PART_VALUES, _MEASURE_ANEW)
-    rows = found.get("rows") if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping) or not isinstance(rows, list) or not rows:
-        raise SweepError(f"rows: there are none; {_MEASURE_ANEW}")
-    return Timings(str(found.get("title", ""))[:200], tuple(_row(f"rows[{k}]", row) for k, row in enumerate(rows)))
-
-
-def _row(path: str, data: object) -> Timing:
-    problems: list[Problem] = []
-    row = record(_TIMING_TYPE, data, path, problems, _WORDS)
-    if row is None:
-        raise SweepError(problems[0])
-    return row
+    return read_measured(data, _TYPE, "python -m benchmarks.continuous")

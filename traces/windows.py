@@ -2,18 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
-from traces import limits
-from traces.errors import Problem
-from traces.results import SweepError, read_json
-from traces.timings import Count, Number
-from traces.typed import Words, adapter, record
+from traces.measured import Count, Measured, Number, read_measured
+from traces.typed import adapter
 
-_MEASURE_ANEW: Final = "give what `python -m benchmarks.video --json` wrote"
-_WORDS: Final = Words("row", _MEASURE_ANEW, _MEASURE_ANEW, _MEASURE_ANEW)
 _SHORT: Final = Field(min_length=1, max_length=40)
 
 
@@ -33,14 +28,8 @@ class Window:
     time_ratio_error: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """What a file holds."""
-
-    title: str
-    rows: tuple[Window, ...]
-
-
+Windows: TypeAlias = Measured[Window]
+"""What a file holds."""
 _TYPE: Final = adapter(Window, "Window", "ignore")
 
 
@@ -50,23 +39,8 @@ def read_windows(data: bytes) -> Windows:
     Raises:
         SweepError: With the field, the value and the remedy.
     """
-    found = read_json(data, "windows", limits.PART_VALUES, _MEASURE_ANEW)
-    rows = found.get("rows") if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping) or not isinstance(rows, list):
-        raise SweepError(f"rows: there are none; {_MEASURE_ANEW}")
-    read = [_row(f"rows[{k}]", row) for k, row in enumerate(rows) if not _ordinary(row)]
-    if not read:
-        raise SweepError(f"rows: none has a window; {_MEASURE_ANEW}")
-    return Windows(str(found.get("title", ""))[:200], tuple(read))
+    return read_measured(data, _TYPE, "python -m benchmarks.video", _ordinary)
 
 
 def _ordinary(row: object) -> bool:
     return isinstance(row, Mapping) and "window" in row and row["window"] is None
-
-
-def _row(path: str, data: object) -> Window:
-    problems: list[Problem] = []
-    row = record(_TYPE, data, path, problems, _WORDS)
-    if row is None:
-        raise SweepError(problems[0])
-    return row

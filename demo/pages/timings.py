@@ -96,9 +96,9 @@ def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
 
 def told(measured: Timings | Windows) -> dict[str, Any]:
     """One line a setting."""
-    if isinstance(measured, Windows):
-        return table(_WINDOW_HEADS, [_window(row) for row in measured.rows])
-    return table(_HEADS, [_timing(row) for row in measured.rows])
+    windows = [_window(row) for row in measured.rows if isinstance(row, Window)]
+    timings = [_timing(row) for row in measured.rows if isinstance(row, Timing)]
+    return table(_WINDOW_HEADS, windows) if windows else table(_HEADS, timings)
 
 
 def _window(row: Window) -> tuple[str | int, ...]:

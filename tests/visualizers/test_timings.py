@@ -51,7 +51,7 @@ def test_shares_stack_up_to_the_whole() -> None:
 @pytest.mark.parametrize(
     ("data", "named"),
     [
-        (b"{", "timings: is no JSON"),
+        (b"{", "file: is no JSON"),
         (b"[]", "rows: there are none"),
         (written([]), "rows: there are none"),
         (written([ROW, 3]), r"rows\[1\]: 3 should be an object"),
@@ -60,7 +60,7 @@ def test_shares_stack_up_to_the_whole() -> None:
         (written([ROW | {"share_head": -1}]), r"rows\[0\].share_head: -1 should be greater than or equal to 0"),
         (written([ROW | {"faster_median": float("inf")}]), r"rows\[0\].faster_median: inf should be a finite number"),
         (written([ROW | {"faster_median": 10**400}]), r"rows\[0\].faster_median: "),
-        (b"[" + b"1," * 300_000 + b"1]", "timings: holds more than 250000 values"),
+        (b"[" + b"1," * 300_000 + b"1]", "file: holds more than 250000 values"),
     ],
 )
 def test_what_is_wrong_is_named(data: bytes, named: str) -> None:

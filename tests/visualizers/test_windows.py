@@ -23,7 +23,7 @@ def test_passes_by_window_are_drawn_with_their_errors() -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([], "rows: none has a window"),
+        ([], "rows: there are none of this kind"),
         ([{**ROW, "window": -1}], "rows[0].window"),
         ([ROW, {**ROW, "time_ratio": "fast"}], "rows[1].time_ratio: 'fast'"),
         ([{"window": 4}], "rows[0].kind"),

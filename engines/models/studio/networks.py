@@ -87,6 +87,24 @@ DRAFTER: Final = TransformerSize(width=256, layers=1)
 """Of the small transformer that drafts for the one of the default size."""
 
 
+def backbone(vocabulary: int, length: int, size: TransformerSize) -> Qwen3Model:
+    """Transformers' Qwen3Model at this size, without a padding token."""
+    return Qwen3Model(
+        Qwen3Config(
+            vocab_size=vocabulary,
+            hidden_size=size.width,
+            intermediate_size=size.feed_forward,
+            num_hidden_layers=size.layers,
+            num_attention_heads=size.heads,
+            num_key_value_heads=size.heads,
+            head_dim=size.width // size.heads,
+            max_position_embeddings=length,
+            attn_implementation="sdpa",
+            pad_token_id=None,
+        )
+    )
+
+
 class Transformer(nn.Module):
     """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
 
@@ -101,20 +119,7 @@ class Transformer(nn.Module):
         super().__init__()
         size = size or TransformerSize()
         length = self.prefix + GRID**2
-        self.backbone = Qwen3Model(
-            Qwen3Config(
-                vocab_size=CODES + sum(n + 1 for n in CONDITIONS),
-                hidden_size=size.width,
-                intermediate_size=size.feed_forward,
-                num_hidden_layers=size.layers,
-                num_attention_heads=size.heads,
-                num_key_value_heads=size.heads,
-                head_dim=size.width // size.heads,
-                max_position_embeddings=length,
-                attn_implementation="sdpa",
-                pad_token_id=None,
-            )
-        )
+        self.backbone = backbone(CODES + sum(n + 1 for n in CONDITIONS), length, size)
         self.position = nn.Embedding(length, size.width)
         self.head = nn.Linear(size.width, CODES, bias=False)
         nn.init.normal_(self.position.weight, std=0.02)

@@ -8,11 +8,10 @@ import torch.nn.functional as F
 from diffusers import AutoencoderKL
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
 from engines.models.heads import MixtureHead, ResidualHead
-from engines.models.studio.networks import CODES, CONDITIONS, GRID, PATCH, condition_ids
+from engines.models.studio.networks import CODES, CONDITIONS, GRID, PATCH, TransformerSize, backbone, condition_ids
 
 WIDTH: Final = 8
 """Components of a token."""
@@ -67,10 +66,7 @@ class PatchSize:
     """Width and depth of a transformer and its head."""
 
     title: str
-    width: int
-    layers: int
-    heads: int
-    feed_forward: int
+    trunk: TransformerSize
     head_width: int
     head_depth: int = 3
     components: int = 0
@@ -78,9 +74,9 @@ class PatchSize:
 
 
 SIZES: Final = {
-    "target": PatchSize("Studio patch model", 288, 6, 8, 544, 256),
-    "draft": PatchSize("Small studio patch model", 144, 4, 4, 352, 192, 2),
-    "mixture": PatchSize("Small studio patch model, GMM head", 144, 4, 4, 352, 256, components=8),
+    "target": PatchSize("Studio patch model", TransformerSize(288, 6, 8, 544), 256),
+    "draft": PatchSize("Small studio patch model", TransformerSize(144, 4, 4, 352), 192, 2),
+    "mixture": PatchSize("Small studio patch model, GMM head", TransformerSize(144, 4, 4, 352), 256, components=8),
 }
 
 
@@ -95,26 +91,13 @@ class PatchTransformer(nn.Module):
     def __init__(self, size: PatchSize) -> None:
         super().__init__()
         length = PREFIX + GRID**2
-        self.backbone = Qwen3Model(
-            Qwen3Config(
-                vocab_size=sum(n + 1 for n in CONDITIONS),
-                hidden_size=size.width,
-                intermediate_size=size.feed_forward,
-                num_hidden_layers=size.layers,
-                num_attention_heads=size.heads,
-                num_key_value_heads=size.heads,
-                head_dim=size.width // size.heads,
-                max_position_embeddings=length,
-                attn_implementation="sdpa",
-                pad_token_id=None,
-            )
-        )
-        self.position = nn.Embedding(length, size.width)
-        self.project = nn.Linear(WIDTH, size.width)
+        self.backbone = backbone(sum(n + 1 for n in CONDITIONS), length, size.trunk)
+        self.position = nn.Embedding(length, size.trunk.width)
+        self.project = nn.Linear(WIDTH, size.trunk.width)
         self.head: ResidualHead | MixtureHead = (
-            MixtureHead(WIDTH, size.width, size.head_width, size.components)
+            MixtureHead(WIDTH, size.trunk.width, size.head_width, size.components)
             if size.components
-            else ResidualHead(WIDTH, size.width, size.head_width, size.head_depth)
+            else ResidualHead(WIDTH, size.trunk.width, size.head_width, size.head_depth)
         )
         nn.init.normal_(self.position.weight, std=0.02)
 

@@ -10,10 +10,9 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
-from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
-from engines.models.studio.networks import TransformerSize
+from engines.models.studio.networks import TransformerSize, backbone
 
 SIZE: Final = 48
 PATCH: Final = 4
@@ -146,20 +145,7 @@ class VideoTransformer(nn.Module):
     def __init__(self, size: TransformerSize | None = None) -> None:
         super().__init__()
         size = size or TransformerSize(width=192, layers=5, heads=6, feed_forward=512)
-        self.backbone = Qwen3Model(
-            Qwen3Config(
-                vocab_size=CODES,
-                hidden_size=size.width,
-                intermediate_size=size.feed_forward,
-                num_hidden_layers=size.layers,
-                num_attention_heads=size.heads,
-                num_key_value_heads=size.heads,
-                head_dim=size.width // size.heads,
-                max_position_embeddings=LENGTH,
-                attn_implementation="sdpa",
-                pad_token_id=None,
-            )
-        )
+        self.backbone = backbone(CODES, LENGTH, size)
         self.time = nn.Embedding(LATENTS, size.width)
         self.row = nn.Embedding(GRID, size.width)
         self.column = nn.Embedding(GRID, size.width)
