@@ -12,6 +12,7 @@ import gradio as gr
 from fastapi import FastAPI
 from mcp.types import CallToolRequest
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from demo import gpu, log
 from demo.answers import as_json, in_words, refusing
@@ -30,6 +31,10 @@ from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 
 _WARM_UP_PASSES: Final = 4
+_ZIPPED: Final = Middleware(
+    GZipMiddleware, compresslevel=6, exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/json")
+)
+"""The page is 2 MB of text and arrives as a fifth of it. Traces, JSON by their type, are compressed files already."""
 
 
 def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
@@ -81,7 +86,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": in_words(ENDPOINTS),
-            "middleware": [Middleware(OwnPages)],
+            "middleware": [_ZIPPED, Middleware(OwnPages)],
         },
         theme=theme(),
         css=CSS,

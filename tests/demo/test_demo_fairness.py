@@ -1,6 +1,7 @@
 """Who waits, for how long, and what is told: the line by a clock of its own, and a small public server under load."""
 
 import asyncio
+import gzip
 import json
 import time
 import urllib.error
@@ -209,6 +210,19 @@ def test_other_websites_pages_cannot_queue_runs(small: str) -> None:
         caught.value.close()
     for headers in ({}, {"Origin": f"http://{host}"}, {"Origin": "https://x.example", "Sec_Fetch_Site": "same-origin"}):
         assert posted(small, "call/methods", [None], **headers)["event_id"]
+
+
+@pytest.mark.slow
+def test_the_page_is_sent_compressed_and_a_trace_as_it_is(small: str, library: Path) -> None:
+    def sent(place: str) -> tuple[bytes, str | None]:
+        asked = urllib.request.Request(f"{small}{place}", headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(asked) as got:
+            return got.read(), got.headers["Content-Encoding"]
+
+    page, how = sent("/")
+    assert how == "gzip" and 3 * len(page) < len(gzip.decompress(page))
+    trace = next(library.glob("*.json.gz"))
+    assert sent(f"/gradio_api/file={trace}") == (trace.read_bytes(), None)
 
 
 def answer(server: str, name: str, data: list[Any]) -> str:
