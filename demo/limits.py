@@ -30,15 +30,22 @@ class Limits:
     """What one visitor, which is one open page, may have under way or waiting."""
     per_address: int | None
     """And everybody behind one network address together: programs have no page, and pages cost nothing to open."""
+    kept_megabytes: int | None
+    """What all visitors' files may take on the disk; while it is full, uploads are refused and the rest goes on."""
 
 
-LAPTOP: Final = Limits(run_seconds=None, repeat_seconds=600, waiting=100, per_visitor=None, per_address=None)
+LAPTOP: Final = Limits(
+    run_seconds=None, repeat_seconds=600, waiting=100, per_visitor=None, per_address=None, kept_megabytes=None
+)
 """Whoever asks owns the machine. The line has an end so that a script gone wild is told, and 10 minutes are what
 somebody waits for on purpose."""
-PUBLIC: Final = Limits(run_seconds=60, repeat_seconds=120, waiting=16, per_visitor=2, per_address=6)
+PUBLIC: Final = Limits(
+    run_seconds=60, repeat_seconds=120, waiting=16, per_visitor=2, per_address=6, kept_megabytes=4000
+)
 """Strangers share one slot. The longest run of the shipped models at their defaults takes about 10 s on two cores, so
 60 s are generous; 16 waiting runs are a few minutes, longer than anybody stays; two a visitor are one to look at and
-one to wait for; six an address leave room for a class behind one router, and for the others."""
+one to wait for; six an address leave room for a class behind one router, and for the others; 4 GB are hundreds of the
+largest traces, and a tenth of a small Space's disk."""
 
 ON_SPACE: Final = "SPACE_ID"
 """Set by a Hugging Face Space, which is public."""

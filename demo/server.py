@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import gradio as gr
 from fastapi import FastAPI
+from gradio.utils import get_upload_folder
 from mcp.types import CallToolRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
@@ -25,6 +26,7 @@ from demo.readiness import readiness
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
 from demo.theme import CSS, theme
+from demo.uploads import Room
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.errors import ModelError
@@ -68,6 +70,8 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
 
 
 def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
+    visited = (folders[0], Path(get_upload_folder()))  # what pages wrote for visitors, and what they uploaded
+    room = Middleware(Room, visited, current().kept_megabytes)
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
@@ -86,7 +90,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": in_words(ENDPOINTS),
-            "middleware": [_ZIPPED, Middleware(OwnPages)],
+            "middleware": [_ZIPPED, Middleware(OwnPages), room],
         },
         theme=theme(),
         css=CSS,
