@@ -20,6 +20,8 @@ BROWSER ?= yes
 SLOW ?= no
 WORKERS ?= 3
 PYTEST ?=
+# Whatever the environment says, what was compiled is kept: every test that starts a program would compile it again.
+export PYTHONDONTWRITEBYTECODE =
 export GRADIO_SERVER_NAME ?= 127.0.0.1
 export GRADIO_SERVER_PORT ?= 7860
 

@@ -7,8 +7,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DRAFTSCOPE_DEVICE", "cpu")  # the same numbers everywhere; name another to test on it
 
+# What an instrumented module imports is compiled from its source again, so the large libraries are imported before.
 import pytest
+from diffusers import AutoencoderKL, VQModel  # noqa: F401
 from support import shapes
+from transformers import Qwen3Model  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

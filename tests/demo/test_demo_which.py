@@ -18,14 +18,18 @@ from demo.tradeoffs import REPORTED, measured_tradeoffs, reported_tradeoffs
 from traces.tradeoffs import Tradeoff
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
-ALONE = [one for one in measured_tradeoffs() if one.batch == 1]
+
+@pytest.fixture(scope="module")
+def alone() -> list[Tradeoff]:
+    """What was measured of one run at a time."""
+    return [one for one in measured_tradeoffs() if one.batch == 1]
 
 
 def rows_of(name: str) -> list[dict[str, object]]:
     return list(json.loads((FOLDER / f"{name}.json").read_text("utf-8"))["rows"])
 
 
-def test_the_answer_for_pictures_is_what_the_rows_say() -> None:
+def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     fast = max(
         (row for row in rows_of("speed") if row["guidance"] == 1.0 and row["method"] == "scd"),
         key=lambda row: float(str(row["faster_median"])),
@@ -34,24 +38,24 @@ def test_the_answer_for_pictures_is_what_the_rows_say() -> None:
     own, usual = graded[fast["decoder"]], graded["vanilla"]
     change = float(str(own["all_three_percent"])) - float(str(usual["all_three_percent"]))
     error = (float(str(own["all_three_error"])) ** 2 + float(str(usual["all_three_error"])) ** 2) ** 0.5
-    assert answer(ALONE, "picture", 0, 1) == (
+    assert answer(alone, "picture", 0, 1) == (
         f"Use Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']} for pictures: "
         f"{fast['faster_median']:.1f} × ({fast['faster_low_quartile']:.1f} to {fast['faster_high_quartile']:.1f}), "
         f"quality within noise ({change:+.1f} ± {error:.1f} points), exact."
     )
 
 
-def test_the_answer_for_videos_is_what_the_rows_say() -> None:
+def test_the_answer_for_videos_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     rows = [row for row in rows_of("video") if row["kind"] == "video" and row["method"] == "scd"]
     fast = max(rows, key=lambda row: float(str(row["time_ratio"])))
     ratio, error = float(str(fast["time_ratio"])), float(str(fast["time_ratio_error"]))
-    assert answer(ALONE, "video", 0, 1).startswith(
+    assert answer(alone, "video", 0, 1).startswith(
         f"Use Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']} for videos: "
         f"{ratio:.1f} × ({ratio - error:.1f} to {ratio + error:.1f})"
     )
 
 
-def test_the_answer_for_text_is_what_the_rows_say() -> None:
+def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     lines = [json.loads(line) for line in gzip.decompress((FOLDER / "text.jsonl.gz").read_bytes()).splitlines()]
     by_label: dict[str, dict[int, dict[str, float]]] = {}
     for row in lines:
@@ -63,17 +67,17 @@ def test_the_answer_for_text_is_what_the_rows_say() -> None:
     low, _, high = quantiles(faster, n=4)
     off = [100.0 * (own[k]["correct"] - usual[k]["correct"]) for k in own]
     error = stdev(off) / len(off) ** 0.5
-    assert answer(ALONE, "text", 0, 1) == (
+    assert answer(alone, "text", 0, 1) == (
         f"Use Block diffusion decoding with dynamic, block 16 for text: {median(faster):.1f} × "
         f"({low:.1f} to {high:.1f}), quality within noise ({fmean(off):+.1f} ± {error:.1f} points), "
         "though not the model's own distribution."
     )
-    exact = [one for one in ALONE if one.exact]
+    exact = [one for one in alone if one.exact]
     assert answer(exact, "text", 0, 1).startswith("Use S2D2 with always, block 32 for text: 3.")
 
 
-def test_where_nothing_pays_the_answer_says_so() -> None:
-    assert answer(ALONE, "continuous", 0, 1) == (
+def test_where_nothing_pays_the_answer_says_so(alone: list[Tradeoff]) -> None:
+    assert answer(alone, "continuous", 0, 1) == (
         "Nothing here is faster than ordinary decoding for continuous tokens within the noise of the quality: "
         "the fastest, CSpD, whole paths with gamma 4, comes to 0.39 × (0.38 to 0.40)."
     )
@@ -115,10 +119,10 @@ def test_reported_numbers_stand_in_the_prose_with_their_table() -> None:
     assert all(one.reported and not one.exact for one in reported_tradeoffs())
 
 
-def test_a_point_opens_the_recording_with_the_nearest_settings() -> None:
+def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Tradeoff]) -> None:
     shipped = recordings()
     opened = {}
-    for one in ALONE:
+    for one in alone:
         entry = recording_of(one, shipped)
         opened[one.kind, one.method, one.setting] = entry and entry.paths[-1].name
     assert opened["picture", "scd", "GS-SJD, window 32"] == "scd-boot-gumbel.json.gz"
@@ -126,20 +130,20 @@ def test_a_point_opens_the_recording_with_the_nearest_settings() -> None:
     assert opened["video", "scd", "GS-SJD, window 32"] == "video-gumbel.json.gz"
     assert opened["text", "speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
     assert opened["text", "s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"
-    assert recording_of(replace(ALONE[0], method="unheard"), shipped) is None
+    assert recording_of(replace(alone[0], method="unheard"), shipped) is None
 
 
 @pytest.mark.parametrize("most_lost", [0.0, 3.0])
-def test_the_figure_keeps_measured_and_reported_apart(most_lost: float) -> None:
-    figure = TRADEOFFS.draw(TradeoffView(measured=ALONE, reported=reported_tradeoffs(), most_lost=most_lost))
+def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], most_lost: float) -> None:
+    figure = TRADEOFFS.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), most_lost=most_lost))
     for trace in figure.data:
         hollow = trace.name.endswith("reported")
         assert (trace.yaxis == "y2") == hollow
         if hollow:
             assert trace.marker.symbol.endswith("-open")
         else:  # a point can be pressed
-            assert [ALONE[number].speed for number in trace.customdata] == list(trace.x)
-            assert all(ALONE[number].kind == trace.name for number in trace.customdata)
+            assert [alone[number].speed for number in trace.customdata] == list(trace.x)
+            assert all(alone[number].kind == trace.name for number in trace.customdata)
     (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert band.y0 == -most_lost
     labels = [text for trace in figure.data for text in trace.text or () if text]
