@@ -71,6 +71,19 @@ def _cosmos(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _drawing(name: str, title: str, gigabytes: float, needs: str, licence: str, small: str = "") -> ModelInfo:
+    """A model that draws; `gigabytes` is what the weights that are loaded come to in bfloat16."""
+    return ModelInfo(
+        name,
+        title,
+        ("discrete-ar",),
+        f"{gigabytes} GB (twice that on a CPU): {needs}; {licence}, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        small,
+    )
+
+
 def _studio_text(name: str, title: str, small: str) -> ModelInfo:
     """One of the studio language models."""
     return ModelInfo(
@@ -184,6 +197,17 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("GSAI-ML/LLaDA-1.5", "LLaDA 1.5 8B", 16.0, ""),
                 ("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", 15.2, ""),
             )
+        ),
+        *(
+            _drawing(
+                f"deepseek-community/Janus-Pro-{size}",
+                f"Janus-Pro {size}, 384x384",
+                gigabytes,
+                f"hf download deepseek-community/Janus-Pro-{size}",
+                "its code is MIT, its weights are under the DeepSeek Model License",
+                small,
+            )
+            for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
         ),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),

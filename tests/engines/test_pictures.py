@@ -1,0 +1,319 @@
+"""Published models that draw, in their own layouts: compared with other implementations, decoded to pixels, refused."""
+
+import base64
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from support import janus
+from torch import Tensor
+
+from engines.__main__ import main
+from engines.ar.request import Forward
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models import catalog
+from engines.models.errors import ModelError
+from engines.models.hub import published
+from engines.models.picture_model import PictureModel
+from engines.runtime.driver import Job, Run
+from engines.sampling.distributions import GuidedSampling
+from traces import dumps, loads, read
+
+
+@dataclass(frozen=True)
+class Case:
+    """A family at a small size, and what another implementation makes of it."""
+
+    write: Callable[[Path], Path]
+    logits: Callable[[str, bool, Tensor], Tensor]
+    """Logits [1 + N, K] of every code of a picture that has N of them, behind a prompt or the unconditional one."""
+    pixels: Callable[[Tensor], Tensor]
+    prompts: tuple[str, str]
+    shape: tuple[int, int]
+    codes: int
+
+
+def _janus(released: bool) -> Case:
+    tensors = janus.weights()
+    return Case(
+        lambda folder: janus.write(folder, released=released),
+        lambda text, silent, codes: janus.forward(tensors, janus.prompt_ids(text, silent), codes),
+        lambda codes: janus.pixels(tensors, codes),
+        ("a red boot", "a blue bag on grass"),
+        (janus.SIDE, janus.SIDE),
+        janus.CODES,
+    )
+
+
+CASES = {"janus": _janus(released=False), "janus-released": _janus(released=True)}
+"""By the name of the folder."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a checkpoint of every family."""
+    place = tmp_path_factory.mktemp("published")
+    for name, case in CASES.items():
+        case.write(place / name)
+    return place
+
+
+def load(folder: Path, dtype: torch.dtype | None = None) -> PictureModel:
+    model = published.load_folder(folder, dtype=dtype)
+    assert isinstance(model, PictureModel)
+    return model
+
+
+def drawn(case: Case, seed: int = 2) -> Tensor:
+    count = case.shape[0] * case.shape[1]
+    return torch.randint(0, case.codes, (count,), generator=torch.Generator().manual_seed(seed))
+
+
+# ---------------------------------------------------------------- what is computed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_logits_are_those_of_another_implementation_with_and_without_the_prompt_and_with_rollback_at_every_position(
+    home: Path, name: str
+) -> None:
+    case, model = CASES[name], load(home / name)
+    wanted = drawn(case)
+    expected = torch.stack([case.logits(case.prompts[0], silent, wanted) for silent in (False, True)])
+    assert expected.std() > 0.5, "too flat to tell"
+    assert (expected[0] - expected[1]).abs().max() > 0.1, "the prompt says nothing"
+    task = model.pose(case.prompts[0], GuidedSampling())
+    assert (task.canvas.shape, task.vocabulary) == (case.shape, case.codes)
+    for window in (1, 5):
+        session = model.start([task], guided=True)
+        for done in range(len(wanted)):
+            last = min(done + window, len(wanted))
+            wrong = torch.cat([wanted[:done], (wanted[done:last] + 1) % case.codes])  # rejected one by one
+            for drafts in (wrong[: last - 1], wanted[: last - 1])[done == 0 :]:
+                found = session.logits({0: Forward(drafts, done, max(done - 1, 0))})[0]
+                torch.testing.assert_close(found[:, 0].double(), expected[:, done], rtol=0, atol=1e-4)
+            torch.testing.assert_close(found.double(), expected[:, done:last], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lanes_whose_prompts_differ_in_length_do_not_see_each_other(home: Path, name: str) -> None:
+    case, model = CASES[name], load(home / name)
+    wanted = drawn(case)
+    session = model.start([model.pose(text, GuidedSampling()) for text in case.prompts], guided=True)
+    for done in range(len(wanted) - 3):
+        ahead = {lane: Forward(wanted[: done + 1 + 2 * lane], done + lane, max(done + lane - 1, 0)) for lane in (0, 1)}
+        found = session.logits(ahead)
+        for lane, text in enumerate(case.prompts):
+            request = ahead[lane]
+            expected = case.logits(text, True, wanted)[request.done : len(request.tokens) + 1]
+            torch.testing.assert_close(found[lane, 1, : request.wanted].double(), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pixels_are_those_of_another_implementation(home: Path, name: str) -> None:
+    case, model = CASES[name], load(home / name)
+    codes = torch.stack([drawn(case), drawn(case, 7)])
+    expected = case.pixels(codes)
+    assert expected.std() > 0.2, "too flat to tell"
+    with torch.inference_mode():
+        torch.testing.assert_close(model.pixels(codes).double(), expected, rtol=0, atol=1e-4)
+    shown = ((expected[0].clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0).numpy()
+    assert np.abs(picture(model.output(codes[0].tolist()).image or "") - shown).max() <= 0.51
+
+
+def picture(address: str) -> np.ndarray[Any, Any]:
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
+
+
+# ---------------------------------------------------------------- decoding
+
+
+def finished(job: Job) -> Any:
+    running = Run(job)
+    for _ in running:
+        pass
+    return running.trace()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("ar", {}),
+        ("scd", {"coupling": "none"}),
+        ("scd", {"coupling": "maximal"}),
+        ("scd", {"coupling": "gumbel"}),
+        ("gsd", {"window": 8}),
+        ("speculative", {"drafter": "itself"}),
+    ],
+)
+def test_methods_draw_from_the_folder_to_pixels(home: Path, name: str, method: str, settings: dict[str, Any]) -> None:
+    case, model, chosen = CASES[name], load(home / name), METHODS[method]
+    preset = chosen.preset("Janus-Pro") if method == "scd" else {"top_k": 12, "guidance": 5.0}
+    trace = finished(Job(chosen, model, case.prompts[0], make_config(chosen.config, {**preset, **settings})))
+    assert loads(dumps(trace)) == trace
+    assert trace.summary.complete
+    assert (trace.canvas.kind, trace.canvas.shape) == ("image", case.shape)
+    if method == "ar":
+        assert len(trace.steps) == case.shape[0] * case.shape[1]
+    tokens = torch.tensor([[int(str(token)) for token in trace.output.tokens]])
+    shown = ((case.pixels(tokens)[0].clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0).numpy()
+    assert np.abs(picture(trace.output.image) - shown).max() <= 0.51
+    assert picture(trace.legend.frames[-1].image).shape == shown.shape
+    assert set(trace.model.weights) >= {"model.safetensors"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_greedy_speculation_ends_where_ordinary_decoding_does(home: Path, name: str) -> None:
+    case, model = CASES[name], load(home / name)
+    ends = []
+    for method, settings in (("ar", {}), ("scd", {"window": 6}), ("speculative", {"drafter": "itself"})):
+        chosen = METHODS[method]
+        config = make_config(chosen.config, {"top_k": 1, "guidance": 3.0, **settings})
+        ends.append(finished(Job(chosen, model, case.prompts[0], config)).output.tokens)
+    assert ends[0] == ends[1] == ends[2]
+    row = torch.tensor([], dtype=torch.long)
+    while len(row) < len(ends[0]):  # decoded by the other implementation alone
+        cond, uncond = (case.logits(case.prompts[0], silent, row)[-1] for silent in (False, True))
+        row = torch.cat([row, (3 * (cond - uncond) + uncond).argmax()[None]])
+    assert tuple(row.tolist()) == ends[0]
+
+
+def test_a_second_model_of_the_same_codes_drafts_and_one_of_others_is_refused(home: Path, tmp_path: Path) -> None:
+    model, chosen = load(home / "janus"), METHODS["speculative"]
+    small = load(janus.write(tmp_path / "small", released=True, seed=9))
+    config = make_config(chosen.config, {"drafter": "small", "guidance": 5.0})
+    assert finished(Job(chosen, model, "a boot", config, small=small)).summary.complete
+    weighted("model.vqmodel.quantize.embedding.weight", torch.ones(24, 4))(copied(home / "janus", tmp_path / "else"))
+    with pytest.raises(ValueError, match="different vocabularies"):
+        Run(Job(chosen, model, "a boot", config, small=load(tmp_path / "else")))
+
+
+def test_half_precision_decodes_and_is_close(home: Path) -> None:
+    case, model = CASES["janus"], load(home / "janus", torch.bfloat16)
+    assert model.dtype == torch.bfloat16
+    wanted = drawn(case)
+    session = model.start([model.pose("a red boot", GuidedSampling())], guided=True)
+    near = session.logits({0: Forward(wanted, 0, 0)})[0, 0].double() - case.logits("a red boot", False, wanted)
+    assert near.abs().mean() < 0.1
+    config = make_config(METHODS["scd"].config, {"window": 8, "guidance": 5.0})
+    assert finished(Job(METHODS["scd"], model, "a boot", config)).summary.complete
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (" ", "prompt: is empty; say what to draw"),
+        ("a <begin_of_image> b", "prompt: holds '<begin_of_image>', which janus keeps for itself; leave it out"),
+        ("a " * 60, "prompt: has 147 tokens, and janus has room for 80 beside its picture; shorten it"),
+    ],
+)
+def test_a_prompt_that_cannot_be_read_is_refused(home: Path, said: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        load(home / "janus").pose(said, GuidedSampling())
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def copied(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target)
+    return target
+
+
+def configured(path: str, value: object) -> Callable[[Path], None]:
+    """A change of config.json, by the path of a field; None takes it away."""
+
+    def change(folder: Path) -> None:
+        whole = json.loads((folder / "config.json").read_text())
+        *parents, field = path.split(".")
+        part = whole
+        for name in parents:
+            part = part[name]
+        part.pop(field, None)
+        part |= {} if value is None else {field: value}
+        (folder / "config.json").write_text(json.dumps(whole))
+
+    return change
+
+
+def weighted(name: str, tensor: Tensor | None, file: str = "model.safetensors") -> Callable[[Path], None]:
+    """A change of one tensor; None takes it away."""
+
+    def change(folder: Path) -> None:
+        tensors = load_file(folder / file)
+        tensors.pop(name, None)
+        save_file(tensors | ({} if tensor is None else {name: tensor}), folder / file)
+
+    return change
+
+
+def removed(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+_Q = "model.language_model.layers.0.self_attn.q_proj.weight"
+_BOOK = "model.vqmodel.quantize.embedding.weight"
+_TEXT = "text_config"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("janus", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),
+        ("janus", removed("tokenizer.json"), "tokenizer.json is missing"),
+        ("janus", weighted(_Q, None), f"tensor '{_Q}' is missing in its weights"),
+        ("janus", weighted(_Q, torch.zeros(32, 31)), rf"tensor '{_Q}' has shape \[32, 31\]"),
+        ("janus", weighted(_Q, torch.zeros(32, 32, dtype=torch.int8)), f"tensor '{_Q}' is stored as I8"),
+        (
+            "janus",
+            weighted("model.extra.weight", torch.zeros(2)),
+            "'model.extra.weight' is in its weights, and a Janus",
+        ),
+        ("janus", weighted(_BOOK, None), f"not those of a VQ-16 tokenizer: no '{_BOOK}'"),
+        ("janus", configured(_TEXT, None), "config.json has None for 'text_config'; it is an object"),
+        ("janus", configured(f"{_TEXT}.hidden_size", 64), "has shape"),
+        ("janus", configured(f"{_TEXT}.num_hidden_layers", 3), "tensor 'model.language_model.layers.2.* are missing"),
+        ("janus", configured(f"{_TEXT}.num_hidden_layers", "2"), "config.json has '2' for 'num_hidden_layers'"),
+        (
+            "janus",
+            configured(f"{_TEXT}.rope_scaling", {"factor": 2}),
+            "for 'rope_scaling'; Janus-Pro is built for None",
+        ),
+        ("janus", configured(f"{_TEXT}.rope_parameters.rope_type", "yarn"), "config.json has 'yarn' for 'rope_type'"),
+        ("janus", configured("vision_config.image_size", 9), "9 for 'image_size', which codes of 2 pixels do not fill"),
+        ("janus", configured("vq_config.num_hidden_layers", 3), "config.json has 3 for 'num_hidden_layers'; Janus-Pro"),
+        ("janus", configured("model_type", "multi_modality"), "config.json has None for 'language_config'"),
+        ("janus-released", configured("model_type", "janus"), "config.json has None for 'text_config'"),
+        ("janus-released", configured("model_type", "sdar"), "config.json has no 'vocab_size'"),
+        ("janus-released", weighted("gen_embed.weight", None), "tensor 'gen_embed.weight' is missing"),
+        ("janus-released", configured("gen_vision_config.cls", "VQ-8"), "config.json has 'VQ-8' for 'cls'"),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
+    home: Path, tmp_path: Path, name: str, change: Callable[[Path], None], said: str
+) -> None:
+    change(copied(home / name, tmp_path / name))
+    with pytest.raises(ModelError, match=said) as caught:
+        published.load_folder(tmp_path / name)
+    assert str(caught.value).startswith(f"{name}: ")
+    assert str(caught.value).count("\n") == 0
+
+
+def test_the_command_line_draws(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.json"
+    asked = ["run", "scd", "--model", str(home / "janus"), "--preset", "Janus-Pro", "--prompt", "a boot"]
+    assert main([*asked, "-o", str(out)]) == 0
+    trace = read(out)
+    assert (trace.model.id, trace.model.title, trace.prompt) == ("janus", "Janus-Pro: janus", "a boot")
+    assert {"config.json", "tokenizer.json"} <= set(trace.model.files)
+    assert catalog.open_model(str(home / "janus")).card.id == "janus"
