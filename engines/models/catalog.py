@@ -31,6 +31,9 @@ class ModelInfo:
     proof: str = "config.json"
     """File that a checkpoint has in the hub's cache once it was fetched in a form that can be read."""
 
+    folder: bool = False
+    """Whether it is loaded by the folder of its conversion alone, as no repository of the hub has it."""
+
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
 
@@ -81,6 +84,21 @@ def _drawing(name: str, title: str, gigabytes: float, needs: str, licence: str, 
         "A red ankle boot on green grass.",
         "Say what to draw.",
         small,
+    )
+
+
+def _mar(size: str, gigabytes: float) -> ModelInfo:
+    """A MAR, which is published as a pickle, and not on the hub."""
+    return ModelInfo(
+        f"mar-{size}",
+        f"MAR-{size.upper()}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB, converted once as docs/models.md says: checkpoint-last.pth and kl16.ckpt of "
+        "github.com/LTH14/mar, then python -m engines convert-picture mar, and --model FOLDER; MIT, and no published "
+        "weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
     )
 
 
@@ -209,6 +227,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             )
             for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
         ),
+        *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),
     )
@@ -250,6 +269,8 @@ def ships(model_id: str) -> bool:
 
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project or was fetched, so that it can be offered."""
+    if MODELS[model_id].folder:
+        return False
     return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
 
 
@@ -274,6 +295,8 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
+    if MODELS[model_id].folder:
+        raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     _need_assets(model_id)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, resolve(device))

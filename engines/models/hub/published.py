@@ -28,6 +28,7 @@ from traces.schema import ModelCard
 _PICTURES: Final = {
     "janus": "engines.models.hub.janus",
     "multi_modality": "engines.models.hub.janus",
+    "mar": "engines.models.hub.mar_checkpoint",
 }
 """Families that draw: `model_type` in their config.json, and the module that loads them."""
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")

@@ -1,0 +1,102 @@
+"""The one-time conversion of checkpoints of picture models that were published as pickles: to safetensors.
+
+    python -m engines convert-picture KIND SOURCE [PIXELS] TARGET
+
+Of a pickle nothing but tensors is read. Names, shapes and number formats are compared with the network before anything
+is written, and tensors keep their published names. TARGET gets config.json last: a conversion that was interrupted is
+not taken for a whole one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from torch import Tensor
+
+from engines.config import ConfigError
+from engines.models.hub import compvis, mar_checkpoint
+from engines.models.hub.assembling import outlined, shapes_of
+from engines.models.hub.mar import MAR
+from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
+from engines.models.weights import Source, check_tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be converted."""
+
+    source: Path
+    """File of the model, or the folder that it lies in."""
+    pixels: Path | None
+    """File of the autoencoder."""
+    heads: int | None = None
+    side: int | None = None
+    """What tensors do not tell; None takes what the published models have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What is to be written."""
+
+    weights: Mapping[str, Mapping[str, Tensor]]
+    """Tensors by folder, the model's own being ''."""
+    settings: Mapping[str, Any]
+    """config.json."""
+    files: tuple[Path, ...] = field(default=())
+    """Files that are taken over as they are."""
+
+
+def convert(kind: str, asked: Asked, target: Path, say: Callable[[str], None] = lambda line: None) -> None:
+    """Write a folder that `engines.models.hub.published.load_folder` reads.
+
+    Args:
+        kind: One of `KINDS`.
+        asked: What is to be converted.
+        target: Folder to write; it is made, or empty.
+        say: Is told of every file that was written.
+
+    Raises:
+        ConfigError: for a kind that takes other files.
+        ModelError: for what is missing, misshapen, of another model, or in the way; nothing was written then. Also
+            for a disk that is full.
+        OSError: for a folder that cannot be made.
+    """
+    check_target(target)
+    found = KINDS[kind](asked)
+    for name, parts in found.weights.items():
+        (target / name).mkdir(parents=True, exist_ok=True)
+        for file in write(parts, target / name):
+            say(f"{file} written")
+    for file in found.files:
+        (target / file.name).write_bytes(file.read_bytes())
+    write_json(target / "config.json", found.settings)
+
+
+def _file(path: Path, remedy: str) -> Source:
+    return Source(path.name, path.parent, remedy)
+
+
+def _autoencoder(asked: Asked, remedy: str, *, codes: bool) -> dict[str, Tensor]:
+    """The decoder of an autoencoder of CompVis's kind."""
+    if asked.pixels is None:
+        raise ConfigError(f"PIXELS: is missing; {remedy}")
+    source = _file(asked.pixels, remedy)
+    parts = read_pickle(source, asked.pixels.name, ("state_dict", "model"))
+    kept = {name: part for name, part in parts.items() if not name.startswith(compvis.UNUSED)}
+    network = compvis.decoder_of(source, {name: tuple(part.shape) for name, part in kept.items()}, codes)
+    check_tensors(source, heads(kept), compvis.published_shapes(network), "autoencoder")
+    return kept
+
+
+def _mar(asked: Asked) -> Converted:
+    """checkpoint-last.pth, of which the averaged weights are taken, and kl16.ckpt."""
+    source = _file(asked.source, "Give the checkpoint-last.pth of a MAR.")
+    parts = read_pickle(source, asked.source.name, ("model_ema", "model"))
+    size = mar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()}, asked.heads)
+    check_tensors(source, heads(parts), shapes_of(outlined(lambda: MAR(size))), mar_checkpoint.TITLE)
+    pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
+    return Converted({"": parts, mar_checkpoint.PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
+
+
+KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {"mar": _mar}
