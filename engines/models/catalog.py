@@ -102,6 +102,21 @@ def _mar(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _llamagen(size: str, gigabytes: float) -> ModelInfo:
+    """A LlamaGen of classes, which is published as a pickle."""
+    return ModelInfo(
+        f"llamagen-c2i-{size}",
+        f"LlamaGen {size.upper()} of classes, 256x256 or 384x384",
+        ("discrete-ar",),
+        f"{gigabytes} GB (twice that on a CPU), converted once as docs/models.md says: c2i_{size.upper()}_256.pt or "
+        "_384.pt and vq_ds16_c2i.pt of github.com/FoundationVision/LlamaGen, then python -m engines convert-picture llamagen, "
+        "and --model FOLDER; MIT, and no published weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
+    )
+
+
 def _studio_text(name: str, title: str, small: str) -> ModelInfo:
     """One of the studio language models."""
     return ModelInfo(
@@ -226,6 +241,10 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 small,
             )
             for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
+        ),
+        *(
+            _llamagen(size, gigabytes)
+            for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
         ),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
         _cosmos("4B", 8.0),

@@ -271,7 +271,7 @@ def test_the_command_line_converts_and_draws(tmp_path: Path, capsys: pytest.Capt
     assert main([*run, "--prompt", "cat"]) == 2
     assert "'cat' is no class; give a number from 0 to 999" in capsys.readouterr().err
     assert main(["convert-picture", "rar", "a", "b", str(tmp_path / "no")]) == 2
-    assert capsys.readouterr().err.startswith("KIND: 'rar' is none; use mar")
+    assert capsys.readouterr().err.startswith("KIND: 'rar' is none; use janus, mar")
 
 
 def test_it_is_listed_with_its_licence_and_loaded_by_its_folder_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from support import janus
+from support import janus, llamagen
 from torch import Tensor
 
 from engines.__main__ import main
@@ -23,7 +23,9 @@ from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.errors import ModelError
-from engines.models.hub import published
+from engines.models.hub import picture_convert, published
+from engines.models.hub.llamagen import LlamaGenSize, size_of
+from engines.models.hub.picture_convert import Asked
 from engines.models.picture_model import PictureModel
 from engines.runtime.driver import Job, Run
 from engines.sampling.distributions import GuidedSampling
@@ -55,7 +57,30 @@ def _janus(released: bool) -> Case:
     )
 
 
-CASES = {"janus": _janus(released=False), "janus-released": _janus(released=True)}
+def _llamagen() -> Case:
+    tensors = llamagen.weights()
+
+    def write(folder: Path) -> Path:
+        files = llamagen.write(folder.with_name(f"{folder.name}-published"))
+        asked = Asked(files / "c2i_B_256.pt", files / "vq_ds16_c2i.pt", llamagen.DECODER.heads, llamagen.SIDE)
+        picture_convert.convert("llamagen", asked, folder)
+        return folder
+
+    return Case(
+        write,
+        lambda text, silent, codes: llamagen.forward(tensors, llamagen.CLASSES if silent else int(text), codes),
+        llamagen.pixels,
+        ("7", "3"),
+        (llamagen.SIDE, llamagen.SIDE),
+        llamagen.CODES,
+    )
+
+
+CASES = {
+    "janus": _janus(released=False),
+    "janus-released": _janus(released=True),
+    "llamagen": _llamagen(),
+}
 """By the name of the folder."""
 
 
@@ -297,6 +322,18 @@ _TEXT = "text_config"
         ("janus-released", configured("model_type", "sdar"), "config.json has no 'vocab_size'"),
         ("janus-released", weighted("gen_embed.weight", None), "tensor 'gen_embed.weight' is missing"),
         ("janus-released", configured("gen_vision_config.cls", "VQ-8"), "config.json has 'VQ-8' for 'cls'"),
+        ("llamagen", removed("pixels/model.safetensors"), "llamagen/pixels: model.safetensors is missing"),
+        ("llamagen", configured("heads", 3), "3 heads and 2 groups for 2 layers of 32, which is no network"),
+        ("llamagen", configured("side", None), "config.json has no 'side'"),
+        ("llamagen", configured("codes", 23), "config.json has 23 for 'codes', and its tokenizer 24"),
+        ("llamagen", configured("layers", 3), "'layers.2.attention.wo.weight' and 6 more are missing"),
+        ("llamagen", weighted("layers.1.attention.wqkv.weight", torch.zeros(96, 31)), r"has shape \[96, 31\]"),
+        ("llamagen", weighted("cls_embedding.cap_proj.fc1.weight", torch.zeros(1)), "and a LlamaGen has no place for"),
+        (
+            "llamagen",
+            weighted("decoder.conv_blocks.0.res.0.conv1.bias", None, "pixels/model.safetensors"),
+            "tensor 'decoder.conv_blocks.0.res.0.conv1.bias' is missing",
+        ),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
@@ -305,7 +342,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     change(copied(home / name, tmp_path / name))
     with pytest.raises(ModelError, match=said) as caught:
         published.load_folder(tmp_path / name)
-    assert str(caught.value).startswith(f"{name}: ")
+    assert str(caught.value).startswith((f"{name}: ", f"{name}/pixels: "))
     assert str(caught.value).count("\n") == 0
 
 
@@ -317,3 +354,84 @@ def test_the_command_line_draws(home: Path, tmp_path: Path) -> None:
     assert (trace.model.id, trace.model.title, trace.prompt) == ("janus", "Janus-Pro: janus", "a boot")
     assert {"config.json", "tokenizer.json"} <= set(trace.model.files)
     assert catalog.open_model(str(home / "janus")).card.id == "janus"
+
+
+# ---------------------------------------------------------------- conversions
+
+
+def saved(file: str, holds: object) -> Callable[[Path], None]:
+    return lambda folder: torch.save(holds, folder / file)
+
+
+@pytest.mark.parametrize(
+    ("change", "side", "said"),
+    [
+        (removed("vq_ds16_c2i.pt"), 4, "vq_ds16_c2i.pt is missing"),
+        (saved("vq_ds16_c2i.pt", {"ema": {"a": torch.zeros(1)}}), 4, "not those of a VQ-16 tokenizer: no 'quantize"),
+        (saved("c2i_B_256.pt", {"model": {"a": torch.zeros(1)}}), 4, "not those of a LlamaGen of classes: no 'tok_emb"),
+        (saved("c2i_B_256.pt", {"cls_embedding.cap_proj.fc1.weight": torch.zeros(1)}), 4, "FLAN-T5 features"),
+        (lambda folder: (folder / "c2i_B_256.pt").write_bytes(b"no"), 4, "cannot be read as tensors alone"),
+    ],
+)
+def test_a_conversion_that_cannot_be_right_writes_nothing(
+    tmp_path: Path, change: Callable[[Path], None], side: int, said: str
+) -> None:
+    files = llamagen.write(tmp_path / "x")
+    change(files)
+    with pytest.raises(ModelError, match=said):
+        asked = Asked(files / "c2i_B_256.pt", files / "vq_ds16_c2i.pt", 2, side)
+        picture_convert.convert("llamagen", asked, tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+def test_sizes_of_llamagen_are_told_by_width_and_name() -> None:
+    for name, width, layers, millions in (("c2i_B_256.pt", 768, 12, 111), ("c2i_3B_384.pt", 3200, 24, 3097)):
+        inner = -(-int(2 * 4 * width / 3) // 256) * 256
+        heads = 12 if width == 768 else 32
+        wanted = LlamaGenSize(16 if "256" in name else 24, 16384, 1000, width, inner, layers, heads, heads)
+        found = size_of(published.Source(name, Path(), ""), wanted.shapes, None, None)
+        assert found == wanted
+        assert round(sum(int(np.prod(shape)) for shape in wanted.shapes.values()) / 1e6) == millions
+    with pytest.raises(ModelError, match=r"its name says neither 256 nor 384 pixels; .* by --side"):
+        size_of(published.Source("mine.pt", Path(), ""), wanted.shapes, None, None)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_pickles_of_janus_become_the_same_model(home: Path, tmp_path: Path, shards: int) -> None:
+    folder = copied(home / "janus-released", tmp_path / "janus-pro")
+    (folder / "model.safetensors").unlink()
+    tensors, names = janus.weights(), sorted(janus.weights())
+    if shards == 1:
+        torch.save(tensors, folder / "pytorch_model.bin")
+    else:
+        where = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(names)}
+        for file in set(where.values()):
+            torch.save({name: tensors[name] for name in names if where[name] == file}, folder / file)
+        (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": where}))
+    with pytest.raises(ModelError, match=r"model.safetensors is missing"):
+        published.load_folder(folder)
+    assert main(["convert-picture", "janus", str(folder), str(tmp_path / "x")]) == 0
+    row = torch.arange(6)[None]
+    one, two = (load(place).logits(row, row) for place in (tmp_path / "x", home / "janus-released"))
+    assert one.equal(two)
+    (folder / ("pytorch_model.bin" if shards == 1 else "pytorch_model-00002-of-00002.bin")).unlink()
+    with pytest.raises(ModelError, match=r"pytorch_model.* is missing"):
+        picture_convert.convert("janus", Asked(folder, None), tmp_path / "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("deepseek-community/Janus-Pro-7B", ("hf download deepseek-community/Janus-Pro-7B", "DeepSeek Model License")),
+        ("llamagen-c2i-b", ("github.com/FoundationVision/LlamaGen", "convert-picture llamagen", "MIT")),
+    ],
+)
+def test_it_is_listed_with_its_state_and_licence(
+    name: str, said: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert name not in catalog.models_for("discrete-ar")
+    assert main(["list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(name))
+    assert all(part in line for part in (*said, "no published weights were tried"))
+    with pytest.raises(ModelError, match=f"^{name}: "):
+        catalog.load_model(name)

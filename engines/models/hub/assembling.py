@@ -1,6 +1,7 @@
 """Networks of native parts, filled with tensors that were read and checked before."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -8,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from engines.config import shown
-from engines.models.weights import Source, number_of
+from engines.models.weights import Source, number_of, other_hashes, weight_hashes
+from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -82,3 +84,32 @@ def check_fixed(source: Source, said: Mapping[str, Any], fixed: Mapping[str, obj
     for name, value in fixed.items():
         if said.get(name, value) != value:
             raise source.lacks(f"config.json has {shown(said[name])} for {name!r}; {title} is built for {value!r}")
+
+
+def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
+    """Who a model is: its name, and the hashes of all that was read.
+
+    Args:
+        source: Where it is.
+        title: Of its family.
+        beside: Folders inside that one with weights of their own.
+    """
+    weights = weight_hashes(source)
+    for part in beside:
+        weights |= {f"{part.folder.name}/{name}": digest for name, digest in weight_hashes(part).items()}
+    return ModelCard(
+        id=source.name,
+        title=f"{title}: {source.name.rpartition('/')[2]}",
+        weights=weights,
+        files=other_hashes(source),
+    )
+
+
+def folder_in(source: Source, name: str) -> Source:
+    """A folder inside a checkpoint's."""
+    return replace(source, folder=source.folder / name, name=f"{source.name}/{name}")
+
+
+def dtype_on(device: str, asked: torch.dtype | None) -> torch.dtype:
+    """What a transformer's weights become: float32 on a CPU and bfloat16 elsewhere, unless something is asked for."""
+    return asked or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)

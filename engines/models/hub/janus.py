@@ -22,8 +22,10 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from engines.models.hub import vq16
 from engines.models.hub.assembling import (
+    card_of,
     check_fixed,
     check_whole,
+    dtype_on,
     filled,
     numbers,
     outlined,
@@ -35,7 +37,13 @@ from engines.models.hub.llama_text import llama_config
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.picture_model import PictureModel, PictureShape
-from engines.models.weights import Source, other_hashes, read_tensors, tensor_heads, weight_files, weight_hashes
+from engines.models.weights import (
+    Source,
+    check_tensors,
+    read_tensors,
+    tensor_heads,
+    weight_files,
+)
 from traces.schema import ModelCard
 
 TITLE: Final = "Janus-Pro"
@@ -141,6 +149,10 @@ class Janus(PictureModel):
         return found
 
 
+Heads = Mapping[str, tuple[tuple[int, ...], str]]
+"""Shape and number format of tensors by name."""
+
+
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Janus:
     """The model of a folder, in one of the two layouts.
 
@@ -154,28 +166,48 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         ModelError: when it is not whole, or asks for another network.
     """
     kind = settings["model_type"]
-    native = kind == NATIVE
-    text = llama_config(source, section(source, settings, "text_config" if native else "language_config"), TITLE)
-    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
-    codes = vq16.size_of(source, heads, lambda name: _published(f"vqmodel.{name}", native))
-    codes.num_patches = _side(source, settings, native, vq16.cell_of(codes))
-    codes.projection_dim = codes.image_token_embed_dim = text.hidden_size
+    text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
     parts = outlined(lambda: JanusPictures(text, codes))
-    names = {name: _published(name, native) for name in shapes_of(parts)}
-    wanted = {names[name]: shape for name, shape in shapes_of(parts).items()}
-    tensors = read_tensors(source, wanted, TITLE, ignored=_OTHER_HALF[kind])
-    dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
-    parts = filled(parts, {name: tensors[published] for name, published in names.items()}, dtype, _EXACT)
+    tensors = read_tensors(source, _shapes(parts, kind), TITLE, ignored=_OTHER_HALF[kind])
+    state = {name: tensors[_published(name, kind)] for name in shapes_of(parts)}
+    parts = filled(parts, state, dtype_on(device, dtype), _EXACT)
     parts.language_model.rotary_emb = LlamaRotaryEmbedding(text)
     check_whole(parts)
     shape = PictureShape(codes.num_patches, codes.num_patches, codes.num_embeddings, text.max_position_embeddings)
-    title = f"{TITLE}: {source.name.rpartition('/')[2]}"
-    card = ModelCard(id=source.name, title=title, weights=weight_hashes(source), files=other_hashes(source))
-    return Janus(parts, read_tokenizer(source), shape, card, device)
+    return Janus(parts, read_tokenizer(source), shape, card_of(source, TITLE), device)
 
 
-def _published(name: str, native: bool) -> str:
-    return f"model.{name}" if native else renamed(name, _RELEASED_NAMES)
+def check(source: Source, settings: Mapping[str, Any], heads: Heads) -> None:
+    """Compare tensors with what config.json asks for.
+
+    Raises:
+        ModelError: for the first that is missing, superfluous, misshapen or no plain floats.
+    """
+    kind = settings["model_type"]
+    text, codes = _configs(source, settings, heads)
+    read = {name: head for name, head in heads.items() if not name.startswith(_OTHER_HALF[kind])}
+    check_tensors(source, read, _shapes(outlined(lambda: JanusPictures(text, codes)), kind), TITLE)
+
+
+def _configs(source: Source, settings: Mapping[str, Any], heads: Heads) -> tuple[LlamaConfig, JanusVQVAEConfig]:
+    """What the decoder and the tokenizer are, by config.json and, where it does not say, by the tensors."""
+    kind = settings["model_type"]
+    text = llama_config(
+        source, section(source, settings, "text_config" if kind == NATIVE else "language_config"), TITLE
+    )
+    shapes = {name: shape for name, (shape, _) in heads.items()}
+    codes = vq16.size_of(source, shapes, lambda name: _published(f"vqmodel.{name}", kind))
+    codes.num_patches = _side(source, settings, kind == NATIVE, vq16.cell_of(codes))
+    codes.projection_dim = codes.image_token_embed_dim = text.hidden_size
+    return text, codes
+
+
+def _shapes(parts: JanusPictures, kind: str) -> dict[str, tuple[int, ...]]:
+    return {_published(name, kind): shape for name, shape in shapes_of(parts).items()}
+
+
+def _published(name: str, kind: str) -> str:
+    return f"model.{name}" if kind == NATIVE else renamed(name, _RELEASED_NAMES)
 
 
 def _side(source: Source, settings: Mapping[str, Any], native: bool, cell: int) -> int:

@@ -23,6 +23,7 @@ from engines.continuous.denoising import ContinuousTask
 from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
+from engines.models.hub.prompts import class_of
 from engines.models.picture_model import frames, images
 from engines.models.pictures import as_uri
 from engines.protocol import Family
@@ -216,11 +217,10 @@ class MARModel:
         Raises:
             ValueError: for anything else.
         """
-        if not prompt.isdecimal() or int(prompt) >= _CLASSES:
-            raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {_CLASSES - 1}.")
+        label = class_of(prompt, _CLASSES)
         side, width = math.isqrt(self._count), self._network.z_proj.in_features
         canvas = Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
-        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=int(prompt))
+        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=label)
 
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""

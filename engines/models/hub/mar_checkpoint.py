@@ -5,18 +5,17 @@ the averaged weights under their published names, and `pixels/` with the autoenc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from math import isqrt
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from engines.models.hub.assembling import check_whole, filled, outlined, shapes_of
+from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of
 from engines.models.hub.compvis import read_decoder
 from engines.models.hub.mar import MAR, MARModel, MARSize
-from engines.models.weights import Source, number_of, other_hashes, read_tensors, sha256, weight_files, weight_hashes
-from traces.schema import ModelCard
+from engines.models.weights import Source, number_of, read_tensors
 
 TITLE: Final = "MAR"
 PIXELS: Final = "pixels"
@@ -74,7 +73,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     network = outlined(lambda: MAR(size))
     network = filled(network, read_tensors(source, shapes_of(network), TITLE), torch.float32)
     check_whole(network)
-    beside = replace(source, folder=source.folder / PIXELS, name=f"{source.name}/{PIXELS}")
+    beside = folder_in(source, PIXELS)
     decoder = read_decoder(beside, "KL-16", codes=False).to(device)
     if decoder.dim != size.token:
         raise source.lacks(f"config.json has {size.token} for 'token', and its autoencoder {decoder.dim} channels")
@@ -83,11 +82,4 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         found: Tensor = decoder(tokens / SCALE)
         return found
 
-    weights = weight_hashes(source) | {f"{PIXELS}/{f.name}": sha256(f) for f in weight_files(beside)}
-    card = ModelCard(
-        id=source.name,
-        title=f"{TITLE}: {source.name.rpartition('/')[2]}",
-        weights=weights,
-        files=other_hashes(source),
-    )
-    return MARModel(network, picture, card, torch.device(device))
+    return MARModel(network, picture, card_of(source, TITLE, beside), torch.device(device))

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from engines.config import ConfigError
-from engines.models.hub import compvis, mar_checkpoint
+from engines.config import ConfigError, shown
+from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16
 from engines.models.hub.assembling import outlined, shapes_of
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
@@ -99,4 +99,63 @@ def _mar(asked: Asked) -> Converted:
     return Converted({"": parts, mar_checkpoint.PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
 
 
-KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {"mar": _mar}
+def _llamagen(asked: Asked) -> Converted:
+    """c2i_B_256.pt or another model of classes, and vq_ds16_c2i.pt."""
+    source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, or another of its models of classes.")
+    parts = read_pickle(source, asked.source.name, ("model", "module", "state_dict"))
+    parts.pop("freqs_cis", None)  # positions, which some carry along
+    size = llamagen.size_of(source, {n: tuple(p.shape) for n, p in parts.items()}, asked.heads, asked.side)
+    check_tensors(source, heads(parts), size.shapes, llamagen.TITLE)
+    remedy = "Give LlamaGen's vq_ds16_c2i.pt."
+    if asked.pixels is None:
+        raise ConfigError(f"PIXELS: is missing; {remedy}")
+    beside = _file(asked.pixels, remedy)
+    codes = read_pickle(beside, asked.pixels.name, ("ema", "model", "state_dict"))
+    codes.pop(vq16.UNUSED, None)
+    config = llamagen.tokenizer_of(beside, {name: tuple(part.shape) for name, part in codes.items()})
+    check_tensors(beside, heads(codes), llamagen.tokenizer_shapes(config), "VQ-16")
+    if config.num_embeddings != size.codes:
+        raise beside.lacks(f"it has {config.num_embeddings} codes, and the model {size.codes}")
+    return Converted({"": parts, llamagen.PIXELS: codes}, llamagen.settings_of(size))
+
+
+def _janus(asked: Asked) -> Converted:
+    """A folder of the release with pytorch_model.bin, or with its shards and their index."""
+    source = Source(
+        asked.source.resolve().name, asked.source, "Give the folder of hf download deepseek-ai/Janus-Pro-1B."
+    )
+    if asked.pixels is not None:
+        raise ConfigError("PIXELS: Janus-Pro brings its autoencoder along; leave it out.")
+    settings = source.read_json("config.json")
+    if settings.get("model_type") != janus.RELEASED:
+        raise source.lacks(
+            f"config.json has {shown(settings.get('model_type'))} for 'model_type', not 'multi_modality'"
+        )
+    parts: dict[str, Tensor] = {}
+    for name in _pickled_shards(source):
+        parts |= read_pickle(source, name)
+    parts = {name: part for name, part in parts.items() if not name.endswith(vq16.UNUSED)}
+    janus.check(source, settings, heads(parts))
+    files = [source.folder / name for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")]
+    if not files[0].is_file():
+        raise source.lacks(f"tokenizer.json is missing in {source.folder}")
+    return Converted({"": parts}, settings, tuple(file for file in files if file.is_file()))
+
+
+def _pickled_shards(source: Source) -> list[str]:
+    """The pickles of a folder."""
+    whole, index = "pytorch_model.bin", "pytorch_model.bin.index.json"
+    if not (source.folder / index).is_file():
+        return [whole]
+    found = source.read_json(index).get("weight_map")
+    names = sorted(set(map(str, found.values()))) if isinstance(found, dict) else []
+    if not names or any(Path(name).name != name for name in names):
+        raise source.lacks(f"{index} names no files of the folder")
+    return names
+
+
+KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
+    "janus": _janus,
+    "mar": _mar,
+    "llamagen": _llamagen,
+}

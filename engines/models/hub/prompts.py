@@ -1,4 +1,4 @@
-"""Prompts of models that read text and draw: special tokens are the model's, and a visitor's text has none."""
+"""Prompts of models that draw: texts, which may hold none of the model's special tokens, and numbers of classes."""
 
 from tokenizers import Tokenizer
 
@@ -44,3 +44,14 @@ class TextPrompts:
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self._owner} keeps for itself; leave it out.")
         return prompt.strip()
+
+
+def class_of(prompt: str, classes: int) -> int:
+    """The class that a prompt names.
+
+    Raises:
+        ValueError: for anything but the number of one.
+    """
+    if not prompt.isdecimal() or int(prompt) >= classes:
+        raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {classes - 1}.")
+    return int(prompt)
