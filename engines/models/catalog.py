@@ -109,8 +109,8 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
         f"LlamaGen {size.upper()} of classes, 256x256 or 384x384",
         ("discrete-ar",),
         f"{gigabytes} GB (twice that on a CPU), converted once as docs/models.md says: c2i_{size.upper()}_256.pt or "
-        "_384.pt and vq_ds16_c2i.pt of github.com/FoundationVision/LlamaGen, then python -m engines convert-picture llamagen, "
-        "and --model FOLDER; MIT, and no published weights were tried",
+        "_384.pt and vq_ds16_c2i.pt of github.com/FoundationVision/LlamaGen, then python -m engines convert-picture "
+        "llamagen, and --model FOLDER; MIT, and no published weights were tried",
         "207",
         "Give the number of one of ImageNet's 1,000 classes.",
         folder=True,
