@@ -117,6 +117,21 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _chameleon(name: str, title: str, repository: str, kind: str) -> ModelInfo:
+    """A model on Chameleon's decoder, whose VQGAN is published as a pickle elsewhere."""
+    return ModelInfo(
+        name,
+        title,
+        ("discrete-ar",),
+        f"13.8 GB (twice that on a CPU): hf download {repository} --local-dir FOLDER, and Chameleon's vqgan.ckpt, "
+        f"converted once as docs/models.md says by python -m engines convert-picture {kind}, then --model FOLDER; both "
+        "come of Meta's Chameleon, which is under the Chameleon Research License, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
+    )
+
+
 def _studio_text(name: str, title: str, small: str) -> ModelInfo:
     """One of the studio language models."""
     return ModelInfo(
@@ -242,6 +257,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
             )
             for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
         ),
+        _chameleon("lumina-mgpt-7b-768", "Lumina-mGPT 7B, 768x768", "Alpha-VLLM/Lumina-mGPT-7B-768", "lumina-mgpt"),
+        _chameleon("anole-7b", "Anole 7B, 512x512", "leloy/Anole-7b-v0.1-hf", "anole"),
         *(
             _llamagen(size, gigabytes)
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))

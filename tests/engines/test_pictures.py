@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from support import janus, llamagen
+from support import chameleon, janus, llamagen
 from torch import Tensor
 
 from engines.__main__ import main
@@ -76,7 +76,28 @@ def _llamagen() -> Case:
     )
 
 
+def _chameleon(kind: str, shared: bool) -> Case:
+    tensors = chameleon.weights(shared)
+
+    def write(folder: Path) -> Path:
+        chameleon.write(folder, shared)
+        asked = Asked(folder / "vqgan.ckpt", None, side=chameleon.SIDE)
+        picture_convert.convert(kind, asked, folder / "pixels")
+        return folder
+
+    return Case(
+        write,
+        lambda text, silent, codes: chameleon.forward(tensors, kind, chameleon.prompt_ids(kind, text, silent), codes),
+        chameleon.pixels,
+        ("a red boot", "a bag"),
+        (chameleon.SIDE, chameleon.SIDE),
+        chameleon.CODES,
+    )
+
+
 CASES = {
+    "lumina": _chameleon("lumina-mgpt", shared=True),
+    "anole": _chameleon("anole", shared=False),
     "janus": _janus(released=False),
     "janus-released": _janus(released=True),
     "llamagen": _llamagen(),
@@ -286,9 +307,23 @@ def removed(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def rewritten(name: str, text: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(text) and None
+
+
+def renamed_token(old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / "tokenizer.json").read_text()
+        assert f'"{old}"' in text
+        (folder / "tokenizer.json").write_text(text.replace(f'"{old}"', f'"{new}"'))
+
+    return change
+
+
 _Q = "model.language_model.layers.0.self_attn.q_proj.weight"
 _BOOK = "model.vqmodel.quantize.embedding.weight"
 _TEXT = "text_config"
+_VQ_BOOK = "quantize.embedding.weight"
 
 
 @pytest.mark.parametrize(
@@ -322,6 +357,43 @@ _TEXT = "text_config"
         ("janus-released", configured("model_type", "sdar"), "config.json has no 'vocab_size'"),
         ("janus-released", weighted("gen_embed.weight", None), "tensor 'gen_embed.weight' is missing"),
         ("janus-released", configured("gen_vision_config.cls", "VQ-8"), "config.json has 'VQ-8' for 'cls'"),
+        (
+            "lumina",
+            removed("pixels/config.json"),
+            "lumina/pixels: config.json is missing .* convert-picture lumina-mgpt",
+        ),
+        (
+            "lumina",
+            rewritten("pixels/config.json", '{"kind": "chameleon"}'),
+            "'chameleon' for 'kind'; it is one of lumin",
+        ),
+        (
+            "lumina",
+            rewritten("pixels/config.json", '{"kind": "lumina-mgpt", "side": 5}'),
+            "of 5 codes a side are no whole",
+        ),
+        ("lumina", rewritten("pixels/config.json", '{"kind": "lumina-mgpt", "side": 8}'), "has no <reserved08804>"),
+        ("lumina", weighted("model.layers.1.self_attn.q_norm.bias", torch.zeros(3, 8)), r"has shape \[3, 8\]"),
+        (
+            "lumina",
+            weighted("model.layers.1.self_attn.q_norm.bias", None),
+            "'model.layers.1.self_attn.q_norm.bias' is mis",
+        ),
+        ("lumina", weighted("lm_head.weight", torch.zeros(9, 32)), r"'lm_head.weight' has shape \[9, 32\]"),
+        ("lumina", configured("vocab_size", 90), "has shape"),
+        ("lumina", configured("swin_norm", "no"), "config.json has 'no' for 'swin_norm'"),
+        (
+            "lumina",
+            weighted(_VQ_BOOK, torch.zeros(25, 4), "pixels/model.safetensors"),
+            "names 24 codes, and its VQGAN has 25",
+        ),
+        (
+            "lumina",
+            weighted("decoder.norm_out.bias", None, "pixels/model.safetensors"),
+            "'decoder.norm_out.bias' is missing",
+        ),
+        ("anole", renamed_token("<racm3:break>", "<racm3:broken>"), "its tokenizer has no <racm3:break>"),
+        ("anole", renamed_token("IMGIMGAZ", "IMGIMGQZ"), "names 23 codes, and its VQGAN has 24"),
         ("llamagen", removed("pixels/model.safetensors"), "llamagen/pixels: model.safetensors is missing"),
         ("llamagen", configured("heads", 3), "3 heads and 2 groups for 2 layers of 32, which is no network"),
         ("llamagen", configured("side", None), "config.json has no 'side'"),
@@ -423,6 +495,11 @@ def test_the_pickles_of_janus_become_the_same_model(home: Path, tmp_path: Path, 
     ("name", "said"),
     [
         ("deepseek-community/Janus-Pro-7B", ("hf download deepseek-community/Janus-Pro-7B", "DeepSeek Model License")),
+        (
+            "lumina-mgpt-7b-768",
+            ("hf download Alpha-VLLM/Lumina-mGPT-7B-768", "convert-picture lumina-mgpt", "Chameleon"),
+        ),
+        ("anole-7b", ("hf download leloy/Anole-7b-v0.1-hf", "convert-picture anole", "Chameleon")),
         ("llamagen-c2i-b", ("github.com/FoundationVision/LlamaGen", "convert-picture llamagen", "MIT")),
     ],
 )

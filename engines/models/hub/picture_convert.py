@@ -8,7 +8,7 @@ not taken for a whole one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,6 +142,14 @@ def _janus(asked: Asked) -> Converted:
     return Converted({"": parts}, settings, tuple(file for file in files if file.is_file()))
 
 
+def _chameleon(asked: Asked, kind: str, side: int) -> Converted:
+    """Chameleon's vqgan.ckpt, into the folder `pixels` of a model that is read where it lies."""
+    if asked.pixels is not None:
+        raise ConfigError("PIXELS: the VQGAN is all that is converted; give vqgan.ckpt as SOURCE.")
+    parts = _autoencoder(replace(asked, pixels=asked.source), "Give Chameleon's vqgan.ckpt.", codes=True)
+    return Converted({"": parts}, {"kind": kind, "side": asked.side or side})
+
+
 def _pickled_shards(source: Source) -> list[str]:
     """The pickles of a folder."""
     whole, index = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -158,4 +166,6 @@ KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
     "janus": _janus,
     "mar": _mar,
     "llamagen": _llamagen,
+    "lumina-mgpt": lambda asked: _chameleon(asked, "lumina-mgpt", 48),
+    "anole": lambda asked: _chameleon(asked, "anole", 32),
 }

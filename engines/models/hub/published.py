@@ -30,6 +30,7 @@ _PICTURES: Final = {
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
+    "chameleon": "engines.models.hub.chameleon",
 }
 """Families that draw: `model_type` in their config.json, and the module that loads them."""
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
