@@ -257,6 +257,13 @@ MODELS: Final[dict[str, ModelInfo]] = {
             )
             for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
         ),
+        _drawing(
+            "BAAI/Emu3-Gen-hf",
+            "Emu3-Gen, 720x720",
+            16.4,
+            "hf download BAAI/Emu3-Gen-hf",
+            "Apache-2.0; a picture is 8,100 codes, for a GPU",
+        ),
         _chameleon("lumina-mgpt-7b-768", "Lumina-mGPT 7B, 768x768", "Alpha-VLLM/Lumina-mGPT-7B-768", "lumina-mgpt"),
         _chameleon("anole-7b", "Anole 7B, 512x512", "leloy/Anole-7b-v0.1-hf", "anole"),
         *(

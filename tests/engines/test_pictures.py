@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from support import chameleon, janus, llamagen
+from support import chameleon, emu3, janus, llamagen
 from torch import Tensor
 
 from engines.__main__ import main
@@ -95,7 +95,20 @@ def _chameleon(kind: str, shared: bool) -> Case:
     )
 
 
+def _emu3(older: bool) -> Case:
+    return Case(
+        lambda folder: emu3.write(folder, older),
+        lambda text, silent, codes: emu3.forward(emu3.prompt_ids(text, silent), codes),
+        emu3.pixels,
+        ("a red boot", "a bag"),
+        (emu3.SIDE, emu3.SIDE),
+        emu3.CODES,
+    )
+
+
 CASES = {
+    "emu3": _emu3(older=False),
+    "emu3-older": _emu3(older=True),
     "lumina": _chameleon("lumina-mgpt", shared=True),
     "anole": _chameleon("anole", shared=False),
     "janus": _janus(released=False),
@@ -394,6 +407,24 @@ _VQ_BOOK = "quantize.embedding.weight"
         ),
         ("anole", renamed_token("<racm3:break>", "<racm3:broken>"), "its tokenizer has no <racm3:break>"),
         ("anole", renamed_token("IMGIMGAZ", "IMGIMGQZ"), "names 23 codes, and its VQGAN has 24"),
+        (
+            "emu3",
+            weighted("model.vqmodel.decoder.conv_out.bias", None),
+            "'model.vqmodel.decoder.conv_out.bias' is missing",
+        ),
+        ("emu3", weighted("lm_head.weight", torch.zeros(9, 32)), r"'lm_head.weight' has shape \[9, 32\]"),
+        (
+            "emu3",
+            weighted("model.text_model.embed_tokens.weight", None),
+            "'model.text_model.embed_tokens.weight' is mis",
+        ),
+        ("emu3", configured("vq_config.channel_multiplier", 2), "2 for 'channel_multiplier'; it is a list of whole"),
+        ("emu3", configured("vq_config.hidden_size", 32), "which do not end at its 'hidden_size' 32"),
+        ("emu3", configured("vq_config.codebook_size", 21), "has shape"),
+        ("emu3", configured("image_area", "large"), "config.json has 'large' for 'image_area'"),
+        ("emu3", renamed_token("<|visual token 000019|>", "<|x|>"), r"its tokenizer has no <\|visual token 000019"),
+        ("emu3-older", weighted("text_model.lm_head.weight", None), "tensor 'text_model.lm_head.weight' is missing"),
+        ("emu3-older", configured("text_config.rope_theta", -1), "config.json has -1 for 'rope_theta'"),
         ("llamagen", removed("pixels/model.safetensors"), "llamagen/pixels: model.safetensors is missing"),
         ("llamagen", configured("heads", 3), "3 heads and 2 groups for 2 layers of 32, which is no network"),
         ("llamagen", configured("side", None), "config.json has no 'side'"),
@@ -499,6 +530,7 @@ def test_the_pickles_of_janus_become_the_same_model(home: Path, tmp_path: Path, 
             "lumina-mgpt-7b-768",
             ("hf download Alpha-VLLM/Lumina-mGPT-7B-768", "convert-picture lumina-mgpt", "Chameleon"),
         ),
+        ("BAAI/Emu3-Gen-hf", ("hf download BAAI/Emu3-Gen-hf", "Apache-2.0")),
         ("anole-7b", ("hf download leloy/Anole-7b-v0.1-hf", "convert-picture anole", "Chameleon")),
         ("llamagen-c2i-b", ("github.com/FoundationVision/LlamaGen", "convert-picture llamagen", "MIT")),
     ],

@@ -31,6 +31,7 @@ _PICTURES: Final = {
     "mar": "engines.models.hub.mar_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
     "chameleon": "engines.models.hub.chameleon",
+    "emu3": "engines.models.hub.emu3",
 }
 """Families that draw: `model_type` in their config.json, and the module that loads them."""
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
