@@ -117,15 +117,16 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
-def _chameleon(name: str, title: str, repository: str, kind: str) -> ModelInfo:
-    """A model on Chameleon's decoder, whose VQGAN is published as a pickle elsewhere."""
+def _lumina(pixels: int) -> ModelInfo:
+    """A Lumina-mGPT, whose pictures Chameleon's VQGAN draws, which is published as a pickle elsewhere."""
+    repository = f"Alpha-VLLM/Lumina-mGPT-7B-{pixels}"
     return ModelInfo(
-        name,
-        title,
+        f"lumina-mgpt-7b-{pixels}",
+        f"Lumina-mGPT 7B, {pixels}x{pixels}",
         ("discrete-ar",),
         f"13.8 GB (twice that on a CPU): hf download {repository} --local-dir FOLDER, and Chameleon's vqgan.ckpt, "
-        f"converted once as docs/models.md says by python -m engines convert-picture {kind}, then --model FOLDER; both "
-        "come of Meta's Chameleon, which is under the Chameleon Research License, and no published weights were tried",
+        "converted once as docs/models.md says by python -m engines convert-picture lumina-mgpt, then --model FOLDER; "
+        "both come of Meta's Chameleon, under the Chameleon Research License, and no published weights were tried",
         "A red ankle boot on green grass.",
         "Say what to draw.",
         folder=True,
@@ -258,14 +259,20 @@ MODELS: Final[dict[str, ModelInfo]] = {
             for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
         ),
         _drawing(
+            "leloy/Anole-7b-v0.1-hf",
+            "Anole 7B, 512x512",
+            13.8,
+            "hf download leloy/Anole-7b-v0.1-hf",
+            "its card says Apache-2.0, and it comes of Meta's Chameleon, under the Chameleon Research License",
+        ),
+        _drawing(
             "BAAI/Emu3-Gen-hf",
             "Emu3-Gen, 720x720",
             16.4,
             "hf download BAAI/Emu3-Gen-hf",
             "Apache-2.0; a picture is 8,100 codes, for a GPU",
         ),
-        _chameleon("lumina-mgpt-7b-768", "Lumina-mGPT 7B, 768x768", "Alpha-VLLM/Lumina-mGPT-7B-768", "lumina-mgpt"),
-        _chameleon("anole-7b", "Anole 7B, 512x512", "leloy/Anole-7b-v0.1-hf", "anole"),
+        *map(_lumina, (512, 768, 1024)),
         *(
             _llamagen(size, gigabytes)
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))

@@ -115,11 +115,11 @@ def test_conditions_of_stacked_rows_are_those_of_another_implementation(home: Pa
     ("method", "settings"),
     [
         ("cspd", {"mode": "exact"}),
-        ("cspd", {"mode": "paper"}),
-        ("cspd", {"mode": "distance-only"}),
-        ("cspd-block", {}),
-        ("cspd-release", {}),
-        ("cspd", {"drafter": "itself"}),
+        pytest.param("cspd", {"mode": "paper"}, marks=pytest.mark.slow),
+        pytest.param("cspd", {"mode": "distance-only"}, marks=pytest.mark.slow),
+        pytest.param("cspd-block", {}, marks=pytest.mark.slow),
+        pytest.param("cspd-release", {}, marks=pytest.mark.slow),
+        pytest.param("cspd", {"drafter": "itself"}, marks=pytest.mark.slow),
     ],
 )
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, method: str, settings: dict[str, object]) -> None:

@@ -9,7 +9,8 @@ around a picture:
 
 The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
 Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, which lies in `pixels/` once it was converted, with the
-kind of model and the size of its pictures.
+kind of model and the size of its pictures. Where there is no such folder and the checkpoint has the VQGAN among its own
+tensors, it is Anole.
 """
 
 from collections.abc import Mapping
@@ -47,6 +48,9 @@ PIXELS: Final = "pixels"
 KINDS: Final = {"lumina-mgpt": "Lumina-mGPT", "anole": "Anole"}
 CONVERT: Final = "python -m engines convert-picture lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole)"
 _USUAL: Final = {"vocab_size": 65536, "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
+_ANOLE: Final = 32
+"""Codes to a side of Anole's pictures."""
+_VQ: Final = "model.vqmodel."
 _GRID: Final = 2
 """Codes to a side of a grid, in which Lumina-mGPT counts."""
 _MOST_SIDE: Final = 96
@@ -68,11 +72,19 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         ModelError: when it is not whole, or asks for another network.
     """
     beside = replace(folder_in(source, PIXELS), remedy=f"Convert Chameleon's VQGAN once with: {CONVERT}")
-    kind, side = _drawn_as(beside)
+    heads = tensor_heads(source, weight_files(source))
+    inside = not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
+    kind, side = ("anole", _ANOLE) if inside else _drawn_as(beside)
     title = KINDS[kind]
     config = _config(source, settings, title)
     body, head = _read(source, config, title, dtype_on(device, dtype))
-    decoder = read_decoder(beside, "VQGAN", codes=True).to(device)
+    decoder = (
+        read_decoder(
+            source, "VQGAN", codes=True, prefix=_VQ, others=("lm_head.", "model.embed", "model.lay", "model.norm")
+        )
+        if inside
+        else read_decoder(beside, "VQGAN", codes=True)
+    ).to(device)
     tokenizer = read_tokenizer(source)
     ids = _codes(source, tokenizer, len(decoder.book))
     words = TextPrompts(tokenizer, source.name, _BEGIN, _TURN, _PICTURE)
@@ -83,7 +95,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     script = (
         _lumina(source.name, tokenizer, words, ids, side, decoder.cell) if kind == "lumina-mgpt" else _anole(words, ids)
     )
-    return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card_of(source, title, beside))
+    card = card_of(source, title, *(() if inside else (beside,)))
+    return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card)
 
 
 def _drawn_as(beside: Source) -> tuple[str, int]:
@@ -120,9 +133,7 @@ def _read(source: Source, config: ChameleonConfig, title: str, dtype: torch.dtyp
         name: (heads[name][0], shape[1]) if len(shape) == 2 and _shared(heads.get(name), shape) else shape
         for name, shape in native.items()
     }
-    found = read_tensors(
-        source, wanted | {_HEAD: (config.vocab_size, config.hidden_size)}, title, ignored=("model.vqmodel.",)
-    )
+    found = read_tensors(source, wanted | {_HEAD: (config.vocab_size, config.hidden_size)}, title, ignored=(_VQ,))
     state = {
         name.removeprefix("model."): found[name].repeat_interleave(shape[0] // wanted[name][0], 0)
         if wanted[name] != shape

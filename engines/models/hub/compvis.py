@@ -5,6 +5,7 @@ The network is diffusers' decoder; sizes are read off the tensors. Encoders lie 
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -32,22 +33,33 @@ the other way round."""
 _ATTENDS: Final = re.compile(r"\.to_(q|k|v|out\.0)\.weight$")
 
 
+@dataclass(frozen=True, slots=True)
+class DecoderSize:
+    """Sizes of a decoder, and how its levels are counted."""
+
+    widths: tuple[int, ...]
+    """Channels at every resolution, from that of the pixels on."""
+    depth: int
+    """Residual blocks at a resolution."""
+    latent: int
+    """Channels of its input."""
+    dim: int
+    """Channels of a latent before they are mixed."""
+    codes: int
+    """Entries of the codebook; 0 for none."""
+    from_coarse: bool
+    """Whether levels are counted in the order of computation; CompVis counts from the pixels on."""
+
+
 class PixelDecoder(nn.Module):
     """Latents to pixels, and codes where there is a codebook."""
 
-    def __init__(self, widths: Sequence[int], depth: int, latent: int, dim: int, codes: int) -> None:
-        """Make a decoder.
-
-        Args:
-            widths: Channels at every resolution, from that of the pixels on.
-            depth: Residual blocks at a resolution.
-            latent: Channels of its input.
-            dim: Channels of a latent before they are mixed.
-            codes: Entries of the codebook; 0 for none.
-        """
+    def __init__(self, size: DecoderSize) -> None:
         super().__init__()
-        blocks = ("UpDecoderBlock2D",) * len(widths)
-        self.decoder = Decoder(latent, 3, blocks, tuple(widths), depth - 1, _GROUPS)
+        blocks, dim = ("UpDecoderBlock2D",) * len(size.widths), size.dim
+        latent, codes, widths = size.latent, size.codes, size.widths
+        self.decoder = Decoder(latent, 3, blocks, widths, size.depth - 1, _GROUPS)
+        self.from_coarse = size.from_coarse
         self.post_quant_conv = nn.Conv2d(dim, latent, 1)
         self.quantize = nn.ModuleDict({"embedding": nn.Embedding(codes, dim)} if codes else {})
         self.cell = 1 << (len(widths) - 1)
@@ -78,33 +90,43 @@ def decoder_of(source: Source, shapes: Mapping[str, Sequence[int]], codes: bool)
     first = "decoder.up.{}.block.{}.conv1.weight"
     try:
         levels, depth = _count(shapes, first, 0), _count(shapes, "decoder.up.0.block.{0}.conv1.weight")
-        widths = [shapes[first.format(i, 0)][0] for i in range(levels)]
+        widths = tuple(shapes[first.format(i, 0)][0] for i in range(levels))
         latent, dim = shapes["post_quant_conv.weight"][:2]
         book = shapes["quantize.embedding.weight"][0] if codes else 0
     except (KeyError, ValueError) as error:
         raise source.lacks(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
     if not widths or depth < 2 or any(width % _GROUPS for width in widths):
         raise source.lacks("its tensors are not those of an autoencoder of CompVis's kind")
-    return outlined(lambda: PixelDecoder(widths, depth, latent, dim, book))
+    from_coarse = widths[0] > widths[-1]
+    size = DecoderSize(widths[::-1] if from_coarse else widths, depth, latent, dim, book, from_coarse)
+    return outlined(lambda: PixelDecoder(size))
 
 
-def read_decoder(source: Source, title: str, *, codes: bool) -> PixelDecoder:
+def read_decoder(
+    source: Source, title: str, *, codes: bool, prefix: str = "", others: tuple[str, ...] = ()
+) -> PixelDecoder:
     """The decoder of a folder, in float32 on the CPU.
 
     Args:
         source: Where it is.
         title: What messages call it.
         codes: Whether there is a codebook.
+        prefix: How its names begin, where it lies among other tensors.
+        others: How names of these begin.
 
     Raises:
         ModelError: when it is not whole.
     """
-    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
-    network = decoder_of(source, heads, codes)
-    names = published_names(network)
-    found = read_tensors(source, published_shapes(network), title, ignored=UNUSED)
+    heads = tensor_heads(source, weight_files(source))
+    network = decoder_of(
+        source,
+        {name.removeprefix(prefix): shape for name, (shape, _) in heads.items() if name.startswith(prefix)},
+        codes,
+    )
+    wanted = {f"{prefix}{name}": shape for name, shape in published_shapes(network).items()}
+    found = read_tensors(source, wanted, title, ignored=(*others, *(f"{prefix}{name}" for name in UNUSED)))
     shapes = shapes_of(network)
-    state = {name: found[published].reshape(shapes[name]) for name, published in names.items()}
+    state = {name: found[f"{prefix}{own}"].reshape(shapes[name]) for name, own in published_names(network).items()}
     filled(network, state, torch.float32)
     check_whole(network)
     return network
@@ -113,7 +135,7 @@ def read_decoder(source: Source, title: str, *, codes: bool) -> PixelDecoder:
 def published_names(network: PixelDecoder) -> dict[str, str]:
     """What the releases call the tensors."""
     levels = network.cell.bit_length()
-    return {name: _published(name, levels) for name in network.state_dict()}
+    return {name: _published(name, 0 if network.from_coarse else levels) for name in network.state_dict()}
 
 
 def published_shapes(network: PixelDecoder) -> dict[str, tuple[int, ...]]:
@@ -125,14 +147,15 @@ def published_shapes(network: PixelDecoder) -> dict[str, tuple[int, ...]]:
 
 
 def _published(name: str, levels: int) -> str:
+    """What the releases call a tensor; `levels` is 0 where they count levels as diffusers does."""
     for native, published in _NAMES:
         name = re.sub(native, published, name)
     block = re.match(r"decoder\.up_blocks\.(\d+)\.(resnets|upsamplers\.0)\.", name)
     if block is None:
         return name
-    if block[2] == "resnets":
-        return f"decoder.up.{levels - 1 - int(block[1])}.block.{name[block.end() :]}"
-    return f"decoder.up.{levels - 1 - int(block[1])}.upsample.{name[block.end() :]}"
+    level = levels - 1 - int(block[1]) if levels else int(block[1])
+    part = "block" if block[2] == "resnets" else "upsample"
+    return f"decoder.up.{level}.{part}.{name[block.end() :]}"
 
 
 def _count(shapes: Mapping[str, Sequence[int]], name: str, *rest: int) -> int:
