@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD`, `calibrate`, `convert-cosmos`."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD`, `calibrate`, and conversions."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from engines.config import ConfigError, make_config
+from engines.config import ConfigError, make_config, shown
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
@@ -222,6 +222,22 @@ def convert_cosmos(options: argparse.Namespace) -> int:
     return DONE
 
 
+def convert_picture(options: argparse.Namespace) -> int:
+    """Write a picture model's weights in a form that is safe to read."""
+    from engines.models.hub import picture_convert  # brings diffusers, which no other action needs
+
+    if options.kind not in picture_convert.KINDS:
+        kinds = ", ".join(picture_convert.KINDS)
+        raise ConfigError(f"KIND: {shown(options.kind)} is none; use {kinds}.")
+    pixels = Path(options.pixels) if options.pixels else None
+    asked = picture_convert.Asked(Path(options.source), pixels, options.heads, options.side)
+    with _writing(options.target, "TARGET"):
+        picture_convert.convert(options.kind, asked, Path(options.target), print)
+    method = "cspd" if options.kind == "mar" else "scd"
+    print(f"run it with: python -m engines run {method} --model {quote(options.target)} ...")
+    return DONE
+
+
 def _ranks(node: Sequence[int]) -> str:
     return "{" + ",".join(map(str, node)) + "}"
 
@@ -259,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate,convert-cosmos}")
+    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate,convert-cosmos,convert-picture}")
     listing: Any = _action(actions, "list", "methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
     listing.set_defaults(action=list_everything)
@@ -289,6 +305,16 @@ def _parser() -> argparse.ArgumentParser:
     converting.add_argument("tokenizer", metavar="TOKENIZER", help="folder of its tokenizer, with autoencoder.jit")
     converting.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
     converting.set_defaults(action=convert_cosmos)
+    drawing: Any = _action(
+        actions, "convert-picture", "write a published picture model without pickles; docs/models.md"
+    )
+    drawing.add_argument("kind", metavar="KIND", help="mar, ...; docs/models.md has the files of each")
+    drawing.add_argument("source", metavar="SOURCE", help="file of the model, or its folder")
+    drawing.add_argument("pixels", metavar="PIXELS", nargs="?", help="file of its autoencoder, where it has one")
+    drawing.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
+    drawing.add_argument("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
+    drawing.add_argument("--side", type=int, metavar="N", help="codes to a side of the picture, where they do not tell")
+    drawing.set_defaults(action=convert_picture)
     checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")

@@ -31,6 +31,9 @@ class ModelInfo:
     proof: str = "config.json"
     """File that a checkpoint has in the hub's cache once it was fetched in a form that can be read."""
 
+    folder: bool = False
+    """Whether it is loaded by the folder of its conversion alone, as no repository of the hub has it."""
+
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
 
@@ -68,6 +71,65 @@ def _cosmos(size: str, gigabytes: float) -> ModelInfo:
         "Continues a clip behind its first nine frames: give the path of a GIF or MP4 on the command line.",
         proof="model.safetensors.index.json",
         clips=True,
+    )
+
+
+def _drawing(name: str, title: str, gigabytes: float, needs: str, licence: str, small: str = "") -> ModelInfo:
+    """A model that draws; `gigabytes` is what the weights that are loaded come to in bfloat16."""
+    return ModelInfo(
+        name,
+        title,
+        ("discrete-ar",),
+        f"{gigabytes} GB (twice that on a CPU): {needs}; {licence}, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        small,
+    )
+
+
+def _mar(size: str, gigabytes: float) -> ModelInfo:
+    """A MAR, which is published as a pickle, and not on the hub."""
+    return ModelInfo(
+        f"mar-{size}",
+        f"MAR-{size.upper()}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB, converted once as docs/models.md says: checkpoint-last.pth and kl16.ckpt of "
+        "github.com/LTH14/mar, then python -m engines convert-picture mar, and --model FOLDER; MIT, and no published "
+        "weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
+    )
+
+
+def _llamagen(size: str, gigabytes: float) -> ModelInfo:
+    """A LlamaGen of classes, which is published as a pickle."""
+    return ModelInfo(
+        f"llamagen-c2i-{size}",
+        f"LlamaGen {size.upper()} of classes, 256x256 or 384x384",
+        ("discrete-ar",),
+        f"{gigabytes} GB (twice that on a CPU), converted once as docs/models.md says: c2i_{size.upper()}_256.pt or "
+        "_384.pt and vq_ds16_c2i.pt of github.com/FoundationVision/LlamaGen, then python -m engines convert-picture "
+        "llamagen, and --model FOLDER; MIT, and no published weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
+    )
+
+
+def _lumina(pixels: int) -> ModelInfo:
+    """A Lumina-mGPT, whose pictures Chameleon's VQGAN draws, which is published as a pickle elsewhere."""
+    repository = f"Alpha-VLLM/Lumina-mGPT-7B-{pixels}"
+    return ModelInfo(
+        f"lumina-mgpt-7b-{pixels}",
+        f"Lumina-mGPT 7B, {pixels}x{pixels}",
+        ("discrete-ar",),
+        f"13.8 GB (twice that on a CPU): hf download {repository} --local-dir FOLDER, and Chameleon's vqgan.ckpt, "
+        "converted once as docs/models.md says by python -m engines convert-picture lumina-mgpt, then --model FOLDER; "
+        "both come of Meta's Chameleon, under the Chameleon Research License, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
     )
 
 
@@ -185,6 +247,37 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", 15.2, ""),
             )
         ),
+        *(
+            _drawing(
+                f"deepseek-community/Janus-Pro-{size}",
+                f"Janus-Pro {size}, 384x384",
+                gigabytes,
+                f"hf download deepseek-community/Janus-Pro-{size}",
+                "its code is MIT, its weights are under the DeepSeek Model License",
+                small,
+            )
+            for size, gigabytes, small in (("1B", 3.3, ""), ("7B", 13.5, "deepseek-community/Janus-Pro-1B"))
+        ),
+        _drawing(
+            "leloy/Anole-7b-v0.1-hf",
+            "Anole 7B, 512x512",
+            13.8,
+            "hf download leloy/Anole-7b-v0.1-hf",
+            "its card says Apache-2.0, and it comes of Meta's Chameleon, under the Chameleon Research License",
+        ),
+        _drawing(
+            "BAAI/Emu3-Gen-hf",
+            "Emu3-Gen, 720x720",
+            16.4,
+            "hf download BAAI/Emu3-Gen-hf",
+            "Apache-2.0; a picture is 8,100 codes, for a GPU",
+        ),
+        *map(_lumina, (512, 768, 1024)),
+        *(
+            _llamagen(size, gigabytes)
+            for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
+        ),
+        *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),
     )
@@ -226,6 +319,8 @@ def ships(model_id: str) -> bool:
 
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project or was fetched, so that it can be offered."""
+    if MODELS[model_id].folder:
+        return False
     return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
 
 
@@ -250,6 +345,8 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
+    if MODELS[model_id].folder:
+        raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     _need_assets(model_id)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, resolve(device))

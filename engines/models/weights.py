@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.utils import logging
 
@@ -107,7 +106,11 @@ def read_network(
 
 
 def read_tensors(
-    source: Source, wanted: Mapping[str, tuple[int, ...]], kind: str, spare: str | None = None
+    source: Source,
+    wanted: Mapping[str, tuple[int, ...]],
+    kind: str,
+    spare: str | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> dict[str, Tensor]:
     """The tensors of a folder, by the names that it has for them.
 
@@ -116,13 +119,23 @@ def read_tensors(
         wanted: Shape of every tensor that must be there.
         kind: What they are the weights of, for messages.
         spare: A tensor of `wanted` that may be missing, and is left out where it is there.
+        ignored: How names begin that belong to what is not built; these tensors are neither checked nor read.
 
     Raises:
         ModelError: as `read_network` does.
     """
     files = weight_files(source)
-    check_tensors(source, tensor_heads(source, files), wanted, kind, spare)
-    return {name: tensor for file in files for name, tensor in load_file(file).items() if name != spare}
+    heads = {name: head for name, head in tensor_heads(source, files).items() if not name.startswith(ignored)}
+    check_tensors(source, heads, wanted, kind, spare)
+    return {name: tensor for file in files for name, tensor in _tensors(file, heads.keys() - {spare})}
+
+
+def _tensors(file: Path, names: Set[str]) -> Iterator[tuple[str, Tensor]]:
+    """Some of the tensors of a file."""
+    with safe_open(file, framework="pt") as tensors:
+        for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
+            if name in names:
+                yield name, tensors.get_tensor(name)
 
 
 def check_tensors(

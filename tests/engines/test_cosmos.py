@@ -26,7 +26,7 @@ from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.clip_model import ClipDrawing, Pictures, pack
 from engines.models.errors import ModelError
-from engines.models.hub import cosmos_convert, cosmos_tokenizer, published
+from engines.models.hub import cosmos_convert, cosmos_tokenizer, pickles, published
 from engines.models.hub.cosmos import CosmosVideo
 from engines.models.hub.cosmos_tokenizer import LEVELS, CosmosTokenizer, TokenizerSize
 from engines.models.hub.torchscript import read_archive
@@ -468,7 +468,7 @@ def test_tensors_are_written_as_they_were_published(as_published: Path, converte
 def test_large_checkpoints_are_written_in_shards(
     as_published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, converted: Path
 ) -> None:
-    monkeypatch.setattr(cosmos_convert, "SHARD_BYTES", 20_000)
+    monkeypatch.setattr(pickles, "SHARD_BYTES", 20_000)
     told: list[str] = []
     cosmos_convert.convert(as_published / "4b", as_published / "dv", tmp_path / "x", told.append)
     assert len(list((tmp_path / "x").glob("model-*-of-*.safetensors"))) > 2
@@ -484,7 +484,7 @@ def test_a_disk_that_is_full_is_a_sentence_and_leaves_no_config(
     def full(tensors: object, file: object) -> None:
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr(cosmos_convert, "save_file", full)
+    monkeypatch.setattr(pickles, "save_file", full)
     with pytest.raises(
         ModelError, match=r"model.safetensors: cannot be written \(No space left on device\). Make room"
     ):

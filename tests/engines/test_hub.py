@@ -399,6 +399,9 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
         "GSAI-ML",
         "Dream-org",
         "nvidia",
+        "deepseek-community",
+        "BAAI",
+        "leloy",
     }
     assert all(f"hf download {info.id}" in info.needs for info in published)
     assert all(info.small in MODELS for info in published if info.small)

@@ -26,6 +26,7 @@ from engines.models.hub.cosmos_layout import (
     refuse_conditioned,
 )
 from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, load_tokenizer
+from engines.models.hub.rotary import PlaceRotary
 from engines.models.weights import Source, other_hashes, read_network, sha256, tensor_heads, weight_files, weight_hashes
 from traces.schema import ModelCard
 
@@ -35,25 +36,6 @@ GIVEN_FRAMES: Final = 9
 """The longer of the two beginnings that the models were trained to continue; the other is a single frame."""
 _PICTURES: Final = Pictures(most=16, together=1, longest=512)
 """Frames of 640x1024 would make a trace larger than one may be."""
-
-
-class PlaceRotary(nn.Module):
-    """Rotary positions from a table, in the place of Qwen3's own."""
-
-    cos: Tensor
-    sin: Tensor
-
-    def __init__(self, turned: Float[Tensor, "T D"]) -> None:
-        super().__init__()
-        self.register_buffer("cos", turned.cos(), persistent=False)
-        self.register_buffer("sin", turned.sin(), persistent=False)
-
-    def forward(
-        self, x: Float[Tensor, "B N W"], position_ids: Int[Tensor, "B N"]
-    ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
-        """Cosines and sines of the positions, in the format of `x`."""
-        cos, sin = self.cos[position_ids], self.sin[position_ids]
-        return cos.to(x.dtype), sin.to(x.dtype)
 
 
 class CosmosVideo(ClipModel):

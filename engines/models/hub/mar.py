@@ -8,8 +8,6 @@ gamma + 1 rows, one per prefix. Nothing can be cached either. That is what exact
 code of CSpD lets all drafts be judged by the verified prefix instead, in one row, which is another distribution.
 """
 
-import base64
-import io
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +23,11 @@ from engines.continuous.denoising import ContinuousTask
 from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
+from engines.models.hub.prompts import class_of
+from engines.models.picture_model import frames, images
+from engines.models.pictures import as_uri
 from engines.protocol import Family
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
+from traces.schema import Canvas, Legend, ModelCard, Output, Token
 
 _EPSILON: Final = 1e-6
 _CLASSES: Final = 1000
@@ -216,11 +217,10 @@ class MARModel:
         Raises:
             ValueError: for anything else.
         """
-        if not prompt.isdecimal() or int(prompt) >= _CLASSES:
-            raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {_CLASSES - 1}.")
+        label = class_of(prompt, _CLASSES)
         side, width = math.isqrt(self._count), self._network.z_proj.in_features
         canvas = Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
-        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=int(prompt))
+        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=label)
 
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
@@ -228,20 +228,17 @@ class MARModel:
             return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.conditioned_on))
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
-        """A picture after every step."""
-        return Legend(frames=tuple(Frame(step=step, image=self._draw(canvases[step])) for step in sorted(canvases)))
+        """Pictures of the canvas, drafts included; open positions hold the mean token, and viewers mark them."""
+        return Legend(frames=frames(canvases, self._drawn))
 
     def output(self, tokens: Sequence[Token | None]) -> Output:
         """The finished picture."""
-        return Output(tokens=tuple(tokens), image=self._draw(tokens))
+        return Output(tokens=tuple(tokens), image=as_uri(self._drawn([tokens])[0], "PNG"))
 
-    def _draw(self, tokens: Sequence[Token | None]) -> str:
+    def _drawn(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
         width, side = self._network.z_proj.in_features, math.isqrt(self._count)
-        raster = torch.zeros(self._count, width)
-        raster[self._order] = torch.tensor([t if isinstance(t, tuple) else (0.0,) * width for t in tokens])
+        blank = (0.0,) * width
+        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
+        raster = torch.zeros(tokens.shape).index_copy(1, self._order, tokens).transpose(1, 2)
         with torch.inference_mode():
-            pixels = self._picture(raster.T.reshape(1, width, side, side).to(self.device))[0].clamp(-1, 1)
-        array = ((pixels + 1) * 127.5).round().byte().permute(1, 2, 0).cpu().numpy()
-        buffer = io.BytesIO()
-        Image.fromarray(array).save(buffer, "PNG", optimize=True)
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+            return images(self._picture(raster.unflatten(2, (side, side)).to(self.device)))

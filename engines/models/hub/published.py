@@ -1,4 +1,4 @@
-"""Published checkpoints, read from the hub's cache or a folder: diffusion language models, and Cosmos.
+"""Published checkpoints, read from the hub's cache or a folder: diffusion language models, Cosmos, and pictures.
 
 Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
 code as well.
@@ -6,6 +6,7 @@ code as well.
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,21 +17,30 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
 from engines.config import shown
-from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.hub import cosmos_layout
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
+from engines.protocol import Model
 from traces.schema import ModelCard
 
+_PICTURES: Final = {
+    "janus": "engines.models.hub.janus",
+    "multi_modality": "engines.models.hub.janus",
+    "mar": "engines.models.hub.mar_checkpoint",
+    "llamagen": "engines.models.hub.llamagen",
+    "chameleon": "engines.models.hub.chameleon",
+    "emu3": "engines.models.hub.emu3",
+}
+"""Families that draw: `model_type` in their config.json, and the module that loads them."""
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
 _TRUTHS: Final = ("tie_word_embeddings",)
 _MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu") -> DiffusionLM | ClipModel:
+def load(model_id: str, device: str = "cpu") -> Model:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
@@ -46,7 +56,7 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM | ClipModel:
     return _load(Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download"), device, None)
 
 
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM | ClipModel:
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
     """A checkpoint from a folder, loaded once and shared.
 
     Args:
@@ -63,15 +73,19 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
 
 
 @cache
-def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM | ClipModel:
+def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
     settings = source.read_json("config.json")
     if cosmos_layout.claims(settings):
         from engines.models.hub import cosmos  # brings diffusers, which language models do without
 
         return cosmos.load(source, settings, device, dtype)
+    kind = settings.get("model_type")
+    if isinstance(kind, str) and kind in _PICTURES:
+        drawn: Model = import_module(_PICTURES[kind]).load(source, settings, device, dtype)
+        return drawn
     family = _family(source, settings)
     config = _config(source, family, settings)
-    tokenizer = _tokenizer(source)
+    tokenizer = read_tokenizer(source)
     kind = _kind(source, family, settings, tokenizer)
     known, room = max(tokenizer.get_vocab().values()) + 1, config.vocab_size
     if known > room:
@@ -91,7 +105,9 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
     name = settings.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
-        raise source.lacks(f"config.json has {shown(name)} for 'model_type', and {', '.join(FAMILIES)} can be read")
+        raise source.lacks(
+            f"config.json has {shown(name)} for 'model_type', and {', '.join((*FAMILIES, *_PICTURES))} can be read"
+        )
     family = FAMILIES[name]
     for key, value in family.fixed.items():
         if key in settings and settings[key] != value:
@@ -118,8 +134,12 @@ def _value(source: Source, settings: Mapping[str, Any], native: str, original: s
     return bool(settings[original])
 
 
-def _tokenizer(source: Source) -> Tokenizer:
-    """The tokenizer of a folder: in one file, or, as Qwen's were first published, in several."""
+def read_tokenizer(source: Source) -> Tokenizer:
+    """The tokenizer of a folder: in one file, or, as Qwen's were first published, in several.
+
+    Raises:
+        ModelError: when there is none, or it cannot be read.
+    """
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
         try:

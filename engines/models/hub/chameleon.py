@@ -1,0 +1,193 @@
+"""Lumina-mGPT (arXiv 2408.02657) and Anole (arXiv 2407.06135), which draw as Chameleon (arXiv 2405.09818) would have.
+
+Both are Chameleon's decoder: Llama's, with layer norms of every head's queries and keys. What differs is what stands
+around a picture:
+
+    lumina-mgpt   <s> Generate an image of 768x768 according to the following prompt: prompt <reserved08706>
+                  <racm3:break> rows columns, in grids of 32 pixels; a row of codes ends with <reserved08799>
+    anole         <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes in one go
+
+The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
+Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, which lies in `pixels/` once it was converted, with the
+kind of model and the size of its pictures. Where there is no such folder and the checkpoint has the VQGAN among its own
+tensors, it is Anole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers.models.chameleon.configuration_chameleon import ChameleonConfig, ChameleonVQVAEConfig
+from transformers.models.chameleon.modeling_chameleon import ChameleonModel, ChameleonRotaryEmbedding
+
+from engines.config import shown
+from engines.models.errors import ModelError
+from engines.models.hub.assembling import (
+    card_of,
+    check_fixed,
+    check_whole,
+    dtype_on,
+    filled,
+    folder_in,
+    outlined,
+    shapes_of,
+)
+from engines.models.hub.compvis import read_decoder
+from engines.models.hub.llama_text import sizes_of
+from engines.models.hub.one_vocabulary import Ids, OneVocabulary, Pixels, Script
+from engines.models.hub.prompts import TextPrompts
+from engines.models.hub.published import read_tokenizer
+from engines.models.picture_model import PictureShape
+from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
+
+PIXELS: Final = "pixels"
+"""Folder of the VQGAN, inside the model's."""
+KINDS: Final = {"lumina-mgpt": "Lumina-mGPT", "anole": "Anole"}
+CONVERT: Final = "python -m engines convert-picture lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole)"
+_USUAL: Final = {"vocab_size": 65536, "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
+_ANOLE: Final = 32
+"""Codes to a side of Anole's pictures."""
+_VQ: Final = "model.vqmodel."
+_GRID: Final = 2
+"""Codes to a side of a grid, in which Lumina-mGPT counts."""
+_MOST_SIDE: Final = 96
+_BEGIN, _TURN, _PICTURE, _LINE = "<s>", "<reserved08706>", "<racm3:break>", "<reserved08799>"
+_HEAD: Final = "lm_head.weight"
+_CODE: Final = "IMGIMG"
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
+    """The model of a folder.
+
+    Args:
+        source: Where it is.
+        settings: Its config.json.
+        device: cpu, cuda, ...
+        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+
+    Raises:
+        ModelError: when it is not whole, or asks for another network.
+    """
+    beside = replace(folder_in(source, PIXELS), remedy=f"Convert Chameleon's VQGAN once with: {CONVERT}")
+    heads = tensor_heads(source, weight_files(source))
+    inside = not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
+    kind, side = ("anole", _ANOLE) if inside else _drawn_as(beside)
+    title = KINDS[kind]
+    config = _config(source, settings, title)
+    body, head = _read(source, config, title, dtype_on(device, dtype))
+    decoder = (
+        read_decoder(
+            source, "VQGAN", codes=True, prefix=_VQ, others=("lm_head.", "model.embed", "model.lay", "model.norm")
+        )
+        if inside
+        else read_decoder(beside, "VQGAN", codes=True)
+    ).to(device)
+    tokenizer = read_tokenizer(source)
+    ids = _codes(source, tokenizer, len(decoder.book))
+    words = TextPrompts(tokenizer, source.name, _BEGIN, _TURN, _PICTURE)
+    if max(int(ids.max()), *tokenizer.get_vocab().values()) >= config.vocab_size:
+        raise source.lacks(f"config.json has {config.vocab_size} for 'vocab_size', and its tokenizer has more tokens")
+    pixels = Pixels(decoder, decoder.book, lambda codes: decoder.from_codes(codes, side))
+    shape = PictureShape(side, side, len(decoder.book), config.max_position_embeddings)
+    script = (
+        _lumina(source.name, tokenizer, words, ids, side, decoder.cell) if kind == "lumina-mgpt" else _anole(words, ids)
+    )
+    card = card_of(source, title, *(() if inside else (beside,)))
+    return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card)
+
+
+def _drawn_as(beside: Source) -> tuple[str, int]:
+    """The kind of model, and codes to a side of its pictures."""
+    settings = beside.read_json("config.json")
+    kind = settings.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise beside.lacks(f"config.json has {shown(kind)} for 'kind'; it is one of {', '.join(KINDS)}")
+    return kind, int(number_of(beside, settings, "side", most=_MOST_SIDE))
+
+
+def _config(source: Source, settings: Mapping[str, Any], title: str) -> ChameleonConfig:
+    said = {name: value for name, value in settings.items() if value is not None}
+    check_fixed(source, said, {"tie_word_embeddings": False}, title)
+    sizes = sizes_of(source, said, title, _USUAL)
+    if not isinstance(said.get("swin_norm", False), bool):
+        raise source.lacks(f"config.json has {shown(said['swin_norm'])} for 'swin_norm', which is not allowed")
+    if sizes["head_dim"] * sizes["num_attention_heads"] != sizes["hidden_size"]:
+        raise source.lacks(f"config.json has heads of {sizes['head_dim']}, which do not make up its 'hidden_size'")
+    smallest = ChameleonVQVAEConfig(base_channels=32, channel_multiplier=[1], num_res_blocks=1)  # it is not kept
+    return ChameleonConfig(
+        **sizes, swin_norm=said.get("swin_norm", False), vocabulary_map={"<image>": 0}, vq_config=smallest
+    )
+
+
+def _read(source: Source, config: ChameleonConfig, title: str, dtype: torch.dtype) -> tuple[ChameleonModel, Tensor]:
+    """The decoder and its output layer."""
+    body = outlined(lambda: ChameleonModel(config))
+    del body.vqmodel
+    native = {f"model.{name}": shape for name, shape in shapes_of(body).items()}
+    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
+    # The norms of queries and keys are stored once a head, or once for all heads that one device had in training.
+    wanted = {
+        name: (heads[name][0], shape[1]) if len(shape) == 2 and _shared(heads.get(name), shape) else shape
+        for name, shape in native.items()
+    }
+    found = read_tensors(source, wanted | {_HEAD: (config.vocab_size, config.hidden_size)}, title, ignored=(_VQ,))
+    state = {
+        name.removeprefix("model."): found[name].repeat_interleave(shape[0] // wanted[name][0], 0)
+        if wanted[name] != shape
+        else found[name]
+        for name, shape in native.items()
+    }
+    body = filled(body, state, dtype)
+    body.rotary_emb = ChameleonRotaryEmbedding(config)
+    check_whole(body)
+    return body, found[_HEAD].to(dtype)
+
+
+def _shared(found: tuple[int, ...] | None, wanted: tuple[int, ...]) -> bool:
+    """Whether a tensor has fewer rows than are wanted, each of which stands for as many."""
+    return found is not None and len(found) == 2 and 0 < found[0] < wanted[0] and wanted[0] % found[0] == 0
+
+
+def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:
+    """The token of every code: its number is written in letters, A being 0, behind IMGIMG and before Z."""
+    numbers = {}
+    for name, word in tokenizer.get_vocab().items():
+        digits = name[len(_CODE) : -1]
+        if name.startswith(_CODE) and name.endswith("Z") and digits and set(digits) <= set("ABCDEFGHIJ"):
+            numbers[int("".join(str(ord(letter) - ord("A")) for letter in digits))] = word
+    if sorted(numbers) != list(range(count)):
+        raise source.lacks(f"its tokenizer names {len(numbers)} codes, and its VQGAN has {count}")
+    return torch.tensor([numbers[code] for code in range(count)])
+
+
+def _lumina(owner: str, tokenizer: Tokenizer, words: TextPrompts, ids: Tensor, side: int, cell: int) -> Script:
+    """How Lumina-mGPT is asked; see the module."""
+    grids = f"<reserved{8800 + side // _GRID:05d}>"
+    line, count = tokenizer.token_to_id(_LINE), tokenizer.token_to_id(grids)
+    if side % _GRID or line is None or count is None:
+        raise ModelError(
+            f"{owner}: its tokenizer has no {_LINE if line is None else grids}, or pictures of {side} codes a side are "
+            f"no whole grids. Convert its VQGAN again, with another --side: {CONVERT}"
+        )
+    size = f"{side * cell}x{side * cell}"
+    before = f"Generate an image of {size} according to the following prompt:\n"
+    silent = (words.named(_PICTURE), count, count)
+
+    def asked(prompt: str) -> tuple[Ids, Ids]:
+        text = words.ids(before + words.checked(prompt))
+        return (words.named(_BEGIN), *text, words.named(_TURN), *silent), silent
+
+    return Script(ids, asked, line)
+
+
+def _anole(words: TextPrompts, ids: Tensor) -> Script:
+    """How Anole is asked; see the module."""
+    begin, picture = words.named(_BEGIN), words.named(_PICTURE)
+
+    def asked(prompt: str) -> tuple[Ids, Ids]:
+        return (begin, *words.ids(words.checked(prompt)), words.named(_TURN), picture), (begin, picture)
+
+    return Script(ids, asked, None)

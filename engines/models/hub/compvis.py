@@ -1,0 +1,166 @@
+"""Decoders of CompVis's autoencoders, latents or codes to pixels: KL-16 of MAR, and Chameleon's VQGAN.
+
+The network is diffusers' decoder; sizes are read off the tensors. Encoders lie beside them and are not read.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from diffusers.models.autoencoders.vae import Decoder
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from engines.models.hub.assembling import check_whole, filled, outlined, shapes_of
+from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
+
+UNUSED: Final = ("encoder.", "quant_conv.", "loss.")
+"""How names begin of what makes codes, and of what it was trained by."""
+_GROUPS: Final = 32
+_NAMES: Final = (
+    (r"\.mid_block\.resnets\.0\.", ".mid.block_1."),
+    (r"\.mid_block\.resnets\.1\.", ".mid.block_2."),
+    (r"\.mid_block\.attentions\.0\.group_norm\.", ".mid.attn_1.norm."),
+    (r"\.mid_block\.attentions\.0\.to_([qkv])\.", r".mid.attn_1.\1."),
+    (r"\.mid_block\.attentions\.0\.to_out\.0\.", ".mid.attn_1.proj_out."),
+    (r"\.conv_shortcut\.", ".nin_shortcut."),
+    (r"\.conv_norm_out\.", ".norm_out."),
+)
+"""Parts of diffusers' tensor names and what the releases call them; see `_published` for the levels, which these count
+the other way round."""
+_ATTENDS: Final = re.compile(r"\.to_(q|k|v|out\.0)\.weight$")
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderSize:
+    """Sizes of a decoder, and how its levels are counted."""
+
+    widths: tuple[int, ...]
+    """Channels at every resolution, from that of the pixels on."""
+    depth: int
+    """Residual blocks at a resolution."""
+    latent: int
+    """Channels of its input."""
+    dim: int
+    """Channels of a latent before they are mixed."""
+    codes: int
+    """Entries of the codebook; 0 for none."""
+    from_coarse: bool
+    """Whether levels are counted in the order of computation; CompVis counts from the pixels on."""
+
+
+class PixelDecoder(nn.Module):
+    """Latents to pixels, and codes where there is a codebook."""
+
+    def __init__(self, size: DecoderSize) -> None:
+        super().__init__()
+        blocks, dim = ("UpDecoderBlock2D",) * len(size.widths), size.dim
+        latent, codes, widths = size.latent, size.codes, size.widths
+        self.decoder = Decoder(latent, 3, blocks, widths, size.depth - 1, _GROUPS)
+        self.from_coarse = size.from_coarse
+        self.post_quant_conv = nn.Conv2d(dim, latent, 1)
+        self.quantize = nn.ModuleDict({"embedding": nn.Embedding(codes, dim)} if codes else {})
+        self.cell = 1 << (len(widths) - 1)
+        self.dim = dim
+
+    @property
+    def book(self) -> Float[Tensor, "K D"]:
+        """The codebook."""
+        found: Any = self.quantize["embedding"].weight
+        return torch.as_tensor(found)
+
+    def forward(self, latents: Float[Tensor, "B D h w"]) -> Float[Tensor, "B 3 H W"]:
+        """Pixels, nominally in [-1, 1]."""
+        found: Tensor = self.decoder(self.post_quant_conv(latents))
+        return found
+
+    def from_codes(self, codes: Int[Tensor, "B N"], columns: int) -> Float[Tensor, "B 3 H W"]:
+        """Pixels of codes in raster order."""
+        return self.forward(self.book[codes].transpose(1, 2).unflatten(2, (-1, columns)))
+
+
+def decoder_of(source: Source, shapes: Mapping[str, Sequence[int]], codes: bool) -> PixelDecoder:
+    """A decoder without weights of the sizes that tensors have.
+
+    Raises:
+        ModelError: where they are those of no such decoder.
+    """
+    first = "decoder.up.{}.block.{}.conv1.weight"
+    try:
+        levels, depth = _count(shapes, first, 0), _count(shapes, "decoder.up.0.block.{0}.conv1.weight")
+        widths = tuple(shapes[first.format(i, 0)][0] for i in range(levels))
+        latent, dim = shapes["post_quant_conv.weight"][:2]
+        book = shapes["quantize.embedding.weight"][0] if codes else 0
+    except (KeyError, ValueError) as error:
+        raise source.lacks(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
+    if not widths or depth < 2 or any(width % _GROUPS for width in widths):
+        raise source.lacks("its tensors are not those of an autoencoder of CompVis's kind")
+    from_coarse = widths[0] > widths[-1]
+    size = DecoderSize(widths[::-1] if from_coarse else widths, depth, latent, dim, book, from_coarse)
+    return outlined(lambda: PixelDecoder(size))
+
+
+def read_decoder(
+    source: Source, title: str, *, codes: bool, prefix: str = "", others: tuple[str, ...] = ()
+) -> PixelDecoder:
+    """The decoder of a folder, in float32 on the CPU.
+
+    Args:
+        source: Where it is.
+        title: What messages call it.
+        codes: Whether there is a codebook.
+        prefix: How its names begin, where it lies among other tensors.
+        others: How names of these begin.
+
+    Raises:
+        ModelError: when it is not whole.
+    """
+    heads = tensor_heads(source, weight_files(source))
+    network = decoder_of(
+        source,
+        {name.removeprefix(prefix): shape for name, (shape, _) in heads.items() if name.startswith(prefix)},
+        codes,
+    )
+    wanted = {f"{prefix}{name}": shape for name, shape in published_shapes(network).items()}
+    found = read_tensors(source, wanted, title, ignored=(*others, *(f"{prefix}{name}" for name in UNUSED)))
+    shapes = shapes_of(network)
+    state = {name: found[f"{prefix}{own}"].reshape(shapes[name]) for name, own in published_names(network).items()}
+    filled(network, state, torch.float32)
+    check_whole(network)
+    return network
+
+
+def published_names(network: PixelDecoder) -> dict[str, str]:
+    """What the releases call the tensors."""
+    levels = network.cell.bit_length()
+    return {name: _published(name, 0 if network.from_coarse else levels) for name in network.state_dict()}
+
+
+def published_shapes(network: PixelDecoder) -> dict[str, tuple[int, ...]]:
+    """Shapes by the releases' names: attention is written as convolutions there."""
+    names = published_names(network)
+    return {
+        names[name]: (*shape, 1, 1) if _ATTENDS.search(name) else shape for name, shape in shapes_of(network).items()
+    }
+
+
+def _published(name: str, levels: int) -> str:
+    """What the releases call a tensor; `levels` is 0 where they count levels as diffusers does."""
+    for native, published in _NAMES:
+        name = re.sub(native, published, name)
+    block = re.match(r"decoder\.up_blocks\.(\d+)\.(resnets|upsamplers\.0)\.", name)
+    if block is None:
+        return name
+    level = levels - 1 - int(block[1]) if levels else int(block[1])
+    part = "block" if block[2] == "resnets" else "upsample"
+    return f"decoder.up.{level}.{part}.{name[block.end() :]}"
+
+
+def _count(shapes: Mapping[str, Sequence[int]], name: str, *rest: int) -> int:
+    """How many of a numbered tensor there are, from 0 on."""
+    found = 0
+    while name.format(found, *rest) in shapes:
+        found += 1
+    return found
