@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from engines.config import shown
 from engines.protocol import Lap, Model, Role, Session
 
 
@@ -30,10 +31,25 @@ def check_pair(target: Model, draft: Model) -> None:
     """See that two models speak of the same tokens.
 
     Raises:
-        ValueError: when they do not.
+        ValueError: when they do not; the message names a token that they disagree about.
     """
     if target.tokens != draft.tokens:
         raise ValueError(
-            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies, so one cannot verify the "
-            "other's drafts; set drafter=itself."
+            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
+            f"{_differs(target, draft)}, so one cannot verify the other's drafts; give a drafter of the same "
+            "tokenizer, or set drafter=itself."
         )
+
+
+def _differs(target: Model, draft: Model) -> str:
+    """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
+    one, other = target.tokens, draft.tokens
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return ""
+    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
+    said = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
+    return f": token {shown(token)} is {said[0]} and {said[1]}"
+
+
+def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
+    return {token for token in one.keys() | other.keys() if one.get(token) != other.get(token)}

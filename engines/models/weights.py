@@ -33,11 +33,14 @@ _OTHERS: Final = (
     "special_tokens_map.json",
     "tokenizer_config.json",
     "chat_template.jinja",
+    "generation_config.json",
 )
 """Read, or only looked for, by `engines.models.hub`."""
 _SINGLE: Final = "model.safetensors"
 _HEAD: Final = "lm_head.weight"
 _FLOATS: Final = ("F16", "BF16", "F32")
+_COMPUTED: Final = ".rotary_emb.inv_freq"
+"""End of a tensor's name that older checkpoints hold and every class computes anew."""
 _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
@@ -59,6 +62,10 @@ class Source:
     def lacks(self, problem: str) -> ModelError:
         """The error that says what is wrong with this checkpoint."""
         return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}. {self.remedy}")
+
+    def refuses(self, problem: str) -> ModelError:
+        """The error that says why this checkpoint is not for us, however often it is fetched."""
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}.")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files.
@@ -121,8 +128,10 @@ def read_tensors(
         ModelError: as `read_network` does.
     """
     files = weight_files(source)
-    check_tensors(source, tensor_heads(source, files), wanted, kind, spare)
-    return {name: tensor for file in files for name, tensor in load_file(file).items() if name != spare}
+    heads = {name: head for name, head in tensor_heads(source, files).items() if not name.endswith(_COMPUTED)}
+    check_tensors(source, heads, wanted, kind, spare)
+    kept = heads.keys() - {spare}
+    return {name: tensor for file in files for name, tensor in load_file(file).items() if name in kept}
 
 
 def check_tensors(

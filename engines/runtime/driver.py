@@ -55,6 +55,11 @@ class Job:
                 f"{self.model.card.id} is of {' and '.join(self.model.families)}; "
                 f"use {', '.join(models_for(self.method.family))}."
             )
+        if self.small is not None and self.method.family not in self.small.families:
+            raise ConfigError(
+                f"drafter: {self.method.name} drafts with models of the family {self.method.family}, and "
+                f"{self.small.card.id} is of {' and '.join(self.small.families)}; give another one."
+            )
 
     @property
     def recorded(self) -> int:

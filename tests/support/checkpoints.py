@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 from torch.nn.functional import silu
 
@@ -42,6 +42,8 @@ class Layout:
     normed: bool = False
     width: int = HIDDEN // HEADS
     theta: float = 1e6
+    stretch: tuple[float, float, float, float] = ()  # type: ignore[assignment]
+    """Of Llama 3: factor, low and high frequency factor, positions before the stretch."""
 
 
 _QWEN = {
@@ -80,7 +82,18 @@ LAYOUTS = {
         theta=5e5,
     ),
 }
+CAUSAL = ("qwen2", "qwen3", "llama", "mistral")
+LAYOUTS |= {
+    "qwen2": Layout(**_QWEN, biased=True),
+    "qwen3": Layout(**_QWEN, normed=True, width=16),
+    "llama": Layout(**_QWEN, theta=5e5, stretch=(8.0, 1.0, 4.0, 32.0)),
+    "mistral": Layout(**_QWEN, width=16),
+}
 SPECIAL = {
+    "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+    "qwen3": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+    "llama": ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+    "mistral": ["<s>", "</s>", "[INST]", "[/INST]"],
     "sdar": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>"],
     "Fast_dLLM_Qwen": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "|<MASK>|"],
     "Dream": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>"],
@@ -149,8 +162,41 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
             "mask_token_id": len(LETTERS) + len(MERGES) + 4,
             "use_mrope": False,
         },
+        "qwen2": {"architectures": ["Qwen2ForCausalLM"], "eos_token_id": id_of("qwen2", "<|im_end|>")},
+        "qwen3": {
+            "architectures": ["Qwen3ForCausalLM"],
+            "attention_bias": False,
+            "head_dim": 16,
+            "eos_token_id": id_of("qwen3", "<|im_end|>"),
+        },
+        "llama": {
+            "architectures": ["LlamaForCausalLM"],
+            "attention_bias": False,
+            "mlp_bias": False,
+            "pretraining_tp": 1,
+            "eos_token_id": [id_of("llama", name) for name in ("<|end_of_text|>", "<|eot_id|>")],
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 32,
+                "rope_type": "llama3",
+            },
+        },
+        "mistral": {
+            "architectures": ["MistralForCausalLM"],
+            "head_dim": 16,
+            "eos_token_id": id_of("mistral", "</s>"),
+            "sliding_window": 80,
+        },
     }
     return common | own[family]
+
+
+def id_of(family: str, name: str) -> int:
+    """The id of a special token."""
+    return len(LETTERS) + len(MERGES) + SPECIAL[family].index(name)
 
 
 _LLADA = f"""{{
@@ -167,9 +213,9 @@ _LLADA = f"""{{
 }}"""
 
 
-def tensors_of(family: str, tied: bool = False) -> dict[str, Tensor]:
+def tensors_of(family: str, tied: bool = False, seed: int = 3) -> dict[str, Tensor]:
     """Random weights under the family's names, large enough to have opinions."""
-    layout, made = LAYOUTS[family], torch.Generator().manual_seed(3)
+    layout, made = LAYOUTS[family], torch.Generator().manual_seed(seed)
 
     def matrix(rows: int, columns: int) -> Tensor:
         return torch.randn(rows, columns, generator=made) * 2 / columns**0.5
@@ -205,7 +251,7 @@ def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: T
     """Logits [n, V] of tokens at their positions under a mask, in float64: RMSNorm, rotary attention, SwiGLU."""
     layout = LAYOUTS[family]
     weights = {name: tensor.double() for name, tensor in tensors.items()}
-    angle = position[:, None] / layout.theta ** (torch.arange(0, layout.width, 2) / layout.width)
+    angle = position[:, None] * frequencies(layout)
     turn = torch.polar(torch.ones_like(angle), angle).to(torch.complex128)  # [n, width / 2]
 
     def linear(x: Tensor, name: str) -> Tensor:
@@ -239,6 +285,17 @@ def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: T
     return x @ weights[f"{head}.weight"].T
 
 
+def frequencies(layout: Layout) -> Tensor:
+    """How far a position turns each pair [width / 2]; Llama 3 slows the pairs that turn less than once in its text."""
+    plain = layout.theta ** -(torch.arange(0, layout.width, 2) / layout.width).double()
+    if not layout.stretch:
+        return plain
+    factor, low, high, before = layout.stretch
+    turns = before * plain / (2 * torch.pi)
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return kept * plain + (1 - kept) * plain / factor
+
+
 def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
     """Letters, two merges, and the family's special tokens behind them, as Qwen's tokenizers are built."""
     vocabulary = {piece: i for i, piece in enumerate([*LETTERS, *map("".join, MERGES)])}
@@ -250,6 +307,10 @@ def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
     decoder: Any = decoders.ByteLevel()
     tokenizer.decoder = decoder
     tokenizer.add_special_tokens(SPECIAL[family] if special is None else special)
+    first = SPECIAL[family][0]
+    if family in ("llama", "mistral") and special is None:
+        begin: Any = processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, id_of(family, first))])
+        tokenizer.post_processor = begin
     return tokenizer
 
 

@@ -33,21 +33,29 @@ class Family:
     """Native config fields that the family does not vary."""
     renamed: tuple[tuple[str, str], ...] = ()
     """Parts of a native tensor's name and what the checkpoint calls them, applied in this order."""
-    mask: str
-    """The token of an open position."""
+    absent: Mapping[str, object] = field(default_factory=dict)
+    """Fields of `sizes` that config.json may leave out, with what that means."""
+    mask: str = ""
+    """The token of an open position; none for a causal model."""
     adds_mask: bool = False
     """Whether a tokenizer without the mask gets it as its next id, as the release's own scripts do."""
-    ends: tuple[str, ...]
-    """Tokens behind which nothing counts: first a turn's end, last a document's."""
-    asks: tuple[str, str]
+    ends: tuple[str, ...] = ()
+    """Tokens behind which nothing counts: first a turn's end, last a document's. A causal model's config has them."""
+    asks: tuple[str, str] = ("", "")
     """What stands before and behind a question in a model that was taught to chat."""
-    shift: bool
-    full: bool
+    chats: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """In place of `asks`, where a family's checkpoints differ: the first whose token their tokenizer has."""
+    shift: bool = True
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other."""
     trained: str = ""
     """What config.json calls the one block size that was trained, for models that take no other but 1."""
+    window: str = ""
+    """What config.json calls the reach of attention, where it has one: texts stay so short that it is not felt."""
 
 
-_QWEN_SIZES: Final = {
+QWEN_SIZES: Final = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden_size",
     "intermediate_size": "intermediate_size",
@@ -59,9 +67,9 @@ _QWEN_SIZES: Final = {
     "rope_theta": "rope_theta",
     "tie_word_embeddings": "tie_word_embeddings",
 }
-_QWEN_FIXED: Final = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
-_QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
-_QWEN_ASKS: Final = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+QWEN_FIXED: Final = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
+QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+QWEN_ASKS: Final = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 _ASSISTANT: Final = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
 
 _SDAR: Final = Family(
@@ -69,13 +77,13 @@ _SDAR: Final = Family(
     title="SDAR",
     config=Qwen3Config,
     network=Qwen3ForCausalLM,
-    sizes=_QWEN_SIZES | {"head_dim": "head_dim"},
-    fixed=_QWEN_FIXED | {"attention_bias": False},
+    sizes=QWEN_SIZES | {"head_dim": "head_dim"},
+    fixed=QWEN_FIXED | {"attention_bias": False},
     constants={"attention_bias": False},
     mask="<|MASK|>",
     adds_mask=True,
-    ends=_QWEN_ENDS,
-    asks=_QWEN_ASKS,
+    ends=QWEN_ENDS,
+    asks=QWEN_ASKS,
     shift=False,
     full=False,
 )
@@ -85,11 +93,11 @@ _FAST_DLLM: Final = Family(
     title="Fast-dLLM v2",
     config=Qwen2Config,
     network=Qwen2ForCausalLM,
-    sizes=_QWEN_SIZES,
-    fixed=_QWEN_FIXED,
+    sizes=QWEN_SIZES,
+    fixed=QWEN_FIXED,
     mask="|<MASK>|",
-    ends=_QWEN_ENDS,
-    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    ends=QWEN_ENDS,
+    asks=(_ASSISTANT + QWEN_ASKS[0], QWEN_ASKS[1]),
     shift=True,
     full=False,
     trained="bd_size",
@@ -157,11 +165,11 @@ _DREAM: Final = Family(
     title="Dream",
     config=Qwen2Config,
     network=Qwen2ForCausalLM,
-    sizes=_QWEN_SIZES,
-    fixed=_QWEN_FIXED | {"use_mrope": False},
+    sizes=QWEN_SIZES,
+    fixed=QWEN_FIXED | {"use_mrope": False},
     mask="<|mask|>",
-    ends=_QWEN_ENDS,
-    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    ends=QWEN_ENDS,
+    asks=(_ASSISTANT + QWEN_ASKS[0], QWEN_ASKS[1]),
     shift=True,
     full=True,
 )

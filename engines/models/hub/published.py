@@ -1,4 +1,4 @@
-"""Published checkpoints, read from the hub's cache or a folder: diffusion language models, and Cosmos.
+"""Published checkpoints, read from the hub's cache or a folder: language models of all kinds, and Cosmos.
 
 Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
 code as well.
@@ -19,13 +19,15 @@ from engines.config import shown
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.hub import cosmos_layout
+from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
+from engines.models.hub.rotary import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
 from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
-_TRUTHS: Final = ("tie_word_embeddings",)
+_TRUTHS: Final = ("tie_word_embeddings", "attention_bias", "mlp_bias")
 _MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
 """Where a network would be laid out part by part before its tensors are looked at."""
 
@@ -89,13 +91,16 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
 
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
-    name = settings.get("model_type")
-    if not isinstance(name, str) or name not in FAMILIES:
-        raise source.lacks(f"config.json has {shown(name)} for 'model_type', and {', '.join(FAMILIES)} can be read")
-    family = FAMILIES[name]
-    for key, value in family.fixed.items():
+    name, known = settings.get("model_type"), FAMILIES | CAUSAL_FAMILIES
+    if not isinstance(name, str) or name not in known:
+        raise source.refuses(
+            f"config.json has {shown(name)} for 'model_type', and what can be read is diffusion language models "
+            f"({', '.join(FAMILIES)}), causal ones ({', '.join(CAUSAL_FAMILIES)}) and Cosmos; docs/models.md lists them"
+        )
+    family = known[name]
+    for key, value in {**family.fixed, "quantization_config": None}.items():
         if key in settings and settings[key] != value:
-            raise source.lacks(
+            raise source.refuses(
                 f"config.json has {shown(settings[key])} for {key!r}; {family.title} is built for {value!r}"
             )
     return family
@@ -103,9 +108,20 @@ def _family(source: Source, settings: Mapping[str, Any]) -> Family:
 
 def _config(source: Source, family: Family, settings: Mapping[str, Any]) -> Any:
     """The native config; whatever else the file says concerns training or code that is not run."""
-    values = {native: _value(source, settings, native, original) for native, original in family.sizes.items()}
-    rope = {"rope_type": "default", "rope_theta": float(values.pop("rope_theta"))}
+    if family.absent:
+        settings = {**family.absent, **_usual_heads(settings), **settings}
+    newest = settings.get("rope_parameters")
+    if isinstance(newest, dict) and "rope_theta" in newest:
+        settings = {**settings, "rope_theta": newest["rope_theta"]}
+    names = {native: name for native, name in family.sizes.items() if native != "head_dim" or settings.get(name)}
+    values = {native: _value(source, settings, native, original) for native, original in names.items()}
+    rope = {"rope_theta": float(values.pop("rope_theta"))} | read_scaling(source, settings)
     return family.config(**values, **family.constants, rope_parameters=rope, attn_implementation="sdpa")
+
+
+def _usual_heads(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where config.json is silent, every head has keys of its own."""
+    return {"num_key_value_heads": settings["num_attention_heads"]} if "num_attention_heads" in settings else {}
 
 
 def _value(source: Source, settings: Mapping[str, Any], native: str, original: str) -> int | float | bool:
@@ -142,6 +158,8 @@ def _unread(source: Source, files: str, error: BaseException) -> BaseException:
 
 
 def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Kind:
+    if not family.mask:
+        return _causal_kind(source, family, settings, tokenizer)
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
     mask = tokenizer.token_to_id(family.mask)
@@ -164,6 +182,42 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         longest=settings[family.sizes["max_position_embeddings"]],
         asks=family.asks if chats else ("", ""),
     )
+
+
+def _causal_kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Kind:
+    """What a causal model's own files say of the beginning, the end and the form of a text."""
+    known = max(tokenizer.get_vocab().values()) + 1
+    longest = settings[family.sizes["max_position_embeddings"]]
+    if family.window and settings.get(family.window) is not None:
+        longest = min(longest, number_of(source, settings, family.window))
+    chats = [asks for token, asks in family.chats.items() if tokenizer.token_to_id(token) is not None]
+    return Kind(
+        None,
+        _ends(source, settings, known),
+        shift=True,
+        longest=longest,
+        asks=chats[0] if chats and _chats(source) else ("", ""),
+        begins=_begins(tokenizer),
+    )
+
+
+def _ends(source: Source, settings: Mapping[str, Any], known: int) -> tuple[int, ...]:
+    """Ids behind which nothing counts, as generation_config.json and config.json have them."""
+    name = "generation_config.json"
+    told = source.read_json(name) if (source.folder / name).is_file() else {}
+    found: dict[int, None] = {}
+    for said in (told.get("eos_token_id"), settings.get("eos_token_id")):
+        for end in said if isinstance(said, list) else [] if said is None else [said]:
+            if isinstance(end, bool) or not isinstance(end, int) or not 0 <= end < known:
+                raise source.lacks(f"'eos_token_id' is {shown(said)}, and its tokenizer has the ids 0 to {known - 1}")
+            found[end] = None
+    return tuple(found)
+
+
+def _begins(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Ids that the tokenizer itself puts before every text."""
+    plain, put = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))
+    return tuple(put[: len(put) - len(plain)]) if plain and put[-len(plain) :] == plain else ()
 
 
 def _chats(source: Source) -> bool:
