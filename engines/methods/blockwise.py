@@ -13,7 +13,7 @@ With block size 1 all five are autoregressive decoding.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from torch import Tensor
@@ -59,6 +59,12 @@ class Config(PartSettings):
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
             )
+
+
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "Fast-dLLM v2": {"block": "32", "sub_block": "8", "threshold": 0.9},
+}
+"""What a release does by default."""
 
 
 def deviation(config: Config) -> str:

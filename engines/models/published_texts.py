@@ -57,6 +57,8 @@ TEXTS: Final = (
     Checkpoint(
         "Efficient-Large-Model/Fast_dLLM_v2_7B", "Fast-dLLM v2 7B", "Fast-dLLM v2", "blocks", 15.2, "Apache-2.0"
     ),
+    Checkpoint("inclusionAI/LLaDA2.0-mini", "LLaDA2.0 mini 16B", "LLaDA2", "blocks", 32.5, "Apache-2.0"),
+    Checkpoint("inclusionAI/LLaDA2.1-mini", "LLaDA2.1 mini 16B", "LLaDA2", "blocks", 32.5, "Apache-2.0"),
     Checkpoint("GSAI-ML/LLaDA-8B-Instruct", "LLaDA 8B Instruct", "LLaDA", "bidirectional", 16.0, "MIT"),
     Checkpoint("GSAI-ML/LLaDA-1.5", "LLaDA 1.5 8B", "LLaDA", "bidirectional", 16.0, "MIT"),
     Checkpoint("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", "Dream", "bidirectional", 15.2, "Apache-2.0"),

@@ -4,7 +4,8 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +87,33 @@ class Source:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A native tensor that is made of others, or of a part of one."""
+
+    sources: Mapping[str, tuple[int, ...]]
+    """What the folder calls them, with their shapes."""
+    make: Callable[[Sequence[Tensor]], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a folder's tensors become native ones."""
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Parts of a native tensor's name and what the folder calls them, applied in this order."""
+    recipes: Callable[[Mapping[str, tuple[int, ...]], Any], Mapping[str, Recipe]] = lambda *_: {}
+    """Native names with their shapes, and the config, to what is made of other tensors."""
+
+    def original(self, native: str) -> str:
+        """What the folder calls a native tensor."""
+        for part, own in self.renamed:
+            native = native.replace(part, own)
+        return native
+
+
 def read_network(
-    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, renamed: Sequence[tuple[str, str]] = ()
+    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, names: Names | None = None
 ) -> nn.Module:
     """A network of a native class with the weights of a folder, on the CPU.
 
@@ -96,7 +122,7 @@ def read_network(
         kind: The native causal-LM class.
         config: Its config.
         dtype: What the weights become.
-        renamed: Parts of a native tensor's name and what the folder calls them, applied in this order.
+        names: How the folder's tensors become native ones, by default as they are.
 
     Raises:
         ModelError: for files that are missing or broken, and for tensors that are missing, superfluous, misshapen or
@@ -104,10 +130,21 @@ def read_network(
     """
     with torch.device("meta"):
         native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
-    original = {name: _rename(name, renamed) for name in native}
+    names = names or Names()
+    recipes = names.recipes(native, config)
+    original = {name: names.original(name) for name in native if name not in recipes}
     spare = original.get(_HEAD) if config.tie_word_embeddings else None  # the embedding takes its place
-    found = read_tensors(source, {original[name]: native[name] for name in native}, kind.__name__, spare)
-    state = {name: found[original[name]] for name in native if original[name] in found}
+    wanted = {original[name]: native[name] for name in original}
+    wanted |= {part: shape for recipe in recipes.values() for part, shape in recipe.sources.items()}
+    found = read_tensors(source, wanted, kind.__name__, spare)
+    state = {name: found.pop(original[name]) for name in original if original[name] in found}
+    left = Counter(part for recipe in recipes.values() for part in recipe.sources)
+    for name, recipe in recipes.items():
+        state[name] = recipe.make([found[part] for part in recipe.sources])
+        left.subtract(list(recipe.sources))
+        for part in recipe.sources:  # so that no tensor is held twice for long
+            if not left[part]:
+                del found[part]
     with _bars_on_terminals_only():
         network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
     return network
@@ -264,12 +301,6 @@ def number_of(
     if not fits:
         raise source.lacks(f"config.json has {shown(value)} for {name!r}, which is not allowed")
     return value  # type: ignore[no-any-return]
-
-
-def _rename(name: str, renamed: Sequence[tuple[str, str]]) -> str:
-    for native, original in renamed:
-        name = name.replace(native, original)
-    return name
 
 
 def _several(names: Sequence[str]) -> str:

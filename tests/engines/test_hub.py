@@ -41,7 +41,7 @@ from traces import read
 
 FAMILIES = [family for family in LAYOUTS if family not in CAUSAL]
 PROMPT = "a hero"
-BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4"}
+BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4", "llada2_moe": "8"}
 
 
 def job(model: DiffusionLM, prompt: str = PROMPT, **values: object) -> Job:
@@ -97,7 +97,7 @@ def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_who
         finished = torch.cat([past, request.tokens[0, : request.keep]])
     assert worst < 1e-4
     assert float(expected[expected.isfinite()].std()) > 0.5, "too flat to tell"
-    assert bool(len(finished)) == (family in ("sdar", "Fast_dLLM_Qwen"))
+    assert bool(len(finished)) == (family in ("sdar", "Fast_dLLM_Qwen", "llada2_moe"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -107,7 +107,8 @@ def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> No
     assert (kind.shift, kind.full) == (family in ("Fast_dLLM_Qwen", "Dream"), family in ("llada", "Dream"))
     names = Tokenizer.from_file(str(tmp_path / family / "tokenizer.json"))
     assert "mask" in str(names.id_to_token(kind.mask)).lower()
-    ends = ["<|eot_id|>" if family == "llada" else "<|im_end|>", "<|endoftext|>"]
+    turn = {"llada": "<|eot_id|>", "llada2_moe": "<|role_end|>"}.get(family, "<|im_end|>")
+    ends = [turn, "<|endoftext|>"]
     assert [names.id_to_token(end) for end in kind.ends] == ends
     assert kind.longest == 96
     assert kind.sizes == ((1, 8) if family == "Fast_dLLM_Qwen" else ())
@@ -128,6 +129,11 @@ def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> No
             "llada",
             "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\na hero<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        (
+            "llada2_moe",
+            "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a hero<|role_end|>"
+            "<role>ASSISTANT</role>",
         ),
     ],
 )
@@ -428,6 +434,7 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
         "meta-llama",
         "HuggingFaceTB",
         "mistralai",
+        "inclusionAI",
         "JetLM",
         "Efficient-Large-Model",
         "GSAI-ML",

@@ -7,13 +7,26 @@ is what the fields of config.json and the tensors are called, the tokens that me
     Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2 under its own names
     llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama, renamed
     Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2 under its own names
+    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, renamed and stacked
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from engines.models.hub import llada2
+from engines.models.weights import Names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +44,8 @@ class Family:
     """Fields of config.json that may be missing and, where present, must have this value: nothing else was built."""
     constants: Mapping[str, object] = field(default_factory=dict)
     """Native config fields that the family does not vary."""
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Parts of a native tensor's name and what the checkpoint calls them, applied in this order."""
+    names: Names = field(default_factory=Names)
+    """How the checkpoint's tensors become native ones."""
     absent: Mapping[str, object] = field(default_factory=dict)
     """Fields of `sizes` that config.json may leave out, with what that means."""
     mask: str = ""
@@ -137,18 +150,20 @@ _LLADA: Final = Family(
         "scale_logits": False,
     },
     constants={"hidden_act": "silu", "attention_bias": False, "mlp_bias": False},
-    renamed=(
-        ("lm_head.", "model.transformer.ff_out."),
-        ("model.embed_tokens.", "model.transformer.wte."),
-        ("model.norm.", "model.transformer.ln_f."),
-        ("model.layers.", "model.transformer.blocks."),
-        (".input_layernorm.", ".attn_norm."),
-        (".post_attention_layernorm.", ".ff_norm."),
-        (".self_attn.o_proj.", ".attn_out."),
-        (".self_attn.", "."),
-        (".mlp.gate_proj.", ".ff_proj."),
-        (".mlp.down_proj.", ".ff_out."),
-        (".mlp.", "."),
+    names=Names(
+        (
+            ("lm_head.", "model.transformer.ff_out."),
+            ("model.embed_tokens.", "model.transformer.wte."),
+            ("model.norm.", "model.transformer.ln_f."),
+            ("model.layers.", "model.transformer.blocks."),
+            (".input_layernorm.", ".attn_norm."),
+            (".post_attention_layernorm.", ".ff_norm."),
+            (".self_attn.o_proj.", ".attn_out."),
+            (".self_attn.", "."),
+            (".mlp.gate_proj.", ".ff_proj."),
+            (".mlp.down_proj.", ".ff_out."),
+            (".mlp.", "."),
+        )
     ),
     mask="<|mdm_mask|>",
     ends=("<|eot_id|>", "<|endoftext|>"),
@@ -174,4 +189,45 @@ _DREAM: Final = Family(
     full=True,
 )
 
-FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM)}
+_LLADA2: Final = Family(
+    name="llada2_moe",
+    title="LLaDA2",
+    config=Glm4MoeConfig,
+    network=Glm4MoeForCausalLM,
+    sizes=QWEN_SIZES
+    | {
+        "head_dim": "head_dim",
+        "moe_intermediate_size": "moe_intermediate_size",
+        "first_k_dense_replace": "first_k_dense_replace",
+        "n_routed_experts": "num_experts",
+        "n_shared_experts": "num_shared_experts",
+        "num_experts_per_tok": "num_experts_per_tok",
+        "n_group": "n_group",
+        "topk_group": "topk_group",
+        "routed_scaling_factor": "routed_scaling_factor",
+        "partial_rotary_factor": "partial_rotary_factor",
+    },
+    fixed=QWEN_FIXED
+    | {
+        "moe_router_enable_expert_bias": True,
+        "norm_head": False,
+        "norm_topk_prob": True,
+        "score_function": "sigmoid",
+        "use_bias": False,
+        "use_qk_norm": True,
+        "use_qkv_bias": False,
+    },
+    constants={"attention_bias": False, "use_qk_norm": True, "norm_topk_prob": True},
+    absent={"tie_word_embeddings": False},
+    names=llada2.NAMES,
+    mask="<|mask|>",
+    ends=("<|role_end|>", "<|endoftext|>"),
+    asks=(
+        "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>",
+        "<|role_end|><role>ASSISTANT</role>",
+    ),
+    shift=False,
+    full=False,
+)
+
+FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM, _LLADA2)}

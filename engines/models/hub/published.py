@@ -26,9 +26,15 @@ from engines.models.language_model import DiffusionLM, Kind
 from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
 from traces.schema import ModelCard
 
-_FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
+_FRACTIONS: Final = ("rms_norm_eps", "rope_theta", "routed_scaling_factor", "partial_rotary_factor")
 _TRUTHS: Final = ("tie_word_embeddings", "attention_bias", "mlp_bias")
-_MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
+_MOST: Final = {
+    "num_hidden_layers": 1000,
+    "num_attention_heads": 2**16,
+    "num_key_value_heads": 2**16,
+    "n_routed_experts": 2**12,
+    "partial_rotary_factor": 1,
+}
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
@@ -80,7 +86,7 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
         raise source.lacks(f"config.json has {room} for {family.sizes['vocab_size']!r}, its tokenizer {known} tokens")
     here = torch.device(device)
     dtype = dtype or (torch.float32 if here.type == "cpu" else torch.bfloat16)
-    network = read_network(source, family.network, config, dtype, family.renamed)
+    network = read_network(source, family.network, config, dtype, family.names)
     card = ModelCard(
         id=source.name,
         title=f"{family.title}: {source.name.rpartition('/')[2]}",
@@ -115,7 +121,8 @@ def _config(source: Source, family: Family, settings: Mapping[str, Any]) -> Any:
         settings = {**settings, "rope_theta": newest["rope_theta"]}
     names = {native: name for native, name in family.sizes.items() if native != "head_dim" or settings.get(name)}
     values = {native: _value(source, settings, native, original) for native, original in names.items()}
-    rope = {"rope_theta": float(values.pop("rope_theta"))} | read_scaling(source, settings)
+    turns = [name for name in ("rope_theta", "partial_rotary_factor") if name in values]
+    rope = {name: float(values.pop(name)) for name in turns} | read_scaling(source, settings)
     return family.config(**values, **family.constants, rope_parameters=rope, attn_implementation="sdpa")
 
 
@@ -162,7 +169,7 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         return _causal_kind(source, family, settings, tokenizer)
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
-    mask = tokenizer.token_to_id(family.mask)
+    mask = tokenizer.token_to_id(_named_mask(source) or family.mask)
     ends = [found for end in family.ends if (found := tokenizer.token_to_id(end)) is not None]
     if mask is None or not ends:
         raise source.lacks(f"its tokenizer has no {family.mask if mask is None else family.ends[0]}")
@@ -218,6 +225,14 @@ def _begins(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Ids that the tokenizer itself puts before every text."""
     plain, put = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))
     return tuple(put[: len(put) - len(plain)]) if plain and put[-len(plain) :] == plain else ()
+
+
+def _named_mask(source: Source) -> str:
+    """What tokenizer_config.json calls the mask, where it does."""
+    name = "tokenizer_config.json"
+    said = source.read_json(name).get("mask_token") if (source.folder / name).is_file() else None
+    said = said.get("content") if isinstance(said, dict) else said
+    return said if isinstance(said, str) else ""
 
 
 def _chats(source: Source) -> bool:
