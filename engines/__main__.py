@@ -14,7 +14,7 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, default_model, open_model
+from engines.models.catalog import MODELS, default_model, open_model, small_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.protocol import Model
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
     model = open_model(model_id, options.device)
-    small = _drafter(options.draft_model, method, model, options.device)
+    small = _drafter(options, method, model)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
@@ -152,18 +152,21 @@ def _seed(text: str) -> int:
         return read_seed(text)
 
 
-def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
-    """The model that is to draft, if one is named.
+def _drafter(options: argparse.Namespace, method: Method, model: Model) -> Model | None:
+    """The model that is to draft, if one is named, or is to run elsewhere than its target.
 
     Raises:
         ConfigError: for a method that has no other model draft.
     """
-    if name is None:
+    name, field = options.draft_model, "--draft-device" if options.draft_model is None else "--draft-model"
+    if name is None and options.draft_device is None:
         return None
     if method.drafter is None:
         fits = ", ".join(each.name for each in METHODS.values() if each.drafter)
-        raise ConfigError(f"--draft-model: {method.name} has no other model draft; leave it out, or use one of {fits}.")
-    small = open_model(name, device)
+        raise ConfigError(f"{field}: {method.name} has no other model draft; leave it out, or use one of {fits}.")
+    small = open_model(name or small_of(model.card.id), options.draft_device or options.device)
+    if small.device != model.device and method.family == "continuous-ar":
+        raise ConfigError(f"--draft-device: {method.name} drafts vectors on its target's device; leave it out.")
     if small.parameters > model.parameters:
         sizes = f"{small.card.id} has {small.parameters:,} parameters, {model.card.id} {model.parameters:,}."
         print(
@@ -267,6 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("method", help="a name of list, or module:name of a method of your own")
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
+    running.add_argument("--draft-device", metavar="DEVICE", help="where the drafter runs; default: as --device")
     running.add_argument("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
     running.add_argument("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")

@@ -105,7 +105,8 @@ class BlockSession(DiscreteSession):
             picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
             first += count
         logits = self._network.head(torch.stack(picked))
-        logits[..., list(self._network.banned)] = -torch.inf
+        for token in self._network.banned:
+            logits[..., token] = -torch.inf
         return logits.unsqueeze(2)
 
 
