@@ -120,7 +120,7 @@ class DiffusionLM:
     def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
         """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
-        layers = 0 if self.kind.full else len(self._network.model.layers)
+        layers = len(self._network.model.layers)
         blocks = BlockSession(
             Network(self._hidden, self._logits, layers, self._banned, self.device), len(tasks), slots + 1
         )
@@ -147,8 +147,8 @@ class DiffusionLM:
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask.to(self.dtype),
-            past_key_values=None if self.kind.full else cache,
-            use_cache=not self.kind.full,
+            past_key_values=cache,
+            use_cache=True,
         ).last_hidden_state
         return states
 

@@ -304,7 +304,35 @@ def tensors_of(family: str, tied: bool = False, seed: int = 3) -> dict[str, Tens
     return found
 
 
-def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: Tensor, seen: Tensor) -> Tensor:
+@dataclass
+class Memory:
+    """Keys and values of earlier passes by layer and position, and which tokens of a pass to remember."""
+
+    held: dict[tuple[int, int], tuple[Tensor, Tensor]]
+    seen: list[int]
+    """Positions that every token of the pass sees."""
+    keep: int
+    """Leading tokens to remember."""
+
+    def extend(self, layer: int, position: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values [h, s + n, d] behind those that are seen; the leading ones are remembered."""
+        past = [self.held[layer, place] for place in self.seen]
+        for i, place in enumerate(position.tolist()[: self.keep]):
+            self.held[layer, place] = (k[:, i], v[:, i])
+        if not past:
+            return k, v
+        keys, values = (torch.stack(parts, 1) for parts in zip(*past, strict=True))
+        return torch.cat([keys, k], 1), torch.cat([values, v], 1)
+
+
+def forward(
+    family: str,
+    tensors: Mapping[str, Tensor],
+    ids: Tensor,
+    position: Tensor,
+    seen: Tensor,
+    memory: Memory | None = None,
+) -> Tensor:
     """Logits [n, V] of tokens at their positions under a mask, in float64: RMSNorm, rotary attention, SwiGLU."""
     layout = LAYOUTS[family]
     weights = {name: tensor.double() for name, tensor in tensors.items()}
@@ -344,6 +372,8 @@ def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: T
         at = layout.layer.format(i=i)
         y = norm(x, at + layout.before_attention)
         q, k, v = queries_keys_values(y, at)
+        if memory:
+            k, v = memory.extend(i, position, k, v)
         k, v = (part.repeat_interleave(HEADS // GROUPS, 0) for part in (k, v))
         scores = (q @ k.transpose(1, 2) / layout.width**0.5).masked_fill(~seen, -torch.inf)
         x = x + linear((scores.softmax(-1) @ v).transpose(0, 1).flatten(1), at + layout.o)
