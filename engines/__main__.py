@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD`, `calibrate`, `convert-cosmos`."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check METHOD`, `calibrate` ..."""
 
 import argparse
 import json
@@ -17,8 +17,9 @@ from engines.models import clip_files, devices
 from engines.models.catalog import MODELS, default_model, open_model, small_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
+from engines.models.memory import DTYPES
 from engines.protocol import Model
-from engines.runtime import listing
+from engines.runtime import expecting, listing
 from engines.runtime.driver import Job, Run, run_batch
 from engines.runtime.recorder import LIKELY
 from engines.sampling.chance import LARGEST_SEED, read_seed
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
-    model = open_model(model_id, options.device)
+    model = open_model(model_id, options.device, options.dtype)
     small = _drafter(options, method, model)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
@@ -164,7 +165,7 @@ def _drafter(options: argparse.Namespace, method: Method, model: Model) -> Model
     if method.drafter is None:
         fits = ", ".join(each.name for each in METHODS.values() if each.drafter)
         raise ConfigError(f"{field}: {method.name} has no other model draft; leave it out, or use one of {fits}.")
-    small = open_model(name or small_of(model.card.id), options.draft_device or options.device)
+    small = open_model(name or small_of(model.card.id), options.draft_device or options.device, options.dtype)
     if small.device != model.device and method.family == "continuous-ar":
         raise ConfigError(f"--draft-device: {method.name} drafts vectors on its target's device; leave it out.")
     if small.parameters > model.parameters:
@@ -175,6 +176,15 @@ def _drafter(options: argparse.Namespace, method: Method, model: Model) -> Model
             file=sys.stderr,
         )
     return small
+
+
+def expect(options: argparse.Namespace) -> int:
+    """Say what a model will cost on this machine."""
+    print(expecting.expect(options.model, options.device, options.dtype))
+    if options.passes:
+        took = expecting.seconds_per_pass(options.model, options.passes, options.device, options.dtype)
+        print(f"a pass of ordinary decoding took {took:.3g} s here, the median of {options.passes}")
+    return DONE
 
 
 def check(options: argparse.Namespace) -> int:
@@ -262,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate,convert-cosmos}")
+    actions = parser.add_subparsers(required=True, metavar="{list,run,expect,check,calibrate,convert-cosmos}")
     listing: Any = _action(actions, "list", "methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
     listing.set_defaults(action=list_everything)
@@ -276,6 +286,11 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
+    running.add_argument(
+        "--dtype",
+        choices=sorted(DTYPES),
+        help="what a published language model's weights are held in; default: float32 on a CPU, bfloat16 elsewhere",
+    )
     running.add_argument(
         "--likely",
         type=int,
@@ -293,6 +308,14 @@ def _parser() -> argparse.ArgumentParser:
     converting.add_argument("tokenizer", metavar="TOKENIZER", help="folder of its tokenizer, with autoencoder.jit")
     converting.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
     converting.set_defaults(action=convert_cosmos)
+    costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
+    costing.add_argument("--model", required=True, help="as for run")
+    costing.add_argument("--device", help=devices.HELP)
+    costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
+    costing.add_argument(
+        "--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding"
+    )
+    costing.set_defaults(action=expect)
     checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")

@@ -9,8 +9,10 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
+from engines.config import ConfigError
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
+from engines.models.memory import DTYPES
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.protocol import Family, Model
 
@@ -260,18 +262,24 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     return load(model_id, resolve(device))
 
 
-def open_model(name: str, device: str | None = None) -> Model:
+def open_model(name: str, device: str | None = None, dtype: str | None = None) -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
+
+    `dtype` is what the weights of a published language model are held in: float32, bfloat16 or float16; by default
+    float32 on a CPU and bfloat16 elsewhere.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
 
     Raises:
         ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
-    if name in MODELS or not ("/" in name or Path(name).is_dir()):
+    if ships(name) or not ("/" in name or Path(name).is_dir()):
+        if dtype is not None and name in MODELS:
+            raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
+    number = None if dtype is None else DTYPES[dtype]
     hub, place = import_module(_HUB), resolve(device)
-    model: Model = hub.load_folder(Path(name), place) if Path(name).is_dir() else hub.load(name, place)
+    model: Model = hub.load_folder(Path(name), place, number) if Path(name).is_dir() else hub.load(name, place, number)
     return model
 
 

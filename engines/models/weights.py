@@ -112,6 +112,12 @@ class Names:
         return native
 
 
+def parameters(kind: type[Any], config: Any) -> int:
+    """How many numbers a network of this config has; tied ones count once, and nothing is laid out in memory."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in kind(config).parameters())
+
+
 def read_network(
     source: Source, kind: type[Any], config: Any, dtype: torch.dtype, names: Names | None = None
 ) -> nn.Module:

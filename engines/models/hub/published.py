@@ -23,7 +23,8 @@ from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rotary import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
+from engines.models.memory import check_room, usual
+from engines.models.weights import LARGEST, Source, number_of, other_hashes, parameters, read_network, weight_hashes
 from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta", "routed_scaling_factor", "partial_rotary_factor")
@@ -38,20 +39,13 @@ _MOST: Final = {
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu") -> DiffusionLM | ClipModel:
+def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM | ClipModel:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
         ModelError: when it was not fetched yet, or not all of it; the message says how to.
     """
-    fetch = f"hf download {model_id}"
-    try:
-        folder = snapshot_download(model_id, local_files_only=True)
-    except HFValidationError:
-        raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
-    except LocalEntryNotFoundError:
-        raise ModelError(f"{model_id}: is not in the hub's cache. Fetch it with: {fetch}") from None
-    return _load(Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download"), device, None)
+    return _load(_cached(model_id), device, dtype)
 
 
 def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM | ClipModel:
@@ -66,8 +60,35 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
     Raises:
         ModelError: when it is not all there, or of no family that can be read.
     """
+    return _load(_local(folder), device, dtype)
+
+
+def parameters_of(name: str) -> int:
+    """How many numbers the network of a folder or of OWNER/NAME has, by its config.json alone.
+
+    Raises:
+        ModelError: for what is no checkpoint, or of no family of language models.
+    """
+    source = _local(Path(name)) if Path(name).is_dir() else _cached(name)
+    settings = source.read_json("config.json")
+    family = _family(source, settings)
+    return parameters(family.network, _config(source, family, settings))
+
+
+def _local(folder: Path) -> Source:
     remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
-    return _load(Source(folder.resolve().name, folder.resolve(), remedy), device, dtype)
+    return Source(folder.resolve().name, folder.resolve(), remedy)
+
+
+def _cached(model_id: str) -> Source:
+    fetch = f"hf download {model_id}"
+    try:
+        folder = snapshot_download(model_id, local_files_only=True)
+    except HFValidationError:
+        raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
+    except LocalEntryNotFoundError:
+        raise ModelError(f"{model_id}: is not in the hub's cache. Fetch it with: {fetch}") from None
+    return Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
 
 
 @cache
@@ -84,8 +105,8 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
     known, room = max(tokenizer.get_vocab().values()) + 1, config.vocab_size
     if known > room:
         raise source.lacks(f"config.json has {room} for {family.sizes['vocab_size']!r}, its tokenizer {known} tokens")
-    here = torch.device(device)
-    dtype = dtype or (torch.float32 if here.type == "cpu" else torch.bfloat16)
+    dtype = dtype or usual(device)
+    check_room(source, parameters(family.network, config), dtype, device)
     network = read_network(source, family.network, config, dtype, family.names)
     card = ModelCard(
         id=source.name,
@@ -93,7 +114,7 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
         weights=weight_hashes(source),
         files=other_hashes(source),
     )
-    return DiffusionLM(network, tokenizer, kind, card, here)
+    return DiffusionLM(network, tokenizer, kind, card, torch.device(device))
 
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
