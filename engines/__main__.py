@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD`, `calibrate`, and conversions."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions."""
 
 import argparse
 import json
@@ -14,11 +14,12 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, default_model, open_model
+from engines.models.catalog import MODELS, default_model, open_model, small_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
+from engines.models.memory import DTYPES
 from engines.protocol import Model
-from engines.runtime import listing
+from engines.runtime import expecting, listing
 from engines.runtime.driver import Job, Run, run_batch
 from engines.runtime.recorder import LIKELY
 from engines.sampling.chance import LARGEST_SEED, read_seed
@@ -69,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
-    model = open_model(model_id, options.device)
-    small = _drafter(options.draft_model, method, model, options.device)
+    model = open_model(model_id, options.device, options.dtype)
+    small = _drafter(options, method, model)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
@@ -152,18 +153,21 @@ def _seed(text: str) -> int:
         return read_seed(text)
 
 
-def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
-    """The model that is to draft, if one is named.
+def _drafter(options: argparse.Namespace, method: Method, model: Model) -> Model | None:
+    """The model that is to draft, if one is named, or is to run elsewhere than its target.
 
     Raises:
         ConfigError: for a method that has no other model draft.
     """
-    if name is None:
+    name, field = options.draft_model, "--draft-device" if options.draft_model is None else "--draft-model"
+    if name is None and options.draft_device is None:
         return None
     if method.drafter is None:
         fits = ", ".join(each.name for each in METHODS.values() if each.drafter)
-        raise ConfigError(f"--draft-model: {method.name} has no other model draft; leave it out, or use one of {fits}.")
-    small = open_model(name, device)
+        raise ConfigError(f"{field}: {method.name} has no other model draft; leave it out, or use one of {fits}.")
+    small = open_model(name or small_of(model.card.id), options.draft_device or options.device, options.dtype)
+    if small.device != model.device and method.family == "continuous-ar":
+        raise ConfigError(f"--draft-device: {method.name} drafts vectors on its target's device; leave it out.")
     if small.parameters > model.parameters:
         sizes = f"{small.card.id} has {small.parameters:,} parameters, {model.card.id} {model.parameters:,}."
         print(
@@ -172,6 +176,15 @@ def _drafter(name: str | None, method: Method, model: Model, device: str | None)
             file=sys.stderr,
         )
     return small
+
+
+def expect(options: argparse.Namespace) -> int:
+    """Say what a model will cost on this machine."""
+    print(expecting.expect(options.model, options.device, options.dtype))
+    if options.passes:
+        took = expecting.seconds_per_pass(options.model, options.passes, options.device, options.dtype)
+        print(f"a pass of ordinary decoding took {took:.3g} s here, the median of {options.passes}")
+    return DONE
 
 
 def check(options: argparse.Namespace) -> int:
@@ -275,7 +288,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate,convert-cosmos,convert-picture}")
+    actions = parser.add_subparsers(
+        required=True, metavar="{list,run,expect,check,calibrate,convert-cosmos,convert-picture}"
+    )
     listing: Any = _action(actions, "list", "methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
     listing.set_defaults(action=list_everything)
@@ -283,11 +298,17 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("method", help="a name of list, or module:name of a method of your own")
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
+    running.add_argument("--draft-device", metavar="DEVICE", help="where the drafter runs; default: as --device")
     running.add_argument("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
     running.add_argument("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
+    running.add_argument(
+        "--dtype",
+        choices=sorted(DTYPES),
+        help="what a published language model's weights are held in; default: float32 on a CPU, bfloat16 elsewhere",
+    )
     running.add_argument(
         "--likely",
         type=int,
@@ -315,6 +336,14 @@ def _parser() -> argparse.ArgumentParser:
     drawing.add_argument("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
     drawing.add_argument("--side", type=int, metavar="N", help="codes to a side of the picture, where they do not tell")
     drawing.set_defaults(action=convert_picture)
+    costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
+    costing.add_argument("--model", required=True, help="as for run")
+    costing.add_argument("--device", help=devices.HELP)
+    costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
+    costing.add_argument(
+        "--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding"
+    )
+    costing.set_defaults(action=expect)
     checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")

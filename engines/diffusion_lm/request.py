@@ -27,6 +27,8 @@ class BlockForward:
     """Who sees whom among the tokens fed; see engines.diffusion_lm.masks."""
     keep: int = 0
     """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
+    past: Bool[Tensor, " s"] | None = None
+    """Which stored positions are seen, where those are not the first `finished` ones: an approximate cache."""
     labels: tuple[str, ...] = ()
     """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
     role: Role = "self"

@@ -222,6 +222,11 @@ class Row:
         while not len(self._masked) and self.block.stop < len(self.tokens):
             self._first = self.block.stop
 
+    @property
+    def unit(self) -> slice:
+        """What a pass may fill: the sub-block under way, or the block."""
+        return self.part if self._part < self.size else self.block
+
     def look(
         self,
         mode: str = "draft",

@@ -58,7 +58,7 @@ METHODS: Final[dict[str, Method]] = {
                cspd_release.deviation, rules=rules.softened, drafter=lambda config: config.drafter),
         Method("blockwise", "Block diffusion decoding", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
-               blockwise.deviation, rules=rules.by_blocks),
+               blockwise.deviation, blockwise.PRESETS, rules=rules.by_blocks),
         Method("s2d2", "S2D2", "diffusion-lm", s2d2.Config, s2d2.decode,
                "a block-diffusion model drafts, and verifies itself with blocks of one token", "arXiv 2603.25702",
                s2d2.deviation, s2d2.PRESETS, rules=rules.self_verified),

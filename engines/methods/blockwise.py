@@ -13,7 +13,7 @@ With block size 1 all five are autoregressive decoding.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
+from engines.diffusion_lm.stale_caches import SAID, Refresh, Stale, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
@@ -53,6 +54,9 @@ class Config(PartSettings):
         int, Knob("Steps per block", "At most the block size.", 1, 32, 1, {"rule": ("static", "dynamic")})
     ] = 1
 
+    cache: Stale = "exact"
+    refresh: Refresh = 8
+
     def __post_init__(self) -> None:
         PartSettings.__post_init__(self)
         if self.rule in ("static", "dynamic") and self.steps > self.size:
@@ -61,22 +65,31 @@ class Config(PartSettings):
             )
 
 
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    "Fast-dLLM v2": {"block": "32", "sub_block": "8", "threshold": 0.9},
+    "Fast-dLLM v2, sub-block cache": {"block": "32", "sub_block": "8", "threshold": 0.9, "cache": "dual"},
+    "Fast-dLLM, prefix cache": {"block": "32", "threshold": 0.9, "cache": "prefix"},
+    "Fast-dLLM, dual cache": {"block": "32", "threshold": 0.9, "cache": "dual"},
+    "dKV-Cache": {"block": "32", "rule": "greedy", "cache": "delayed", "refresh": 8},
+}
+"""What releases do, with blocks of 32; the caches are approximate."""
+
+
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    return (
-        ""
-        if config.block == "1"
-        else "Not the distribution of block size 1: tokens of one pass do not know of each other."
-    )
+    found = ["tokens of one pass do not know of each other"] if config.block != "1" else []
+    found += [SAID] if config.cache != "exact" else []
+    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal tokens until the text ends."""
     row = Row(task, config.size, part=config.part, carry=config.carry)
+    ask = row if config.cache == "exact" else StaleCache(row, config.cache, config.refresh)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         position = row.open
-        probs = ask_probs((yield row.look()))  # [m, V]
+        probs = ask_probs((yield ask.look()))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         chosen, rescued = _choose(confidence, position.to(probs.device), config, taken)
         chosen = chosen | row.carried(position).to(probs.device)

@@ -40,8 +40,8 @@ class Pass:
     """[rows] whose finished tokens a row sees."""
     end: int
     """Slots in use by any lane."""
-    stores: list[tuple[int, int, int, int]]
-    """Row, lane, first slot and number of the tokens that are finished now."""
+    stores: list[tuple[int, int, slice | Tensor, int]]
+    """Row, lane, slots and number of the leading tokens that are stored now."""
 
 
 class BlockLayer(DynamicLayer):  # type: ignore[misc]
@@ -57,14 +57,16 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """The finished keys and values before those of this pass; of the latter, keep what is finished now."""
         at = self._current()
+        if self.keys is None and not at.stores and not at.end:
+            return key_states, value_states
         if self.keys is None:
             lanes, slots = self._shape
             self.keys = key_states.new_zeros(lanes, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
         past = [buffer[:, :, : at.end][at.lane] for buffer in (self.keys, self.values)]
-        for row, lane, first, count in at.stores:
-            self.keys[lane, :, first : first + count] = key_states[row, :, :count]
-            self.values[lane, :, first : first + count] = value_states[row, :, :count]
+        for row, lane, where, count in at.stores:
+            self.keys[lane][:, where] = key_states[row, :, :count]
+            self.values[lane][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
 
 
@@ -85,13 +87,13 @@ class BlockSession(DiscreteSession):
         """
         asked = list(requests.values())
         width = max(request.tokens.shape[1] for request in asked)
-        end = max(request.finished for request in asked)
+        end = max(request.finished if request.past is None else len(request.past) for request in asked)
         ids = torch.cat([pad(request.tokens, (0, width - request.tokens.shape[1])) for request in asked])
         counts = [len(request.tokens) for request in asked]
         positions = torch.stack([pad(r.position, (0, width - len(r.position))) for r in asked])
         rows = torch.repeat_interleave(torch.arange(len(asked)), torch.tensor(counts))
         device = self._network.device
-        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, _stores(requests, counts))
+        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, _stores(requests, counts, device))
         seen = torch.stack([_seen(request, width, end) for request in asked])
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[rows, None]
         hidden = self._network.hidden(ids.to(device), positions[rows].to(device), mask.to(device), self._cache)
@@ -105,20 +107,33 @@ class BlockSession(DiscreteSession):
             picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
             first += count
         logits = self._network.head(torch.stack(picked))
-        logits[..., list(self._network.banned)] = -torch.inf
+        for token in self._network.banned:
+            logits[..., token] = -torch.inf
         return logits.unsqueeze(2)
 
 
-def _stores(requests: Mapping[int, BlockForward], counts: Sequence[int]) -> list[tuple[int, int, int, int]]:
+def _stores(
+    requests: Mapping[int, BlockForward], counts: Sequence[int], device: torch.device
+) -> list[tuple[int, int, slice | Tensor, int]]:
     firsts = [sum(counts[:i]) for i in range(len(counts))]
     entries = zip(firsts, requests.items(), strict=True)
-    return [(row, lane, request.finished, request.keep) for row, (lane, request) in entries if request.keep]
+    return [(row, lane, _slots(request, device), request.keep) for row, (lane, request) in entries if request.keep]
+
+
+def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
+    """Where the leading tokens are stored: at their positions, which mostly follow each other."""
+    position, first = request.position[: request.keep], int(request.position[0])
+    together = int(position[-1]) - first == request.keep - 1 and bool((position.diff() == 1).all())
+    return slice(first, first + request.keep) if together else position.to(device)
 
 
 def _seen(request: BlockForward, width: int, end: int) -> Tensor:
     """Who sees whom [T, S + T], in a pass of `width` tokens over `end` slots."""
     count = len(request.position)
-    past = (torch.arange(end) < request.finished).expand(width, -1)
+    stored = torch.arange(end) < request.finished
+    if request.past is not None:
+        stored = pad(request.past, (0, end - len(request.past)))
+    past = stored.expand(width, -1)
     among = pad(request.seen, (0, width - count, 0, width - count))
     padding = torch.arange(width) >= count
     among = among | (padding[:, None] & padding[None, :])  # nobody is left without a key

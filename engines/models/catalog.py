@@ -9,8 +9,11 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
+from engines.config import ConfigError
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
+from engines.models.memory import DTYPES
+from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.protocol import Family, Model
 
 
@@ -36,24 +39,40 @@ class ModelInfo:
 
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
+    group: str = ""
+    """The family of published checkpoints that it is of; empty for what ships."""
+    gigabytes: float = 0
+    """What its parameters come to in bfloat16; 0 for what ships."""
+    licence: str = ""
+    """Of its weights, as its model card says; empty for what ships."""
 
     @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
-        return "diffusion-lm" in self.families
+        return "diffusion-lm" in self.families or bool(self.group)
 
 
-def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
-    """A checkpoint of the hub; `gigabytes` is what its parameters come to in bfloat16."""
-    full = name.startswith(("GSAI-ML/", "Dream-org/"))  # bidirectional, and so never causal
+_FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
+    "causal": ("discrete-ar",),
+    "blocks": ("diffusion-lm", "discrete-ar"),
+    "bidirectional": ("diffusion-lm",),  # and so never causal
+}
+
+
+def _published(text: Checkpoint) -> ModelInfo:
+    """A checkpoint of the hub that writes."""
     return ModelInfo(
-        name,
-        title,
-        ("diffusion-lm",) if full else ("diffusion-lm", "discrete-ar"),
-        f"{gigabytes} GB (twice that on a CPU): hf download {name}",
+        text.name,
+        text.title,
+        _FAMILIES[text.kind],
+        f"{text.gigabytes} GB (twice that on a CPU), under {text.licence}; no published weights were tried: "
+        f"hf download {text.name}",
         "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
         "Ask a question.",
-        small,
+        text.small,
+        group=text.group,
+        gigabytes=text.gigabytes,
+        licence=text.licence,
     )
 
 
@@ -234,19 +253,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("text-full", "Studio language model, bidirectional", ""),
             )
         ),
-        *(
-            _published(name, title, gigabytes, small)
-            for name, title, gigabytes, small in (
-                ("JetLM/SDAR-1.7B-Chat", "SDAR 1.7B Chat", 4.1, ""),
-                ("JetLM/SDAR-4B-Chat", "SDAR 4B Chat", 8.8, "JetLM/SDAR-1.7B-Chat"),
-                ("JetLM/SDAR-8B-Chat", "SDAR 8B Chat", 16.4, "JetLM/SDAR-1.7B-Chat"),
-                ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "Fast-dLLM v2 1.5B", 3.1, ""),
-                ("Efficient-Large-Model/Fast_dLLM_v2_7B", "Fast-dLLM v2 7B", 15.2, ""),
-                ("GSAI-ML/LLaDA-8B-Instruct", "LLaDA 8B Instruct", 16.0, ""),
-                ("GSAI-ML/LLaDA-1.5", "LLaDA 1.5 8B", 16.0, ""),
-                ("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", 15.2, ""),
-            )
-        ),
+        *map(_published, TEXTS),
         *(
             _drawing(
                 f"deepseek-community/Janus-Pro-{size}",
@@ -352,18 +359,24 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     return load(model_id, resolve(device))
 
 
-def open_model(name: str, device: str | None = None) -> Model:
+def open_model(name: str, device: str | None = None, dtype: str | None = None) -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
+
+    `dtype` is what the weights of a published language model are held in: float32, bfloat16 or float16; by default
+    float32 on a CPU and bfloat16 elsewhere.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
 
     Raises:
         ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
-    if name in MODELS or not ("/" in name or Path(name).is_dir()):
+    if ships(name) or not ("/" in name or Path(name).is_dir()):
+        if dtype is not None and name in MODELS:
+            raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
+    number = None if dtype is None else DTYPES[dtype]
     hub, place = import_module(_HUB), resolve(device)
-    model: Model = hub.load_folder(Path(name), place) if Path(name).is_dir() else hub.load(name, place)
+    model: Model = hub.load_folder(Path(name), place, number) if Path(name).is_dir() else hub.load(name, place, number)
     return model
 
 

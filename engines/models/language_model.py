@@ -1,4 +1,4 @@
-"""Diffusion language models on native transformers classes: block-causal or bidirectional, aligned or right-shifted."""
+"""Language models on native transformers classes: causal, block-causal or bidirectional, aligned or right-shifted."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ _WHOLE_VOCABULARY: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What sets a family of diffusion language models apart from a causal one of the same class."""
+    """What sets a family of language models apart from another one of the same class."""
 
-    mask: int
+    mask: int | None
+    """Id of an open position; None for a causal model, which knows none and is right-shifted."""
     ends: tuple[int, ...]
     """Ids that the text is cut at."""
     shift: bool = False
@@ -34,10 +35,12 @@ class Kind:
     """Positions, prompt included."""
     asks: tuple[str, str] = ("", "\n")
     """What stands before and behind a prompt."""
+    begins: tuple[int, ...] = ()
+    """Ids that every text begins with."""
 
 
 class DiffusionLM:
-    """A model of the family diffusion-lm."""
+    """A model of the family diffusion-lm, or, without a mask, a causal one."""
 
     def __init__(
         self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: ModelCard, device: torch.device
@@ -45,13 +48,15 @@ class DiffusionLM:
         """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
         self.card, self.device, self.kind = card, device, kind
         # With blocks of one token a block-causal model is a causal one; a bidirectional one never is.
-        self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
+        blocks: tuple[Family, ...] = () if kind.mask is None else ("diffusion-lm",)
+        self.families: tuple[Family, ...] = blocks if kind.full else (*blocks, "discrete-ar")
         self._network: Any = network.to(device).eval()
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
         names = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        self._special = names | {kind.mask: tokenizer.id_to_token(kind.mask) or ""}
+        self._banned = () if kind.mask is None else (kind.mask,)
+        self._special = names | {mask: tokenizer.id_to_token(mask) or "" for mask in self._banned}
 
     @property
     def dtype(self) -> torch.dtype:
@@ -85,6 +90,7 @@ class DiffusionLM:
             return Task(line, self._width, self.device, prompt=ids, ends=kind.ends)
         if kind.sizes and config.size not in kind.sizes:
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
+        assert kind.mask is not None  # a causal model runs no method for blocks
         canvas = text_canvas(config.length, config.size, 0 if kind.full else len(ids))
         traits = (kind.mask, kind.shift, kind.full, self.card)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
@@ -97,7 +103,7 @@ class DiffusionLM:
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
         before, behind = self.kind.asks
-        ids = self.encode(before + prompt.strip() + behind)
+        ids = self.kind.begins + self.encode(before + prompt.strip() + behind)
         room = self.kind.longest - length
         if room < 1:
             raise ValueError(
@@ -114,12 +120,13 @@ class DiffusionLM:
     def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
         """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
-        banned = (self.kind.mask,)
-        layers = 0 if self.kind.full else len(self._network.model.layers)
-        blocks = BlockSession(Network(self._hidden, self._logits, layers, banned, self.device), len(tasks), slots + 1)
+        layers = len(self._network.model.layers)
+        blocks = BlockSession(
+            Network(self._hidden, self._logits, layers, self._banned, self.device), len(tasks), slots + 1
+        )
         if isinstance(tasks[0], TextTask):
             return blocks
-        return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)
+        return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask or 0, shift=self.kind.shift)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens."""
@@ -140,8 +147,8 @@ class DiffusionLM:
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask.to(self.dtype),
-            past_key_values=None if self.kind.full else cache,
-            use_cache=not self.kind.full,
+            past_key_values=cache,
+            use_cache=True,
         ).last_hidden_state
         return states
 

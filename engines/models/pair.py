@@ -1,39 +1,89 @@
 """Two models under one decoder: one drafts, one verifies, each with a cache of its own."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from engines.protocol import Lap, Model, Role, Session
+import torch
+
+from engines.config import shown
+from engines.diffusion_lm.sequence import TextTask
+from engines.protocol import Lap, Model, Role, Session, Task
 
 
 class PairSession:
     """Hands every request to the session of its role; lanes may ask for different roles in one round."""
 
-    def __init__(self, sessions: Mapping[Role, Session]) -> None:
-        """Sessions of the same lanes and tokens."""
-        self._sessions = sessions
+    def __init__(self, sessions: Mapping[Role, Session], devices: Mapping[Role, torch.device] | None = None) -> None:
+        """Sessions of the same lanes and tokens; `devices` says where each lives, if they live apart."""
+        self._sessions, self._devices = sessions, devices or {}
+        self._sent: dict[int, Any] = {}
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> dict[int, Any]:
         """See `engines.protocol.Session.answer`."""
         answers: dict[int, Any] = {}
         for role in dict.fromkeys(request.role for request in requests.values()):
             asked = {lane: request for lane, request in requests.items() if request.role == role}
-            answers |= self._sessions[role].answer(asked, sampling, lap)
+            answers |= self._ask(role, asked, sampling, lap)
         return {lane: answers[lane] for lane in requests}
+
+    def _ask(self, role: Role, asked: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+        """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
+        if self._devices.get(role) == self._devices.get("target"):
+            return self._sessions[role].answer(asked, sampling, lap)
+        there, here = self._devices[role], self._devices["target"]
+        sent = {lane: replace(request, tokens=request.tokens.to(there)) for lane, request in asked.items()}
+        self._sent = {id(asked[lane]): sent[lane] for lane in asked}
+        return {lane: found.to(here) for lane, found in self._sessions[role].answer(sent, sampling, lap).items()}
 
     def cost(self, request: Any) -> tuple[int, int]:
         """See `engines.protocol.Session.cost`."""
-        return self._sessions[request.role].cost(request)
+        return self._sessions[request.role].cost(self._sent.get(id(request), request))
 
 
 def check_pair(target: Model, draft: Model) -> None:
     """See that two models speak of the same tokens.
 
     Raises:
-        ValueError: when they do not.
+        ValueError: when they do not; the message names a token that they disagree about.
     """
     if target.tokens != draft.tokens:
         raise ValueError(
-            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies, so one cannot verify the "
-            "other's drafts; set drafter=itself."
+            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
+            f"{_differs(target, draft)}, so one cannot verify the other's drafts; give a drafter of the same "
+            "tokenizer, or set drafter=itself."
         )
+
+
+def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
+    """See that two models of one vocabulary read a text alike: what each made of the prompt.
+
+    Raises:
+        ValueError: when what one predicts at a place the other does at another, or not from the same text.
+    """
+    if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
+        return
+    if (task.mask, task.shift, task.full) != (own.mask, own.shift, own.full):
+        raise ValueError(
+            f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
+            "are not of the same places; give a drafter of the same kind, or set drafter=itself."
+        )
+
+
+def _reads(task: TextTask) -> str:
+    sight = "bidirectional" if task.full else "block-causal"
+    return f"{sight} and {'right-shifted' if task.shift else 'aligned'} with the mask {task.mask}"
+
+
+def _differs(target: Model, draft: Model) -> str:
+    """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
+    one, other = target.tokens, draft.tokens
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return ""
+    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
+    said = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
+    return f": token {shown(token)} is {said[0]} and {said[1]}"
+
+
+def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
+    return {token for token in one.keys() | other.keys() if one.get(token) != other.get(token)}

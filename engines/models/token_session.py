@@ -1,8 +1,9 @@
-"""A block-diffusion language model as a causal one: with blocks of one token, it gives the next one's distribution.
+"""A language model from left to right: a causal one, or a block-diffusion one with blocks of one token.
 
 A position is predicted at a mask that stands there and sees all tokens before it. To verify drafts, such a mask is put
 beside every one of them, as S2D2 does (arXiv 2603.25702, eq. 3): tokens are causal and see no mask. A right-shifted
-model predicts a token at the one before it and needs no masks.
+model, as every causal one is, predicts a token at the one before it and needs no masks. What was fed stays stored,
+drafts too: a rejected one's slot is not seen, and is overwritten by the token in its place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,12 +46,13 @@ class TokenSession:
         return self._blocks.cost(next(made for asked, made in self._round if asked is request))
 
     def _translate(self, lane: int, request: Forward) -> BlockForward:
-        """[final tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
+        """[tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
         prompt = self._prompts[lane]
         text = torch.cat([prompt, request.tokens.cpu()])
         final = len(prompt) + request.done
-        stored = min(self._stored[lane], len(prompt) + request.cached)
-        self._stored[lane] = kept = final - int(self._shift)  # a shifted model reads at the last final token, too
+        # A shifted model reads at the last final token, too.
+        stored = min(self._stored[lane], len(prompt) + request.cached, final - int(self._shift))
+        self._stored[lane] = len(text)
         place = torch.arange(stored, len(text))
         masks = torch.arange(final, len(text) + 1)[: 0 if self._shift else None]
         position = torch.cat([place, masks])
@@ -63,7 +65,7 @@ class TokenSession:
             read=torch.arange(final - 1 - stored, len(place)) if self._shift else len(place) + torch.arange(len(masks)),
             finished=stored,
             seen=seen,
-            keep=kept - stored,
+            keep=len(place),
             role=request.role,
             mode=request.mode,
         )

@@ -4,7 +4,8 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +33,14 @@ _OTHERS: Final = (
     "special_tokens_map.json",
     "tokenizer_config.json",
     "chat_template.jinja",
+    "generation_config.json",
 )
 """Read, or only looked for, by `engines.models.hub`."""
 _SINGLE: Final = "model.safetensors"
 _HEAD: Final = "lm_head.weight"
 _FLOATS: Final = ("F16", "BF16", "F32")
+_COMPUTED: Final = ".rotary_emb.inv_freq"
+"""End of a tensor's name that older checkpoints hold and every class computes anew."""
 _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
@@ -59,6 +63,10 @@ class Source:
         """The error that says what is wrong with this checkpoint."""
         return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}. {self.remedy}")
 
+    def refuses(self, problem: str) -> ModelError:
+        """The error that says why this checkpoint is not for us, however often it is fetched."""
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}.")
+
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files.
 
@@ -78,8 +86,39 @@ class Source:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A native tensor that is made of others, or of a part of one."""
+
+    sources: Mapping[str, tuple[int, ...]]
+    """What the folder calls them, with their shapes."""
+    make: Callable[[Sequence[Tensor]], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a folder's tensors become native ones."""
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Parts of a native tensor's name and what the folder calls them, applied in this order."""
+    recipes: Callable[[Mapping[str, tuple[int, ...]], Any], Mapping[str, Recipe]] = lambda *_: {}
+    """Native names with their shapes, and the config, to what is made of other tensors."""
+
+    def original(self, native: str) -> str:
+        """What the folder calls a native tensor."""
+        for part, own in self.renamed:
+            native = native.replace(part, own)
+        return native
+
+
+def parameters(kind: type[Any], config: Any) -> int:
+    """How many numbers a network of this config has; tied ones count once, and nothing is laid out in memory."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in kind(config).parameters())
+
+
 def read_network(
-    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, renamed: Sequence[tuple[str, str]] = ()
+    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, names: Names | None = None
 ) -> nn.Module:
     """A network of a native class with the weights of a folder, on the CPU.
 
@@ -88,7 +127,7 @@ def read_network(
         kind: The native causal-LM class.
         config: Its config.
         dtype: What the weights become.
-        renamed: Parts of a native tensor's name and what the folder calls them, applied in this order.
+        names: How the folder's tensors become native ones, by default as they are.
 
     Raises:
         ModelError: for files that are missing or broken, and for tensors that are missing, superfluous, misshapen or
@@ -96,10 +135,21 @@ def read_network(
     """
     with torch.device("meta"):
         native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
-    original = {name: _rename(name, renamed) for name in native}
+    names = names or Names()
+    recipes = names.recipes(native, config)
+    original = {name: names.original(name) for name in native if name not in recipes}
     spare = original.get(_HEAD) if config.tie_word_embeddings else None  # the embedding takes its place
-    found = read_tensors(source, {original[name]: native[name] for name in native}, kind.__name__, spare)
-    state = {name: found[original[name]] for name in native if original[name] in found}
+    wanted = {original[name]: native[name] for name in original}
+    wanted |= {part: shape for recipe in recipes.values() for part, shape in recipe.sources.items()}
+    found = read_tensors(source, wanted, kind.__name__, spare)
+    state = {name: found.pop(original[name]) for name in original if original[name] in found}
+    left = Counter(part for recipe in recipes.values() for part in recipe.sources)
+    for name, recipe in recipes.items():
+        state[name] = recipe.make([found[part] for part in recipe.sources])
+        left.subtract(list(recipe.sources))
+        for part in recipe.sources:  # so that no tensor is held twice for long
+            if not left[part]:
+                del found[part]
     with _bars_on_terminals_only():
         network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
     return network
@@ -125,7 +175,8 @@ def read_tensors(
         ModelError: as `read_network` does.
     """
     files = weight_files(source)
-    heads = {name: head for name, head in tensor_heads(source, files).items() if not name.startswith(ignored)}
+    found = tensor_heads(source, files).items()
+    heads = {name: head for name, head in found if not name.startswith(ignored) and not name.endswith(_COMPUTED)}
     check_tensors(source, heads, wanted, kind, spare)
     return {name: tensor for file in files for name, tensor in _tensors(file, heads.keys() - {spare})}
 
@@ -268,12 +319,6 @@ def number_of(
     if not fits:
         raise source.lacks(f"config.json has {shown(value)} for {name!r}, which is not allowed")
     return value  # type: ignore[no-any-return]
-
-
-def _rename(name: str, renamed: Sequence[tuple[str, str]]) -> str:
-    for native, original in renamed:
-        name = name.replace(native, original)
-    return name
 
 
 def _several(names: Sequence[str]) -> str:

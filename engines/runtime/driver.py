@@ -16,8 +16,8 @@ from torch import Tensor
 from engines.config import ConfigError, as_values
 from engines.methods.method import Method
 from engines.models.catalog import load_model, models_for, ships, small_of
-from engines.models.pair import PairSession, check_pair
-from engines.protocol import Decision, Decoder, Drawing, Model, Request, Session, Task
+from engines.models.pair import PairSession, check_pair, check_texts
+from engines.protocol import Decision, Decoder, Drawing, Model, Request, Role, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
@@ -54,6 +54,11 @@ class Job:
                 f"model: {self.method.name} runs on models of the family {self.method.family}, and "
                 f"{self.model.card.id} is of {' and '.join(self.model.families)}; "
                 f"use {', '.join(models_for(self.method.family))}."
+            )
+        if self.small is not None and self.method.family not in self.small.families:
+            raise ConfigError(
+                f"drafter: {self.method.name} drafts with models of the family {self.method.family}, and "
+                f"{self.small.card.id} is of {' and '.join(self.small.families)}; give another one."
             )
 
     @property
@@ -117,7 +122,11 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if draft is None:
         return session
     check_pair(first.model, draft)
-    return PairSession({"target": session, "draft": draft.start(tasks, guided)})
+    if tasks[0].canvas.kind == "text" and draft is not first.model:
+        for job, task in zip(jobs, tasks, strict=True):
+            check_texts(first.model, draft, task, draft.pose(job.prompt, job.config))
+    places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
+    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
 
 
 class Clock:

@@ -351,8 +351,8 @@ def as_a_pickle(folder: Path) -> None:
         (configured(apply_yarn=True, yarn_beta_fast=1), "1 for 'yarn_beta_slow', which is not below"),
         (configured(apply_yarn=True, original_latent_shape=[3]), r"\[3\] for 'original_latent_shape'; it is three"),
         (
-            configured(model_type="llama", ffn_hidden_size=None),
-            "config.json has 'llama' for 'model_type', and sdar, .*",
+            configured(model_type="gpt2", ffn_hidden_size=None),
+            "config.json has 'gpt2' for 'model_type', and what can be read is .* and Cosmos",
         ),
         (configured(insert_cross_attn=True), "has True for 'insert_cross_attn', as the 5B and 13B Video2World models"),
         (configured(input_types=["text_and_video"]), r"'text_and_video'\] for 'input_types', as the 5B and 13B"),

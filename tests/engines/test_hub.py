@@ -8,7 +8,17 @@ from typing import Any, cast
 import pytest
 import torch
 from support import checkpoints
-from support.checkpoints import LAYOUTS, PADDED, SPECIAL, settings_of, tensors_of, write, write_json, write_weights
+from support.checkpoints import (
+    CAUSAL,
+    LAYOUTS,
+    PADDED,
+    SPECIAL,
+    settings_of,
+    tensors_of,
+    write,
+    write_json,
+    write_weights,
+)
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM
@@ -23,14 +33,15 @@ from engines.models.catalog import MODELS, load_model, open_model, small_of
 from engines.models.errors import ModelError
 from engines.models.hub import published
 from engines.models.language_model import DiffusionLM
+from engines.models.published_texts import TEXTS
 from engines.models.studio.image import FOLDER
 from engines.models.weights import sha256
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from traces import read
 
-FAMILIES = list(LAYOUTS)
+FAMILIES = [family for family in LAYOUTS if family not in CAUSAL]
 PROMPT = "a hero"
-BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4"}
+BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4", "llada2_moe": "8"}
 
 
 def job(model: DiffusionLM, prompt: str = PROMPT, **values: object) -> Job:
@@ -86,7 +97,7 @@ def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_who
         finished = torch.cat([past, request.tokens[0, : request.keep]])
     assert worst < 1e-4
     assert float(expected[expected.isfinite()].std()) > 0.5, "too flat to tell"
-    assert bool(len(finished)) == (family in ("sdar", "Fast_dLLM_Qwen"))
+    assert bool(len(finished)) == (family in ("sdar", "Fast_dLLM_Qwen", "llada2_moe"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -96,7 +107,8 @@ def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> No
     assert (kind.shift, kind.full) == (family in ("Fast_dLLM_Qwen", "Dream"), family in ("llada", "Dream"))
     names = Tokenizer.from_file(str(tmp_path / family / "tokenizer.json"))
     assert "mask" in str(names.id_to_token(kind.mask)).lower()
-    ends = ["<|eot_id|>" if family == "llada" else "<|im_end|>", "<|endoftext|>"]
+    turn = {"llada": "<|eot_id|>", "llada2_moe": "<|role_end|>"}.get(family, "<|im_end|>")
+    ends = [turn, "<|endoftext|>"]
     assert [names.id_to_token(end) for end in kind.ends] == ends
     assert kind.longest == 96
     assert kind.sizes == ((1, 8) if family == "Fast_dLLM_Qwen" else ())
@@ -117,6 +129,11 @@ def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> No
             "llada",
             "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\na hero<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        (
+            "llada2_moe",
+            "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a hero<|role_end|>"
+            "<role>ASSISTANT</role>",
         ),
     ],
 )
@@ -280,19 +297,16 @@ _Q0 = "model.transformer.blocks.0.q_proj.weight"
     [
         (removed("config.json"), "config.json is missing in"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
-        (configured(model_type="bert"), "config.json has 'bert' for 'model_type', and sdar, .* can be read"),
         (configured(d_model=None), "config.json has no 'd_model'"),
         (configured(d_model="32"), "config.json has '32' for 'd_model', which is not allowed"),
         (configured(n_layers=0), "config.json has 0 for 'n_layers'"),
         (configured(weight_tying=1), "config.json has 1 for 'weight_tying'"),
         (configured(n_layers=10**9), "config.json has 1000000000 for 'n_layers', which is not allowed"),
         (configured(rms_norm_eps=10**400), "config.json has 1000.*0 for 'rms_norm_eps', which is not allowed"),
-        (configured(model_type=["llada"]), r"config.json has \['llada'\] for 'model_type', and sdar"),
         (lambda folder: (folder / "config.json").write_text("[" * 10**5), "config.json is not JSON: maximum recursion"),
         (in_pieces("vocab.json", "{"), "vocab.json, merges.txt or tokenizer_config.json cannot be read: .*EOF"),
         (in_pieces("merges.txt", "h e x\n"), "vocab.json, merges.txt or tokenizer_config.json cannot be read: "),
         (in_pieces("tokenizer_config.json", "[]"), "cannot be read: "),
-        (configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         (configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer"),
         (configured(embedding_size=30), "config.json has 30 for 'embedding_size', its tokenizer"),
         (configured(d_model=64), r"tensor 'model.transformer.* has shape \[.*32.*\], and its config.json asks for"),
@@ -325,6 +339,28 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     assert str(caught.value).startswith("LLaDA-tiny: ")
     assert f"hf download OWNER/NAME --local-dir {folder}" in str(caught.value)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            configured(model_type="bert"),
+            r"has 'bert' for 'model_type', .*language models \(sdar, .*\(qwen2, .* and Cosmos",
+        ),
+        (configured(model_type=["llada"]), r"config.json has \['llada'\] for 'model_type', and what can be read is"),
+        (configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
+        (configured(quantization_config={"bits": 4}), "{'bits': 4} for 'quantization_config'; LLaDA is built for None"),
+    ],
+)
+def test_what_is_of_no_family_is_told_which_there_are_and_not_to_fetch_it_again(
+    tmp_path: Path, change: Callable[[Path], None], said: str
+) -> None:
+    folder = write(tmp_path / "LLaDA-tiny", "llada")
+    change(folder)
+    with pytest.raises(ModelError, match=said) as caught:
+        published.load_folder(folder)
+    assert "hf download" not in str(caught.value)
 
 
 def test_a_tied_checkpoint_may_carry_a_head_which_is_not_used(tmp_path: Path) -> None:
@@ -394,6 +430,11 @@ def test_the_small_model_of_a_pair_speaks_of_the_same_tokens(hub: Path) -> None:
 def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
     published = [info for info in MODELS.values() if "/" in info.id]
     assert {info.id.split("/")[0] for info in published} == {
+        "Qwen",
+        "meta-llama",
+        "HuggingFaceTB",
+        "mistralai",
+        "inclusionAI",
         "JetLM",
         "Efficient-Large-Model",
         "GSAI-ML",
@@ -405,6 +446,8 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
     }
     assert all(f"hf download {info.id}" in info.needs for info in published)
     assert all(info.small in MODELS for info in published if info.small)
+    texts = [info for info in published if info.text]
+    assert len(texts) == len(TEXTS) and all(info.licence in info.needs and info.gigabytes > 0 for info in texts)
 
 
 def test_only_the_command_line_takes_folders(tmp_path: Path, hub: Path) -> None:

@@ -195,7 +195,7 @@ def reworded(old: str, new: str) -> Callable[[Path], None]:
         (reworded('"heads": 2', '"heads": 3'), "3 for 'heads', which do not divide its 'width' 16"),
         (reworded('"depth": 2', '"depth": 3'), "'decoder_blocks.2.attn.proj.bias' and 23 more are missing"),
         (reworded('"side": 3', '"sides": 3'), "config.json has no 'side'"),
-        (reworded('"mar"', '"marmalade"'), "'marmalade' for 'model_type', and sdar, .*"),
+        (reworded('"mar"', '"marmalade"'), "'marmalade' for 'model_type', and what can be read .*"),
         (
             weighted("decoder.mid.attn_1.q.weight", torch.zeros(64, 64), "pixels/model.safetensors"),
             r"'decoder.mid.attn_1.q.weight' has shape \[64, 64\]",

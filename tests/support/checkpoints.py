@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from support import experts
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 from torch.nn.functional import silu
 
@@ -40,8 +41,17 @@ class Layout:
     head: str
     biased: bool = False
     normed: bool = False
+    norms: str = "self_attn.{name}_norm"
     width: int = HIDDEN // HEADS
     theta: float = 1e6
+    fused: str = ""
+    """One matrix for queries, keys and values, where there is one."""
+    turned: float = 1.0
+    """Part of a head that turns with its position."""
+    experts: bool = False
+    """Whether all layers but the first have experts."""
+    stretch: tuple[float, float, float, float] = ()  # type: ignore[assignment]
+    """Of Llama 3: factor, low and high frequency factor, positions before the stretch."""
 
 
 _QWEN = {
@@ -80,7 +90,33 @@ LAYOUTS = {
         theta=5e5,
     ),
 }
+LAYOUTS["llada2_moe"] = Layout(
+    **_QWEN
+    | {
+        "embedding": "model.word_embeddings",
+        "o": "attention.dense",
+    },
+    fused="attention.query_key_value",
+    norms="attention.{name}_layernorm",
+    normed=True,
+    width=16,
+    theta=6e5,
+    turned=0.5,
+    experts=True,
+)
+CAUSAL = ("qwen2", "qwen3", "llama", "mistral")
+LAYOUTS |= {
+    "qwen2": Layout(**_QWEN, biased=True),
+    "qwen3": Layout(**_QWEN, normed=True, width=16),
+    "llama": Layout(**_QWEN, theta=5e5, stretch=(8.0, 1.0, 4.0, 32.0)),
+    "mistral": Layout(**_QWEN, width=16),
+}
 SPECIAL = {
+    "llada2_moe": ["<|endoftext|>", "<role>", "</role>", "<|role_end|>", "<|mask|>"],
+    "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+    "qwen3": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+    "llama": ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+    "mistral": ["<s>", "</s>", "[INST]", "[/INST]"],
     "sdar": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>"],
     "Fast_dLLM_Qwen": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "|<MASK>|"],
     "Dream": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>"],
@@ -93,7 +129,8 @@ SPECIAL = {
         "<|eot_id|>",
     ],
 }
-LETTERS = sorted({*"user assistant system You are a helpful assistant. Abc".replace(" ", "Ġ"), "Ċ", "?"})
+_SAID = "user assistant system You are a helpful assistant. Abc SYSTEM detailed thinking off HUMAN ASSISTANT"
+LETTERS = sorted({*_SAID.replace(" ", "Ġ"), "Ċ", "?"})
 MERGES = [("h", "e"), ("Ġ", "a")]
 
 
@@ -149,8 +186,63 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
             "mask_token_id": len(LETTERS) + len(MERGES) + 4,
             "use_mrope": False,
         },
+        "llada2_moe": {
+            "architectures": ["LLaDA2MoeModelLM"],
+            "auto_map": {"AutoModelForCausalLM": "modeling_llada2_moe.LLaDA2MoeModelLM"},
+            "first_k_dense_replace": 1,
+            "head_dim": 16,
+            "moe_intermediate_size": experts.EXPERT_INNER,
+            "moe_router_enable_expert_bias": True,
+            "n_group": experts.EXPERT_GROUPS,
+            "norm_topk_prob": True,
+            "num_experts": experts.EXPERTS,
+            "num_experts_per_tok": experts.CHOSEN,
+            "num_shared_experts": 1,
+            "partial_rotary_factor": 0.5,
+            "rope_theta": 600000.0,
+            "routed_scaling_factor": experts.SCALE,
+            "router_dtype": "fp32",
+            "score_function": "sigmoid",
+            "topk_group": experts.CHOSEN_GROUPS,
+            "use_bias": False,
+            "use_qk_norm": True,
+            "use_qkv_bias": False,
+        },
+        "qwen2": {"architectures": ["Qwen2ForCausalLM"], "eos_token_id": id_of("qwen2", "<|im_end|>")},
+        "qwen3": {
+            "architectures": ["Qwen3ForCausalLM"],
+            "attention_bias": False,
+            "head_dim": 16,
+            "eos_token_id": id_of("qwen3", "<|im_end|>"),
+        },
+        "llama": {
+            "architectures": ["LlamaForCausalLM"],
+            "attention_bias": False,
+            "mlp_bias": False,
+            "pretraining_tp": 1,
+            "eos_token_id": [id_of("llama", name) for name in ("<|end_of_text|>", "<|eot_id|>")],
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 32,
+                "rope_type": "llama3",
+            },
+        },
+        "mistral": {
+            "architectures": ["MistralForCausalLM"],
+            "head_dim": 16,
+            "eos_token_id": id_of("mistral", "</s>"),
+            "sliding_window": 80,
+        },
     }
     return common | own[family]
+
+
+def id_of(family: str, name: str) -> int:
+    """The id of a special token."""
+    return len(LETTERS) + len(MERGES) + SPECIAL[family].index(name)
 
 
 _LLADA = f"""{{
@@ -167,9 +259,15 @@ _LLADA = f"""{{
 }}"""
 
 
-def tensors_of(family: str, tied: bool = False) -> dict[str, Tensor]:
+def norm_names(layout: Layout) -> list[str]:
+    """What normalises queries and keys, where something does."""
+    names = (("query", "key") if layout.fused else "qk") if layout.normed else ()
+    return [layout.norms.format(name=name) for name in names]
+
+
+def tensors_of(family: str, tied: bool = False, seed: int = 3) -> dict[str, Tensor]:
     """Random weights under the family's names, large enough to have opinions."""
-    layout, made = LAYOUTS[family], torch.Generator().manual_seed(3)
+    layout, made = LAYOUTS[family], torch.Generator().manual_seed(seed)
 
     def matrix(rows: int, columns: int) -> Tensor:
         return torch.randn(rows, columns, generator=made) * 2 / columns**0.5
@@ -196,16 +294,49 @@ def tensors_of(family: str, tied: bool = False) -> dict[str, Tensor]:
         found |= {f"{at}{name}.weight": norm(HIDDEN) for name in (layout.before_attention, layout.before_mlp)}
         if layout.biased:
             found |= {f"{at}{name}.bias": norm(shapes[name][0]) - 1 for name in (layout.q, layout.k, layout.v)}
-        if layout.normed:
-            found |= {f"{at}self_attn.{name}_norm.weight": norm(layout.width) for name in "qk"}
+        found |= {f"{at}{name}.weight": norm(layout.width) for name in norm_names(layout)}
+        if layout.fused:
+            own = [found.pop(f"{at}{name}.weight") for name in (layout.q, layout.k, layout.v)]
+            found[f"{at}{layout.fused}.weight"] = torch.cat(own)
+        if layout.experts and i:
+            found = {name: tensor for name, tensor in found.items() if not name.startswith(f"{at}mlp.")}
+            found |= experts.tensors(f"{at}mlp.", HIDDEN, matrix, made)
     return found
 
 
-def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: Tensor, seen: Tensor) -> Tensor:
+@dataclass
+class Memory:
+    """Keys and values of earlier passes by layer and position, and which tokens of a pass to remember."""
+
+    held: dict[tuple[int, int], tuple[Tensor, Tensor]]
+    seen: list[int]
+    """Positions that every token of the pass sees."""
+    keep: int
+    """Leading tokens to remember."""
+
+    def extend(self, layer: int, position: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values [h, s + n, d] behind those that are seen; the leading ones are remembered."""
+        past = [self.held[layer, place] for place in self.seen]
+        for i, place in enumerate(position.tolist()[: self.keep]):
+            self.held[layer, place] = (k[:, i], v[:, i])
+        if not past:
+            return k, v
+        keys, values = (torch.stack(parts, 1) for parts in zip(*past, strict=True))
+        return torch.cat([keys, k], 1), torch.cat([values, v], 1)
+
+
+def forward(
+    family: str,
+    tensors: Mapping[str, Tensor],
+    ids: Tensor,
+    position: Tensor,
+    seen: Tensor,
+    memory: Memory | None = None,
+) -> Tensor:
     """Logits [n, V] of tokens at their positions under a mask, in float64: RMSNorm, rotary attention, SwiGLU."""
     layout = LAYOUTS[family]
     weights = {name: tensor.double() for name, tensor in tensors.items()}
-    angle = position[:, None] / layout.theta ** (torch.arange(0, layout.width, 2) / layout.width)
+    angle = position[:, None] * frequencies(layout)
     turn = torch.polar(torch.ones_like(angle), angle).to(torch.complex128)  # [n, width / 2]
 
     def linear(x: Tensor, name: str) -> Tensor:
@@ -219,24 +350,51 @@ def forward(family: str, tensors: Mapping[str, Tensor], ids: Tensor, position: T
         if not name:
             return x
         x = norm(x, name) if layout.normed else x
-        half = layout.width // 2
-        turned = torch.complex(x[..., :half], x[..., half:]) * turn
-        return torch.cat([turned.real, turned.imag], -1)
+        half = int(layout.width * layout.turned) // 2
+        turned = torch.complex(x[..., :half], x[..., half : 2 * half]) * turn
+        return torch.cat([turned.real, turned.imag, x[..., 2 * half :]], -1)
+
+    def queries_keys_values(y: Tensor, at: str) -> list[Tensor]:
+        names = norm_names(layout) or ("?", "?")
+        if layout.fused:
+            sizes = [HEADS * layout.width, GROUPS * layout.width, GROUPS * layout.width]
+            parts = list(linear(y, at + layout.fused).split(sizes, -1))
+        else:
+            parts = [linear(y, at + name) for name in (layout.q, layout.k, layout.v)]
+        return [heads(parts[0], at + names[0]), heads(parts[1], at + names[1]), heads(parts[2])]
+
+    def mlp(y: Tensor, at: str) -> Tensor:
+        gate, up, down = (at + name.removeprefix("mlp.") for name in (layout.gate, layout.up, layout.down))
+        return linear(silu(linear(y, gate)) * linear(y, up), down)
 
     x = weights[f"{layout.embedding}.weight"][ids]
     for i in range(LAYERS):
         at = layout.layer.format(i=i)
         y = norm(x, at + layout.before_attention)
-        q = heads(linear(y, at + layout.q), at + "self_attn.q_norm")
-        k, v = heads(linear(y, at + layout.k), at + "self_attn.k_norm"), heads(linear(y, at + layout.v))
+        q, k, v = queries_keys_values(y, at)
+        if memory:
+            k, v = memory.extend(i, position, k, v)
         k, v = (part.repeat_interleave(HEADS // GROUPS, 0) for part in (k, v))
         scores = (q @ k.transpose(1, 2) / layout.width**0.5).masked_fill(~seen, -torch.inf)
         x = x + linear((scores.softmax(-1) @ v).transpose(0, 1).flatten(1), at + layout.o)
         y = norm(x, at + layout.before_mlp)
-        x = x + linear(silu(linear(y, at + layout.gate)) * linear(y, at + layout.up), at + layout.down)
+        inner = f"{at}mlp." if layout.gate.startswith("mlp.") else at
+        x = x + (experts.forward(y, inner, weights, mlp) if layout.experts and i else mlp(y, inner))
     x = norm(x, layout.last)
     head = layout.head if f"{layout.head}.weight" in weights else layout.embedding
     return x @ weights[f"{head}.weight"].T
+
+
+def frequencies(layout: Layout) -> Tensor:
+    """How far a position turns each pair [width / 2]; Llama 3 slows the pairs that turn less than once in its text."""
+    count = int(layout.width * layout.turned)
+    plain = layout.theta ** -(torch.arange(0, count, 2) / count).double()
+    if not layout.stretch:
+        return plain
+    factor, low, high, before = layout.stretch
+    turns = before * plain / (2 * torch.pi)
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return kept * plain + (1 - kept) * plain / factor
 
 
 def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
@@ -250,6 +408,10 @@ def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
     decoder: Any = decoders.ByteLevel()
     tokenizer.decoder = decoder
     tokenizer.add_special_tokens(SPECIAL[family] if special is None else special)
+    first = SPECIAL[family][0]
+    if family in ("llama", "mistral") and special is None:
+        begin: Any = processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, id_of(family, first))])
+        tokenizer.post_processor = begin
     return tokenizer
 
 

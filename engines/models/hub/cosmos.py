@@ -27,7 +27,16 @@ from engines.models.hub.cosmos_layout import (
 )
 from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, load_tokenizer
 from engines.models.hub.rotary import PlaceRotary
-from engines.models.weights import Source, other_hashes, read_network, sha256, tensor_heads, weight_files, weight_hashes
+from engines.models.weights import (
+    Names,
+    Source,
+    other_hashes,
+    read_network,
+    sha256,
+    tensor_heads,
+    weight_files,
+    weight_hashes,
+)
 from traces.schema import ModelCard
 
 TOKENIZER: Final = "tokenizer"
@@ -138,7 +147,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     tokenizer, file = load_tokenizer(replace(once, folder=source.folder / TOKENIZER, name=f"{source.name}/{TOKENIZER}"))
     shape = shape_of(once, layout, tokenizer)
     dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
-    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype, NAMES)
+    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype, Names(NAMES))
     network.model.rotary_emb = PlaceRotary(angles(layout, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = HEAD_NORM_EPSILON

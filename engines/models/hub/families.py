@@ -7,13 +7,26 @@ is what the fields of config.json and the tensors are called, the tokens that me
     Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2 under its own names
     llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama, renamed
     Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2 under its own names
+    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, renamed and stacked
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from engines.models.hub import llada2
+from engines.models.weights import Names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,23 +44,31 @@ class Family:
     """Fields of config.json that may be missing and, where present, must have this value: nothing else was built."""
     constants: Mapping[str, object] = field(default_factory=dict)
     """Native config fields that the family does not vary."""
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Parts of a native tensor's name and what the checkpoint calls them, applied in this order."""
-    mask: str
-    """The token of an open position."""
+    names: Names = field(default_factory=Names)
+    """How the checkpoint's tensors become native ones."""
+    absent: Mapping[str, object] = field(default_factory=dict)
+    """Fields of `sizes` that config.json may leave out, with what that means."""
+    mask: str = ""
+    """The token of an open position; none for a causal model."""
     adds_mask: bool = False
     """Whether a tokenizer without the mask gets it as its next id, as the release's own scripts do."""
-    ends: tuple[str, ...]
-    """Tokens behind which nothing counts: first a turn's end, last a document's."""
-    asks: tuple[str, str]
+    ends: tuple[str, ...] = ()
+    """Tokens behind which nothing counts: first a turn's end, last a document's. A causal model's config has them."""
+    asks: tuple[str, str] = ("", "")
     """What stands before and behind a question in a model that was taught to chat."""
-    shift: bool
-    full: bool
+    chats: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """In place of `asks`, where a family's checkpoints differ: the first whose token their tokenizer has."""
+    shift: bool = True
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other."""
     trained: str = ""
     """What config.json calls the one block size that was trained, for models that take no other but 1."""
+    window: str = ""
+    """What config.json calls the reach of attention, where it has one: texts stay so short that it is not felt."""
 
 
-_QWEN_SIZES: Final = {
+QWEN_SIZES: Final = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden_size",
     "intermediate_size": "intermediate_size",
@@ -59,9 +80,9 @@ _QWEN_SIZES: Final = {
     "rope_theta": "rope_theta",
     "tie_word_embeddings": "tie_word_embeddings",
 }
-_QWEN_FIXED: Final = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
-_QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
-_QWEN_ASKS: Final = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+QWEN_FIXED: Final = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
+QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+QWEN_ASKS: Final = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 _ASSISTANT: Final = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
 
 _SDAR: Final = Family(
@@ -69,13 +90,13 @@ _SDAR: Final = Family(
     title="SDAR",
     config=Qwen3Config,
     network=Qwen3ForCausalLM,
-    sizes=_QWEN_SIZES | {"head_dim": "head_dim"},
-    fixed=_QWEN_FIXED | {"attention_bias": False},
+    sizes=QWEN_SIZES | {"head_dim": "head_dim"},
+    fixed=QWEN_FIXED | {"attention_bias": False},
     constants={"attention_bias": False},
     mask="<|MASK|>",
     adds_mask=True,
-    ends=_QWEN_ENDS,
-    asks=_QWEN_ASKS,
+    ends=QWEN_ENDS,
+    asks=QWEN_ASKS,
     shift=False,
     full=False,
 )
@@ -85,11 +106,11 @@ _FAST_DLLM: Final = Family(
     title="Fast-dLLM v2",
     config=Qwen2Config,
     network=Qwen2ForCausalLM,
-    sizes=_QWEN_SIZES,
-    fixed=_QWEN_FIXED,
+    sizes=QWEN_SIZES,
+    fixed=QWEN_FIXED,
     mask="|<MASK>|",
-    ends=_QWEN_ENDS,
-    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    ends=QWEN_ENDS,
+    asks=(_ASSISTANT + QWEN_ASKS[0], QWEN_ASKS[1]),
     shift=True,
     full=False,
     trained="bd_size",
@@ -129,18 +150,20 @@ _LLADA: Final = Family(
         "scale_logits": False,
     },
     constants={"hidden_act": "silu", "attention_bias": False, "mlp_bias": False},
-    renamed=(
-        ("lm_head.", "model.transformer.ff_out."),
-        ("model.embed_tokens.", "model.transformer.wte."),
-        ("model.norm.", "model.transformer.ln_f."),
-        ("model.layers.", "model.transformer.blocks."),
-        (".input_layernorm.", ".attn_norm."),
-        (".post_attention_layernorm.", ".ff_norm."),
-        (".self_attn.o_proj.", ".attn_out."),
-        (".self_attn.", "."),
-        (".mlp.gate_proj.", ".ff_proj."),
-        (".mlp.down_proj.", ".ff_out."),
-        (".mlp.", "."),
+    names=Names(
+        (
+            ("lm_head.", "model.transformer.ff_out."),
+            ("model.embed_tokens.", "model.transformer.wte."),
+            ("model.norm.", "model.transformer.ln_f."),
+            ("model.layers.", "model.transformer.blocks."),
+            (".input_layernorm.", ".attn_norm."),
+            (".post_attention_layernorm.", ".ff_norm."),
+            (".self_attn.o_proj.", ".attn_out."),
+            (".self_attn.", "."),
+            (".mlp.gate_proj.", ".ff_proj."),
+            (".mlp.down_proj.", ".ff_out."),
+            (".mlp.", "."),
+        )
     ),
     mask="<|mdm_mask|>",
     ends=("<|eot_id|>", "<|endoftext|>"),
@@ -157,13 +180,54 @@ _DREAM: Final = Family(
     title="Dream",
     config=Qwen2Config,
     network=Qwen2ForCausalLM,
-    sizes=_QWEN_SIZES,
-    fixed=_QWEN_FIXED | {"use_mrope": False},
+    sizes=QWEN_SIZES,
+    fixed=QWEN_FIXED | {"use_mrope": False},
     mask="<|mask|>",
-    ends=_QWEN_ENDS,
-    asks=(_ASSISTANT + _QWEN_ASKS[0], _QWEN_ASKS[1]),
+    ends=QWEN_ENDS,
+    asks=(_ASSISTANT + QWEN_ASKS[0], QWEN_ASKS[1]),
     shift=True,
     full=True,
 )
 
-FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM)}
+_LLADA2: Final = Family(
+    name="llada2_moe",
+    title="LLaDA2",
+    config=Glm4MoeConfig,
+    network=Glm4MoeForCausalLM,
+    sizes=QWEN_SIZES
+    | {
+        "head_dim": "head_dim",
+        "moe_intermediate_size": "moe_intermediate_size",
+        "first_k_dense_replace": "first_k_dense_replace",
+        "n_routed_experts": "num_experts",
+        "n_shared_experts": "num_shared_experts",
+        "num_experts_per_tok": "num_experts_per_tok",
+        "n_group": "n_group",
+        "topk_group": "topk_group",
+        "routed_scaling_factor": "routed_scaling_factor",
+        "partial_rotary_factor": "partial_rotary_factor",
+    },
+    fixed=QWEN_FIXED
+    | {
+        "moe_router_enable_expert_bias": True,
+        "norm_head": False,
+        "norm_topk_prob": True,
+        "score_function": "sigmoid",
+        "use_bias": False,
+        "use_qk_norm": True,
+        "use_qkv_bias": False,
+    },
+    constants={"attention_bias": False, "use_qk_norm": True, "norm_topk_prob": True},
+    absent={"tie_word_embeddings": False},
+    names=llada2.NAMES,
+    mask="<|mask|>",
+    ends=("<|role_end|>", "<|endoftext|>"),
+    asks=(
+        "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>",
+        "<|role_end|><role>ASSISTANT</role>",
+    ),
+    shift=False,
+    full=False,
+)
+
+FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM, _LLADA2)}

@@ -1,0 +1,102 @@
+"""Approximate caches: keys and values of an earlier pass stand in for those that a pass would compute anew.
+
+In a bidirectional model every token sees every other, so that a new token changes the keys and values of all; nothing
+can be stored exactly. These store nevertheless, and feed less:
+
+    prefix     Fast-dLLM, arXiv 2505.22618: the first pass of a block feeds the whole text; later ones leave out what
+               stands before the block
+    dual       the same, and what stands behind the block is left out, too; in a block-causal model, the rest of the
+               block around a sub-block, as in Fast-dLLM v2, arXiv 2509.26328
+    delayed    dKV-Cache-Decode, arXiv 2505.15781: a token is stored in the pass after the one that revealed it, and
+               then left out; every so many passes all are fed again
+
+What is read one place to the left is fed again with it: a right-shifted model feeds all while the first token of a
+block is open, or, delayed, the token before every open one.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Final, Literal, get_args
+
+import torch
+
+from engines.config import Knob
+from engines.diffusion_lm.request import BlockForward
+from engines.diffusion_lm.sequence import Layout, Row
+
+Name = Literal["exact", "prefix", "dual", "delayed"]
+Stale = Annotated[
+    Name,
+    Knob(
+        "Cache",
+        "exact stores what stays as it is. The others are APPROXIMATE: prefix and dual (Fast-dLLM) keep what surrounds "
+        "a block as its first pass saw it, delayed (dKV-Cache) keeps a token as the pass after it saw it.",
+    ),
+]
+Refresh = Annotated[int, Knob("Refresh", "Passes until everything is fed again.", 1, 64, 1, {"cache": ("delayed",)})]
+SAID: Final = "an approximate cache: keys and values are of an earlier pass"
+
+
+class StaleCache:
+    """Asks a row's passes of a model that keeps what is no longer exact."""
+
+    def __init__(self, row: Row, name: Name, refresh: int) -> None:
+        """Begin with nothing stored.
+
+        Raises:
+            ValueError: for a cache that the model of the row has no use for.
+        """
+        assert name in get_args(Name) and name != "exact"
+        if not row.task.full and name != "dual":
+            raise ValueError(
+                f"cache: {name} approximates what a bidirectional model cannot store, and this one stores finished "
+                "blocks as they are; use exact, or dual with a sub_block."
+            )
+        self._row, self._name, self._refresh = row, name, refresh
+        self._unit, self._passes = -1, 0
+        self._stored = torch.zeros(len(row.tokens), dtype=torch.bool)
+
+    def look(self) -> BlockForward:
+        """See `Row.look`, for the positions that are open."""
+        row = self._row
+        if row.carrying:
+            return row.look()
+        return self._delayed() if self._name == "delayed" else self._around()
+
+    def _around(self) -> BlockForward:
+        row, unit, start = self._row, self._row.unit, self._row.unit.start
+        anew = self._unit != start or (row.task.shift and int(row.tokens[start]) == row.task.mask)
+        self._unit = start
+        if anew:
+            asked = row.look()
+            return replace(asked, keep=len(asked.position), labels=())
+        last = len(row.tokens) if row.task.full else row.block.stop
+        fed = torch.arange(start, unit.stop if self._name == "dual" else last)
+        return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0)
+
+    def _delayed(self) -> BlockForward:
+        row = self._row
+        final = row.tokens != row.task.mask
+        if self._passes % self._refresh == 0:
+            self._stored = torch.zeros_like(final)
+        self._passes += 1
+        wanted = ~self._stored
+        if row.task.shift:
+            wanted[row.open - 1] = True
+        order = torch.cat([(wanted & final).nonzero(), (wanted & ~final).nonzero()]).squeeze(1)
+        known = self._stored.nonzero().squeeze(1)
+        kept = int((wanted & final).sum())
+        asked = self._ask(order, known, kept)
+        self._stored = final
+        return asked
+
+    def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int) -> BlockForward:
+        """Feed some positions, which see each other and of the `known` ones those that are not fed."""
+        row = self._row
+        past = torch.zeros(int(known.max()) + 1 if len(known) else 0, dtype=torch.bool)
+        past[known] = True
+        past[fed[fed < len(past)]] = False
+        place = {int(position): index for index, position in enumerate(fed)}
+        read = torch.tensor([place[int(i) - int(row.task.shift)] for i in row.open], dtype=torch.long)
+        everybody = torch.ones(len(fed), len(fed), dtype=torch.bool)
+        layout = Layout(tokens=row.tokens[None, fed], position=fed, read=read, seen=everybody)
+        return replace(row.feed(layout, "draft"), past=past, keep=keep, labels=())

@@ -1,0 +1,76 @@
+"""What a run will cost, before it is begun: memory from config.json alone, and, if asked, the time of a few passes."""
+
+import statistics
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, open_model, ships
+from engines.models.devices import resolve
+from engines.models.memory import DTYPES, free_bytes, usual
+from engines.runtime.driver import Job, Run
+
+_METHODS: Final = {"discrete-ar": "ar", "diffusion-lm": "blockwise", "continuous-ar": "continuous"}
+_GIGA: Final = 1e9
+_LENGTH: Final = 24
+"""Tokens of the text that is timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a model's weights take."""
+
+    name: str
+    parameters: int
+    dtype: str
+    device: str
+    bytes: int
+    free: int | None
+    """Memory that can still be taken on the device; None where nobody knows."""
+
+    def __str__(self) -> str:
+        """The sentence that a person reads."""
+        room = "" if self.free is None else f", and {self.free / _GIGA:.1f} GB are free"
+        verdict = "" if self.free is None else " (fits)" if self.bytes <= self.free else " (does not fit)"
+        return (
+            f"{self.name}: {self.parameters:,} parameters, {self.bytes / _GIGA:.1f} GB of weights in {self.dtype} on "
+            f"{self.device}{room}{verdict}"
+        )
+
+
+def expect(name: str, device: str | None = None, dtype: str | None = None) -> Expected:
+    """What a model takes; of a published checkpoint only config.json and the tokenizer's files are read.
+
+    Raises:
+        ConfigError, ModelError: as `open_model` does.
+    """
+    place = resolve(device)
+    if ships(name) or not ("/" in name or Path(name).is_dir()):
+        model = open_model(name, device, dtype)
+        count, number = model.parameters, model.dtype
+    else:
+        from engines.models.hub import published  # brings transformers
+
+        count, number = published.parameters_of(name), DTYPES[dtype] if dtype else usual(place)
+    said = str(number).removeprefix("torch.")
+    return Expected(name, count, said, place, count * number.itemsize, free_bytes(place))
+
+
+def seconds_per_pass(
+    name: str, passes: int, device: str | None = None, dtype: str | None = None, prompt: str | None = None
+) -> float:
+    """Median seconds of ordinary decoding's passes on this machine, the first two left out: they are slow.
+
+    Raises:
+        ConfigError, ModelError, ValueError: as a run does.
+    """
+    model = open_model(name, device, dtype)
+    method = METHODS[_METHODS[model.families[0]]]
+    asked = prompt if prompt is not None else MODELS[name].default_prompt if name in MODELS else "How many are left?"
+    short = {} if method.family == "continuous-ar" else {"length": _LENGTH}
+    run = Run(Job(method, model, asked, make_config(method.config, short)))
+    took = [step.call.milliseconds.total / 1000 for step in islice(run, passes + 2)]
+    return statistics.median(took[2:] or took)

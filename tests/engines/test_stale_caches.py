@@ -1,0 +1,159 @@
+"""Approximate caches of bidirectional models and of sub-blocks: what they feed, and how far off what comes out is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+from support import checkpoints
+from support.checkpoints import Memory, tensors_of, write
+from torch import Tensor
+
+from engines.config import make_config
+from engines.diffusion_lm.request import BlockForward
+from engines.methods import METHODS
+from engines.models.hub import published
+from engines.protocol import Decision
+from engines.runtime.driver import Job, Run, open_session
+from traces.schema import Fate
+
+LENGTH, PROMPT = 16, "a hero"
+FINAL = [code for code, fate in enumerate(Fate) if fate.final]
+
+
+def job(model: Any, **values: object) -> Job:
+    settings = {"length": LENGTH, "block": "8", "threshold": 0.4} | values
+    return Job(METHODS["blockwise"], model, PROMPT, make_config(METHODS["blockwise"].config, settings))
+
+
+@dataclass(frozen=True)
+class Step:
+    request: BlockForward
+    row: Tensor
+    """The text before the pass, masks included."""
+    probs: Tensor
+    open: list[int]
+    """Positions that were asked for."""
+
+
+def steps(asked: Job) -> Iterator[Step]:
+    """A run pass by pass."""
+    session, decoder, answer = open_session([asked]), asked.decoder(), cast(Any, None)
+    task: Any = asked.task
+    row = torch.tensor([*task.prompt, *[task.mask] * LENGTH])
+    while True:
+        try:
+            request: Any = decoder.send(answer)
+        except StopIteration:
+            return
+        probs = session.answer({0: request}, asked.config, lambda *_: None)[0]
+        decision = cast(Decision, decoder.send(probs))
+        where = decision.position + len(task.prompt)
+        yield Step(request, row.clone(), probs, where.tolist())
+        kept = torch.isin(decision.fate, torch.tensor(FINAL))
+        row[where[kept]] = cast(Tensor, decision.token)[kept]
+        answer = tuple(int(value) for value in decision.readback)
+
+
+def distributions(family: str, asked: Job, request: BlockForward, memory: Memory) -> Tensor:
+    """What an independent forward gives that remembers what it is told to."""
+    task: Any = asked.task
+    fed = len(request.position)
+    seen = torch.cat([torch.ones(fed, len(memory.seen)).bool(), request.seen], 1)
+    logits = checkpoints.forward(family, tensors_of(family), request.tokens[0], request.position, seen, memory)[
+        request.read, : task.vocabulary
+    ]
+    logits[:, task.mask] = -torch.inf
+    return logits.softmax(-1)
+
+
+CACHES: list[tuple[str, dict[str, object]]] = [
+    (family, {"cache": cache}) for family in ("llada", "Dream") for cache in ("prefix", "dual", "delayed")
+]
+SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
+
+
+@pytest.mark.parametrize(("family", "values"), [*CACHES, SUB_BLOCKS])
+def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
+    tmp_path: Path, family: str, values: dict[str, object]
+) -> None:
+    asked = job(published.load_folder(write(tmp_path / "it", family)), **values, refresh=4)
+    held: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+    worst, less, passes = 0.0, 0, 0
+    for step in steps(asked):
+        request = step.request
+        past = range(request.finished) if request.past is None else request.past.nonzero().squeeze(1).tolist()
+        expected = distributions(family, asked, request, Memory(held, list(past), request.keep))
+        worst, passes = max(worst, float((expected - step.probs).abs().max())), passes + 1
+        less += len(request.position) < len(step.row) if family != "Fast_dLLM_Qwen" else len(request.position) == 4
+    assert worst < 1e-5
+    assert less > passes / 3, "most passes feed less"
+
+
+@pytest.mark.parametrize("family", ["llada", "Dream"])
+def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: str) -> None:
+    model, shift = published.load_folder(write(tmp_path / "it", family)), family == "Dream"
+    asked = job(model)
+    first, whole = len(asked.task.prompt), len(asked.task.prompt) + LENGTH
+    for cache in ("prefix", "dual"):
+        begun: set[int] = set()
+        for step in steps(job(model, cache=cache)):
+            start = first + (step.open[0] - first) // 8 * 8
+            stop = whole if cache == "prefix" else start + 8
+            fed = range(whole) if start not in begun else range(start, stop)
+            assert step.request.position.tolist() == list(fed)
+            begun.add(start)
+        assert len(begun) == 2
+    stored: set[int] = set()
+    for number, step in enumerate(steps(job(model, cache="delayed", refresh=4))):
+        stored = set() if number % 4 == 0 else stored
+        again = {i - 1 for i in step.open} if shift else set()
+        assert set(step.request.position.tolist()) == (set(range(whole)) - stored) | again
+        stored = set((step.row != cast(Any, asked.task).mask).nonzero().squeeze(1).tolist())
+        assert set(step.request.position[: step.request.keep].tolist()) <= stored
+
+
+@pytest.mark.parametrize("family", ["llada", "Dream"])
+def test_feeding_all_again_in_every_pass_is_exact(tmp_path: Path, family: str) -> None:
+    model = published.load_folder(write(tmp_path / "it", family))
+    runs = [Run(job(model, **values)) for values in ({}, {"cache": "delayed", "refresh": 1})]
+    for run in runs:
+        assert len(list(run)) > 3
+    exact, again = (run.trace() for run in runs)
+    assert exact.output.tokens == again.output.tokens and len(exact.steps) == len(again.steps)
+    assert exact.note and "approximate" not in exact.note and "an approximate cache" in again.note
+
+
+DISTANCES = (0.0834, 0.0802, 0.0891, 0.0087, 0.0087, 0.0471, 0.00064)
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "distance"),
+    [(*case, distance) for case, distance in zip([*CACHES, SUB_BLOCKS], DISTANCES, strict=True)],
+)
+def test_how_far_off_a_stale_cache_is(tmp_path: Path, family: str, values: dict[str, object], distance: float) -> None:
+    """Total variation to the distributions of the same text fed anew, over all passes; pinned."""
+    asked = job(published.load_folder(write(tmp_path / "it", family)), **values)
+    task: Any = asked.task
+    apart: list[float] = []
+    for step in steps(asked):
+        row = step.row if family != "Fast_dLLM_Qwen" else step.row[: (step.open[0] // 8 + 1) * 8]
+        block = torch.arange(len(row)) // 8 if family == "Fast_dLLM_Qwen" else torch.zeros(len(row))
+        logits = checkpoints.forward(
+            family, tensors_of(family), row, torch.arange(len(row)), block[:, None] >= block[None, :]
+        )[:, : task.vocabulary]
+        logits[:, task.mask] = -torch.inf
+        exact = logits.softmax(-1)[torch.tensor(step.open) - int(task.shift)]
+        apart += (exact - step.probs).abs().sum(-1).div(2).tolist()
+    assert sum(apart) / len(apart) == pytest.approx(distance, abs=2e-4)
+
+
+def test_a_block_causal_model_is_told_that_it_needs_no_approximation(tmp_path: Path) -> None:
+    model = published.load_folder(write(tmp_path / "it", "sdar"))
+    for cache in ("prefix", "delayed"):
+        with pytest.raises(
+            ValueError, match=f"^cache: {cache} approximates what a bidirectional model .* use exact, or"
+        ):
+            list(Run(job(model, cache=cache)))
