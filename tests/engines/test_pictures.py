@@ -16,6 +16,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from support import chameleon, compvis, emu3, janus, llamagen
 from torch import Tensor
+from transformers import LlamaModel
 
 from engines.__main__ import main
 from engines.ar.request import Forward
@@ -25,6 +26,8 @@ from engines.models import catalog
 from engines.models.errors import ModelError
 from engines.models.hub import chameleon as chameleon_of_the_hub
 from engines.models.hub import picture_convert, published
+from engines.models.hub.assembling import outlined
+from engines.models.hub.llama_text import llama_config
 from engines.models.hub.llamagen import LlamaGenSize, size_of
 from engines.models.hub.picture_convert import Asked
 from engines.models.picture_model import PictureModel
@@ -290,13 +293,15 @@ def turned(name: str) -> str:
     return f"decoder.up.{len(chameleon.CODEC.times) - 1 - int(level)}.{rest}"
 
 
-def test_half_precision_decodes_and_is_close(home: Path) -> None:
-    case, model = CASES["janus"], load(home / "janus", torch.bfloat16)
+@pytest.mark.parametrize("name", ["janus", "lumina"])
+def test_half_precision_decodes_and_is_close(home: Path, name: str) -> None:
+    case, model = CASES[name], load(home / name, torch.bfloat16)
     assert model.dtype == torch.bfloat16
     wanted = drawn(case)
     session = model.start([model.pose("a red boot", GuidedSampling())], guided=True)
-    near = session.logits({0: Forward(wanted, 0, 0)})[0, 0].double() - case.logits("a red boot", False, wanted)
-    assert near.abs().mean() < 0.1
+    near = session.logits({0: Forward(wanted, 0, 0)})[0, :, : len(wanted) + 1].double()
+    for row, silent in zip(near, (False, True), strict=True):
+        assert (row - case.logits("a red boot", silent, wanted)).abs().mean() < 0.1
     config = make_config(METHODS["scd"].config, {"window": 8, "guidance": 5.0})
     assert finished(Job(METHODS["scd"], model, "a boot", config)).summary.complete
 
@@ -530,6 +535,32 @@ def test_sizes_of_llamagen_are_told_by_width_and_name() -> None:
         assert round(sum(int(np.prod(shape)) for shape in wanted.shapes.values()) / 1e6) == millions
     with pytest.raises(ModelError, match=r"its name says neither 256 nor 384 pixels; .* by --side"):
         size_of(published.Source("mine.pt", Path(), ""), wanted.shapes, None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "billions"),
+    [
+        ({"max_position_embeddings": 16384, "num_hidden_layers": 30, "vocab_size": 102400, "use_cache": False}, 6.5),
+        (
+            {
+                "hidden_size": 2048,
+                "intermediate_size": 5632,
+                "max_position_embeddings": 16384,
+                "num_attention_heads": 16,
+                "num_hidden_layers": 24,
+                "num_key_value_heads": 16,
+                "rope_scaling": None,
+                "vocab_size": 102400,
+            },
+            1.4,
+        ),
+    ],
+)
+def test_the_published_configs_of_janus_are_understood(said: dict[str, Any], billions: float) -> None:
+    text = llama_config(published.Source("x", Path(), ""), {k: v for k, v in said.items() if v is not None}, "Janus")
+    size = sum(part.numel() for part in outlined(lambda: LlamaModel(text)).parameters())
+    assert round(size / 1e9, 1) == billions  # layers and embedding, counted by hand
+    assert (text.head_dim, text.rms_norm_eps, text.rope_parameters["rope_theta"]) == (128, 1e-6, 10_000)
 
 
 @pytest.mark.parametrize("shards", [1, 2])
