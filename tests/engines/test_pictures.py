@@ -120,6 +120,10 @@ CASES = {
     "llamagen": _llamagen(),
 }
 """By the name of the folder."""
+EVERY = [
+    pytest.param(name, marks=pytest.mark.slow) if name in ("janus-released", "emu3-older", "anole") else name
+    for name in CASES
+]
 RUN = [
     name if name in ("janus", "lumina") else pytest.param(name, marks=pytest.mark.slow)
     for name in CASES
@@ -151,7 +155,7 @@ def drawn(case: Case, seed: int = 2) -> Tensor:
 # ---------------------------------------------------------------- what is computed
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EVERY)
 def test_logits_are_those_of_another_implementation_with_and_without_the_prompt_and_with_rollback_at_every_position(
     home: Path, name: str
 ) -> None:
@@ -187,7 +191,7 @@ def test_lanes_whose_prompts_differ_in_length_do_not_see_each_other(home: Path, 
             torch.testing.assert_close(found[lane, 1, : request.wanted].double(), expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EVERY)
 def test_pixels_are_those_of_another_implementation(home: Path, name: str) -> None:
     case, model = CASES[name], load(home / name)
     codes = torch.stack([drawn(case), drawn(case, 7)])
@@ -293,7 +297,7 @@ def turned(name: str) -> str:
     return f"decoder.up.{len(chameleon.CODEC.times) - 1 - int(level)}.{rest}"
 
 
-@pytest.mark.parametrize("name", ["janus", "lumina"])
+@pytest.mark.parametrize("name", [pytest.param("janus", marks=pytest.mark.slow), "lumina"])
 def test_half_precision_decodes_and_is_close(home: Path, name: str) -> None:
     case, model = CASES[name], load(home / name, torch.bfloat16)
     assert model.dtype == torch.bfloat16
