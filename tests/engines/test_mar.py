@@ -247,6 +247,7 @@ def test_a_conversion_that_cannot_be_right_writes_nothing(
     assert "run" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_line_converts_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = other.write(tmp_path / "x")
     place = str(tmp_path / "mine")
