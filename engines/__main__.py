@@ -14,7 +14,7 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, default_model, open_model, small_of
+from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
@@ -60,6 +60,8 @@ def list_everything(options: argparse.Namespace) -> int:
     print()
     for model in MODELS.values():
         print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    for said in UNREADABLE:
+        print(said, file=sys.stderr)
     return DONE
 
 

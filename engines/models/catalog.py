@@ -1,5 +1,6 @@
 """Every model there is, by id. Nothing is loaded before it is asked for."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,7 @@ from engines.config import ConfigError
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
+from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.protocol import Family, Model
 
@@ -44,6 +46,14 @@ class ModelInfo:
     """Of its weights, as its model card says; empty for what ships."""
 
     @property
+    def label(self) -> str:
+        """The title, for a published checkpoint with its family, size and licence."""
+        if not self.group:
+            return self.title
+        size = f"{self.gigabytes:.1f} GB" + (f", {self.licence}" if self.licence else "")
+        return f"{self.title} ({size})" if self.title.startswith(self.group) else f"{self.group}: {self.title} ({size})"
+
+    @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
         return "diffusion-lm" in self.families or bool(self.group)
@@ -56,6 +66,9 @@ _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
 }
 
 
+_QUESTION: Final = "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?"
+
+
 def _published(text: Checkpoint) -> ModelInfo:
     """A checkpoint of the hub that writes."""
     return ModelInfo(
@@ -64,12 +77,26 @@ def _published(text: Checkpoint) -> ModelInfo:
         _FAMILIES[text.kind],
         f"{text.gigabytes} GB (twice that on a CPU), under {text.licence}; no published weights were tried: "
         f"hf download {text.name}",
-        "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
+        _QUESTION,
         "Ask a question.",
         text.small,
         group=text.group,
         gigabytes=text.gigabytes,
         licence=text.licence,
+    )
+
+
+def own_info(own: OwnFolder) -> ModelInfo:
+    """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
+    return ModelInfo(
+        own.id,
+        own.id,
+        _FAMILIES[own.kind],
+        f"nothing: it is in a folder that {VARIABLE} names",
+        _QUESTION,
+        "Ask a question.",
+        group=own.group,
+        gigabytes=own.gigabytes,
     )
 
 
@@ -197,6 +224,10 @@ MODELS: Final[dict[str, ModelInfo]] = {
     )
 }
 
+_OWN, UNREADABLE = read_folders(os.environ, MODELS)
+"""Checkpoints in folders of one's own by id, and a sentence for each folder that is none."""
+MODELS.update({own.id: own_info(own) for own in _OWN.values()})
+
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "studio-image-draft": "engines.models.studio.image",
@@ -232,8 +263,12 @@ def ships(model_id: str) -> bool:
 
 
 def at_hand(model_id: str) -> bool:
-    """Whether a model ships with the project or was fetched, so that it can be offered."""
-    return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
+    """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
+    return (
+        model_id in _LOADERS
+        or model_id in _OWN
+        or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
+    )
 
 
 def small_of(model_id: str) -> str:
@@ -258,6 +293,9 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
     _need_assets(model_id)
+    if model_id in _OWN:
+        own: Model = import_module(_HUB).load_folder(_OWN[model_id].folder, resolve(device))
+        return own
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, resolve(device))
 
@@ -273,7 +311,7 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None) -
     Raises:
         ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
-    if ships(name) or not ("/" in name or Path(name).is_dir()):
+    if ships(name) or name in _OWN or not ("/" in name or Path(name).is_dir()):
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
