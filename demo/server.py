@@ -28,7 +28,7 @@ from demo.sessions import Visitors
 from demo.theme import CSS, theme
 from demo.uploads import Room
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.catalog import MODELS, UNREADABLE, default_model, load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 
@@ -65,6 +65,8 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     service.router.routes.insert(0, service.router.routes.pop())
     known = {name: value for name, value in asdict(current()).items() if value is not None}
     log.event("started", address=address, **known)
+    for said in UNREADABLE:
+        log.event("folder left out", why=said)
     Thread(target=_warm_up, daemon=True).start()
     return address
 

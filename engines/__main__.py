@@ -14,7 +14,7 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, default_model, open_model, small_of
+from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
@@ -60,6 +60,8 @@ def list_everything(options: argparse.Namespace) -> int:
     print()
     for model in MODELS.values():
         print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    for said in UNREADABLE:
+        print(said, file=sys.stderr)
     return DONE
 
 
@@ -319,23 +321,6 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output"
     )
     running.set_defaults(action=run)
-    converting: Any = _action(
-        actions, "convert-cosmos", "write a published Cosmos model without pickles; docs/models.md"
-    )
-    converting.add_argument("source", metavar="SOURCE", help="folder of the model, with config.json and model.pt")
-    converting.add_argument("tokenizer", metavar="TOKENIZER", help="folder of its tokenizer, with autoencoder.jit")
-    converting.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
-    converting.set_defaults(action=convert_cosmos)
-    drawing: Any = _action(
-        actions, "convert-picture", "write a published picture model without pickles; docs/models.md"
-    )
-    drawing.add_argument("kind", metavar="KIND", help="mar, ...; docs/models.md has the files of each")
-    drawing.add_argument("source", metavar="SOURCE", help="file of the model, or its folder")
-    drawing.add_argument("pixels", metavar="PIXELS", nargs="?", help="file of its autoencoder, where it has one")
-    drawing.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
-    drawing.add_argument("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
-    drawing.add_argument("--side", type=int, metavar="N", help="codes to a side of the picture, where they do not tell")
-    drawing.set_defaults(action=convert_picture)
     costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
     costing.add_argument("--model", required=True, help="as for run")
     costing.add_argument("--device", help=devices.HELP)
@@ -358,7 +343,29 @@ def _parser() -> argparse.ArgumentParser:
     trying.add_argument("--batch", type=int, default=10, metavar="B", help="prompts decoded in lockstep")
     trying.add_argument("--device", help="as for run")
     trying.set_defaults(action=calibrate)
+    _add_conversions(actions)
     return parser
+
+
+def _add_conversions(actions: Any) -> None:
+    """The actions that write published checkpoints anew, without pickles."""
+    converting: Any = _action(
+        actions, "convert-cosmos", "write a published Cosmos model without pickles; docs/models.md"
+    )
+    converting.add_argument("source", metavar="SOURCE", help="folder of the model, with config.json and model.pt")
+    converting.add_argument("tokenizer", metavar="TOKENIZER", help="folder of its tokenizer, with autoencoder.jit")
+    converting.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
+    converting.set_defaults(action=convert_cosmos)
+    drawing: Any = _action(
+        actions, "convert-picture", "write a published picture model without pickles; docs/models.md"
+    )
+    drawing.add_argument("kind", metavar="KIND", help="mar, ...; docs/models.md has the files of each")
+    drawing.add_argument("source", metavar="SOURCE", help="file of the model, or its folder")
+    drawing.add_argument("pixels", metavar="PIXELS", nargs="?", help="file of its autoencoder, where it has one")
+    drawing.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
+    drawing.add_argument("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
+    drawing.add_argument("--side", type=int, metavar="N", help="codes to a side of the picture, where they do not tell")
+    drawing.set_defaults(action=convert_picture)
 
 
 if __name__ == "__main__":

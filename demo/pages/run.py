@@ -382,4 +382,4 @@ def _placeholder(model: ModelInfo) -> str:
 
 
 def _models(family: str) -> list[tuple[str, str]]:
-    return [(model.title, model.id) for model in MODELS.values() if family in model.families and at_hand(model.id)]
+    return [(model.label, model.id) for model in MODELS.values() if family in model.families and at_hand(model.id)]

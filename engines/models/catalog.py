@@ -1,5 +1,6 @@
 """Every model there is, by id. Nothing is loaded before it is asked for."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,7 @@ from engines.config import ConfigError
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
+from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.protocol import Family, Model
 
@@ -39,6 +41,8 @@ class ModelInfo:
 
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
+    writes: bool = False
+    """Whether it is a published language model."""
     group: str = ""
     """The family of published checkpoints that it is of; empty for what ships."""
     gigabytes: float = 0
@@ -47,9 +51,17 @@ class ModelInfo:
     """Of its weights, as its model card says; empty for what ships."""
 
     @property
+    def label(self) -> str:
+        """The title, for a published checkpoint with its family, size and licence."""
+        if not self.group:
+            return self.title
+        size = f"{self.gigabytes:.1f} GB" + (f", {self.licence}" if self.licence else "")
+        return f"{self.title} ({size})" if self.title.startswith(self.group) else f"{self.group}: {self.title} ({size})"
+
+    @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
-        return "diffusion-lm" in self.families or bool(self.group)
+        return self.writes or "diffusion-lm" in self.families
 
 
 _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
@@ -57,6 +69,9 @@ _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
     "blocks": ("diffusion-lm", "discrete-ar"),
     "bidirectional": ("diffusion-lm",),  # and so never causal
 }
+
+
+_QUESTION: Final = "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?"
 
 
 def _published(text: Checkpoint) -> ModelInfo:
@@ -67,12 +82,28 @@ def _published(text: Checkpoint) -> ModelInfo:
         _FAMILIES[text.kind],
         f"{text.gigabytes} GB (twice that on a CPU), under {text.licence}; no published weights were tried: "
         f"hf download {text.name}",
-        "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
+        _QUESTION,
         "Ask a question.",
         text.small,
+        writes=True,
         group=text.group,
         gigabytes=text.gigabytes,
         licence=text.licence,
+    )
+
+
+def own_info(own: OwnFolder) -> ModelInfo:
+    """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
+    return ModelInfo(
+        own.id,
+        own.id,
+        _FAMILIES[own.kind],
+        f"nothing: it is in a folder that {VARIABLE} names",
+        _QUESTION,
+        "Ask a question.",
+        writes=True,
+        group=own.group,
+        gigabytes=own.gigabytes,
     )
 
 
@@ -90,19 +121,26 @@ def _cosmos(size: str, gigabytes: float) -> ModelInfo:
         "Continues a clip behind its first nine frames: give the path of a GIF or MP4 on the command line.",
         proof="model.safetensors.index.json",
         clips=True,
+        group="Cosmos",
+        gigabytes=gigabytes,
+        licence="NVIDIA Open Model License",
     )
 
 
-def _drawing(name: str, title: str, gigabytes: float, needs: str, licence: str, small: str = "") -> ModelInfo:
+def _drawing(name: str, title: str, gigabytes: float, licence: str, said: str = "", small: str = "") -> ModelInfo:
     """A model that draws; `gigabytes` is what the weights that are loaded come to in bfloat16."""
     return ModelInfo(
         name,
         title,
         ("discrete-ar",),
-        f"{gigabytes} GB (twice that on a CPU): {needs}; {licence}, and no published weights were tried",
+        f"{gigabytes} GB (twice that on a CPU): hf download {name}; {said or licence}, and no published weights were "
+        "tried",
         "A red ankle boot on green grass.",
         "Say what to draw.",
         small,
+        group=title.split()[0].rstrip(","),
+        gigabytes=gigabytes,
+        licence=licence,
     )
 
 
@@ -118,6 +156,9 @@ def _mar(size: str, gigabytes: float) -> ModelInfo:
         "207",
         "Give the number of one of ImageNet's 1,000 classes.",
         folder=True,
+        group="MAR",
+        gigabytes=gigabytes,
+        licence="MIT",
     )
 
 
@@ -133,6 +174,9 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
         "207",
         "Give the number of one of ImageNet's 1,000 classes.",
         folder=True,
+        group="LlamaGen",
+        gigabytes=gigabytes,
+        licence="MIT",
     )
 
 
@@ -149,6 +193,9 @@ def _lumina(pixels: int) -> ModelInfo:
         "A red ankle boot on green grass.",
         "Say what to draw.",
         folder=True,
+        group="Lumina-mGPT",
+        gigabytes=13.8,
+        licence="Chameleon Research License",
     )
 
 
@@ -259,7 +306,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 f"deepseek-community/Janus-Pro-{size}",
                 f"Janus-Pro {size}, 384x384",
                 gigabytes,
-                f"hf download deepseek-community/Janus-Pro-{size}",
+                "DeepSeek Model License",
                 "its code is MIT, its weights are under the DeepSeek Model License",
                 small,
             )
@@ -269,14 +316,14 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "leloy/Anole-7b-v0.1-hf",
             "Anole 7B, 512x512",
             13.8,
-            "hf download leloy/Anole-7b-v0.1-hf",
+            "Chameleon Research License",
             "its card says Apache-2.0, and it comes of Meta's Chameleon, under the Chameleon Research License",
         ),
         _drawing(
             "BAAI/Emu3-Gen-hf",
             "Emu3-Gen, 720x720",
             16.4,
-            "hf download BAAI/Emu3-Gen-hf",
+            "Apache-2.0",
             "Apache-2.0; a picture is 8,100 codes, for a GPU",
         ),
         *map(_lumina, (512, 768, 1024)),
@@ -289,6 +336,10 @@ MODELS: Final[dict[str, ModelInfo]] = {
         _cosmos("12B", 23.1),
     )
 }
+
+_OWN, UNREADABLE = read_folders(os.environ, MODELS)
+"""Checkpoints in folders of one's own by id, and a sentence for each folder that is none."""
+MODELS.update({own.id: own_info(own) for own in _OWN.values()})
 
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
@@ -325,10 +376,11 @@ def ships(model_id: str) -> bool:
 
 
 def at_hand(model_id: str) -> bool:
-    """Whether a model ships with the project or was fetched, so that it can be offered."""
-    if MODELS[model_id].folder:
-        return False
-    return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
+    """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
+    if model_id in _LOADERS or model_id in _OWN:
+        return True
+    info = MODELS[model_id]
+    return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
 
 
 def small_of(model_id: str) -> str:
@@ -355,6 +407,9 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     if MODELS[model_id].folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     _need_assets(model_id)
+    if model_id in _OWN:
+        own: Model = import_module(_HUB).load_folder(_OWN[model_id].folder, resolve(device))
+        return own
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
     return load(model_id, resolve(device))
 
@@ -370,7 +425,7 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None) -
     Raises:
         ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
-    if ships(name) or not ("/" in name or Path(name).is_dir()):
+    if ships(name) or name in _OWN or not ("/" in name or Path(name).is_dir()):
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)

@@ -22,6 +22,18 @@ class Checkpoint:
     small: str = ""
 
 
+TYPES: Final[dict[str, tuple[str, Kind]]] = {
+    "qwen2": ("Qwen2", "causal"),
+    "qwen3": ("Qwen3", "causal"),
+    "llama": ("Llama", "causal"),
+    "mistral": ("Mistral", "causal"),
+    "sdar": ("SDAR", "blocks"),
+    "Fast_dLLM_Qwen": ("Fast-dLLM v2", "blocks"),
+    "llada2_moe": ("LLaDA2", "blocks"),
+    "llada": ("LLaDA", "bidirectional"),
+    "Dream": ("Dream", "bidirectional"),
+}
+"""`model_type` of config.json -> family and kind, for what has not been loaded."""
 TEXTS: Final = (
     Checkpoint("Qwen/Qwen3-0.6B", "Qwen3 0.6B", "Qwen3", "causal", 1.2, "Apache-2.0"),
     Checkpoint("Qwen/Qwen3-1.7B", "Qwen3 1.7B", "Qwen3", "causal", 3.4, "Apache-2.0", "Qwen/Qwen3-0.6B"),
