@@ -8,6 +8,7 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS, current
 from demo.pages import api, methods
+from demo.pages.again import COMPARE, Again
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
@@ -52,7 +53,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
-            with gr.Tab("Compare") as compare_tab:
+            with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, run, recordings)
             with gr.Tab("Which one?") as which_tab:
                 which = WhichPage(site, recordings)
@@ -71,6 +72,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
         Opening(tabs, run, gallery).connect(blocks)
+        Again(tabs, run, compare).connect()
         api.build()
         blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
 

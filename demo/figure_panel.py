@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import plotly.io
 
 from demo.site import QUIET, Site, Update
-from demo.widgets import notice, notice_box
+from demo.widgets import notice, notice_box, saved
 from visualizers import themed
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.sheet import Described
@@ -25,9 +25,10 @@ class Panel:
         with gr.Row(visible=False) as self.row:
             buttons = [(kind, gr.Button(f"Export {kind.upper()}", size="sm")) for kind in FORMATS]
         self.problem = notice_box(elem_classes="panel-problem")
-        self.file = gr.File(label="Figure", visible=False, interactive=False)
+        self.file = gr.File(label="Figure", visible=False, interactive=False, elem_id=f"{name}-file")
         for kind, button in buttons:
-            button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
+            exported = button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
+            exported.then(None, None, None, js=saved(f"{name}-file"), **QUIET)
 
     @property
     def parts(self) -> list[Any]:

@@ -15,7 +15,7 @@ from demo.naming import title_of
 from demo.sessions import Shown, file_name
 from demo.site import QUIET, Site, Update
 from demo.turns import queued
-from demo.widgets import notice, notice_box
+from demo.widgets import notice, notice_box, saved
 from traces.schema import Trace
 from visualizers.moving import Look, MovingError, Report, fitting, write_moving
 
@@ -42,7 +42,8 @@ class MovingPanel:
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in self.buttons.items():
             exported = queued(site, self.problem, f"export-{kind}", self._exporter(kind), stops=False)
-            button.click(exported, {site.shown, site.dark}, [self.file, self.problem], **events)
+            written = button.click(exported, {site.shown, site.dark}, [self.file, self.problem], **events)
+            written.then(None, None, None, js=saved(f"{name}-file"), **QUIET)
 
     @property
     def parts(self) -> list[Any]:

@@ -1,19 +1,20 @@
 """Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
 
 from demo.figure_chooser import FigureChooser
-from demo.outcome import beside
+from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import QUIET, Site, Update
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
+from demo.workbench.export_panel import Output
 from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
@@ -26,6 +27,8 @@ from demo.workbench.tray import (
 )
 from demo.workbench.tray_box import ticked, tray_box
 from traces import TraceError, loads
+from visualizers import supported
+from visualizers.bundle import Options
 
 IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "tray", **QUIET}
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
@@ -36,6 +39,8 @@ _LEAD: Final = (
     "files you open come here by themselves; recorded ones are in the drawer."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
+_TAKEN: Final = ("race", "comparison", "churn")
+"""Figures of a zip that is asked for without choosing any."""
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 
 
@@ -63,6 +68,16 @@ class ComparePage:
                 min_width=240,
                 elem_id="tray-upload",
             )
+            self.export = gr.Button(
+                "Export .zip: figures and data",
+                variant="primary",
+                size="sm",
+                scale=0,
+                min_width=220,
+                visible=False,
+                elem_id="tray-zip",
+            )
+        self.out = Output(site, "tray")
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Play"):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
@@ -76,7 +91,8 @@ class ComparePage:
     @property
     def parts(self) -> list[Any]:
         """What `show` changes."""
-        return [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, *self.chooser.parts]
+        own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
+        return [*own, *self.chooser.parts]
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
@@ -85,7 +101,24 @@ class ComparePage:
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
+        self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
+
+    def take_away(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
+        traces = values[self.set].traces()
+        there = {figure.name for figure in supported(traces)} if traces else set()
+        options = Options(width="column", extra={"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {})
+        figures = [name for name in _TAKEN if name in there]
+        yield from self.out.write(traces, figures, None, options, request)
+
+    def beside(self, earlier: Sequence[Path], latest: Sequence[Path], values: Update, request: gr.Request) -> Update:
+        """Tick earlier runs and the latest ones, own or recorded, and nothing else."""
+        by_path = {entry.path: entry for entry in self._by_id.values()}
+        first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
+        tray: Tray = values[self.tray]
+        added = tray.with_run([entry for entry in first if entry.source == "yours"]).added
+        return self._told(Tray(added, tuple(first)).with_run(entries_of(latest, "yours")), values, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
@@ -160,5 +193,7 @@ class ComparePage:
             self.problem: notice("info", words) if words else {},
             self.viewer: gr.update(value=compared(paths), visible=bool(paths)),
             self.costs: beside(traces),
+            self.export: gr.update(visible=bool(paths)),
+            **self.out.cleared(),
             **self.chooser.offer(traces, values, request),
         }

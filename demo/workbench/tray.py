@@ -138,6 +138,8 @@ def remark(chosen: Sequence[Entry]) -> str:
         return (
             f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
         )
+    if len({entry.source == "recorded" for entry in chosen}) > 1:
+        return "A recorded run was timed at another time, maybe on another machine: compare by forward passes."
     if any("stopped after" in entry.note for entry in chosen) and len(chosen) > 1:
         return "A run was stopped: what it took in all is not to be compared with a whole run."
     return ""
