@@ -19,7 +19,8 @@ from demo.pages.which import WhichPage
 from demo.pairs import pairs
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
-from demo.site import QUIET, Site
+from demo.site import DARK, NARROW, QUIET, Site
+from demo.terms import terms
 from demo.tour import scenes
 from engines.models.devices import resolve
 from engines.runtime.environment import device_name
@@ -32,7 +33,9 @@ _NAME_RUN = """() => {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
-_IS_DARK = "() => document.body.classList.contains('dark')"
+_LOOK = f"""() => [
+  document.body.classList.contains('dark') && '{DARK}', matchMedia('(max-width: 640px)').matches && '{NARROW}',
+].filter(Boolean).join(' ')"""
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
@@ -47,9 +50,10 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(resolve()))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
+        terms()
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
-        site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
+        site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False))
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
@@ -74,7 +78,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         Opening(tabs, run, gallery).connect(blocks)
         Again(tabs, run, compare).connect()
         api.build()
-        blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
+        blocks.load(None, None, site.look, js=_LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
             site.visitor(request).leave()

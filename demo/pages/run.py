@@ -70,7 +70,6 @@ class RunPage:
     def _build(self) -> None:
         played = [_asked_for(pair.recording) for pair in self.pairs[:1]]
         model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
-        first = self.pairs[0].recording.traces if self.pairs else ()
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
         tour(self.scenes, elem_id="tour")
@@ -123,10 +122,15 @@ class RunPage:
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings(model)
+        self._build_outcome()
+
+    def _build_outcome(self) -> None:
+        first = self.pairs[0].recording if self.pairs else None
         self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
-        self.facts = facts_row(outcome(first), elem_id="outcome")
-        self.again = AgainRow(first, self.pairs[0].recording.paths if self.pairs else ())
-        self.why = why_box(first, elem_id="why")
+        traces = first.traces if first else ()
+        self.facts = facts_row(outcome(traces), elem_id="outcome")
+        self.again = AgainRow(traces, first.paths if first else ())
+        self.why = why_box(traces, elem_id="why")
         self.moving = MovingPanel(self.site, "run-moving")
 
     def _build_settings(self, model: ModelInfo) -> None:

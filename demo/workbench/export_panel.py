@@ -46,7 +46,7 @@ class ExportPanel:
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
-        given = {self.width, self.every, self.traces, self.shown, self.site.dark, *chosen}
+        given = {self.width, self.every, self.traces, self.shown, self.site.look, *chosen}
 
         def export(values: Update, request: gr.Request) -> Iterator[Update]:
             """Write the zip and say how far it is."""

@@ -78,7 +78,7 @@ def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
 @pytest.fixture
 def opening(library: Path) -> Iterator[Opening]:
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         yield Opening(gr.Tabs(), RunPage(site), GalleryPage(site, recordings(library)))
 
 

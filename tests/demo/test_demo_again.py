@@ -61,7 +61,7 @@ def again(tmp_path: Path) -> Again:
     for trace, path in zip((ORDINARY, AT_HAND), paths, strict=True):
         write(trace, path)
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         run = RunPage(site)
         recorded = Recording("scd", "SCD", "", "", paths, (ORDINARY, AT_HAND))
         return Again(gr.Tabs(), run, ComparePage(site, run, [recorded]))
@@ -81,7 +81,7 @@ def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(again
     request = gr.Request(session_hash="mine")
     shown = run.site.visitor(request).keep([ORDINARY, OTHER], "your last run")
     chooser = compare.chooser
-    values = {compare.tray: Tray(), compare.set: Shown(), run.site.dark: False, run.site.shown: shown}
+    values = {compare.tray: Tray(), compare.set: Shown(), run.site.look: "", run.site.shown: shown}
     values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0, run.again.wanted: paths}
     told = again.show(values, request)
     assert [entry.note.split(",")[0] for entry in told[compare.tray].chosen] == [

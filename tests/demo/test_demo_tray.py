@@ -72,13 +72,13 @@ def page(tmp_path: Path) -> ComparePage:
     write(LONG, path)
     recorded = Recording("scd", "SCD", "", "", (path,), (LONG,))
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         return ComparePage(site, RunPage(site), [recorded])
 
 
 def at_hand(page: ComparePage, tray: Tray, **more: object) -> Update:
     chooser = page.chooser
-    values = {page.tray: tray, page.set: Shown(), page.site.dark: False, page.site.shown: Shown()}
+    values = {page.tray: tray, page.set: Shown(), page.site.look: "", page.site.shown: Shown()}
     values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
     return values | {getattr(page, name): value for name, value in more.items()}
 
