@@ -8,11 +8,11 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS, current
 from demo.pages import api, methods
-from demo.pages.again import COMPARE, Again
+from demo.pages.again import Again
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
-from demo.pages.opening import GALLERY, RUN, Opening
+from demo.pages.opening import COMPARE, GALLERY, RUN, Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
@@ -29,7 +29,8 @@ _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
 _NAME_RUN = """() => {
-  if (globalThis.draftscopeOpened && location.hash.includes('gallery=')) {  // a tab is chosen as the page is made, too
+  // A tab is chosen as the page is made, too.
+  if (globalThis.draftscopeOpened && /(gallery|compare)=/.test(location.hash)) {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
@@ -75,7 +76,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
-        Opening(tabs, run, gallery).connect(blocks)
+        Opening(tabs, run, gallery, compare).connect(blocks)
         Again(tabs, run, compare).connect()
         api.build()
         blocks.load(None, None, site.look, js=_LOOK, **QUIET)

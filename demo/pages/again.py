@@ -6,12 +6,11 @@ import gradio as gr
 
 from demo.addresses import Address
 from demo.pages.compare import IN_TURN, ComparePage
+from demo.pages.opening import COMPARE
 from demo.pages.run import RunPage
 from demo.sessions import Shown
 from demo.site import AT_ONCE, Update
 
-COMPARE: Final = "compare"
-"""Id of a tab."""
 _PRESS: Final = "() => document.getElementById('run').click()"
 
 

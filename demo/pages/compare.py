@@ -6,18 +6,23 @@ from typing import Any, Final
 
 import gradio as gr
 
+from demo.addresses import FILE
+from demo.decoding import Asked, Ended
 from demo.figure_chooser import FigureChooser
+from demo.limits import COMPUTE
 from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import QUIET, Site, Update
+from demo.turns import decoded, queued
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
 from demo.workbench.export_panel import Output
 from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
+    Entry,
     Tray,
     chips,
     entries_of,
@@ -25,7 +30,8 @@ from demo.workbench.tray import (
     refusal,
     remark,
 )
-from demo.workbench.tray_box import ticked, tray_box
+from demo.workbench.tray_box import dropped, ticked, tray_box
+from engines.config import ConfigError, shown
 from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
@@ -41,6 +47,7 @@ _LEAD: Final = (
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _TAKEN: Final = ("race", "comparison", "churn")
 """Figures of a zip that is asked for without choosing any."""
+_FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 
 
@@ -57,6 +64,9 @@ class ComparePage:
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
+        self.wanted = gr.State(())
+        """Runs that an address names, until they are there."""
+        self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
         with gr.Row():
             self.upload = gr.UploadButton(
                 "Open traces (.json, .json.gz)",
@@ -101,6 +111,9 @@ class ComparePage:
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
+        self.box.dropped(self.drop, self.inputs, told, trigger_mode="multiple", **IN_TURN)
+        fetched = queued(self.site, self.problem, "run", self.decode)
+        self.fetch.click(fetched, {self.wanted, *self.inputs}, [self.wanted, self.fetch, *told], **COMPUTE, **QUIET)
         self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
 
@@ -150,6 +163,50 @@ class ComparePage:
             return self._refused(tray, wanted, wrong)
         told = self._told(Tray(tray.added, chosen), values, request)
         return told | {self.box: chips(self.recorded, told[self.tray], wanted)}
+
+    def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Take a run out of the tray; nothing else changes."""
+        return self._told(values[self.tray].without(dropped(event)), values, request)
+
+    def named(self, runs: Sequence[str | Asked]) -> Update:
+        """Make ready to show the runs that an address names.
+
+        Raises:
+            ConfigError: for a recording that is not here.
+        """
+        there = {entry.address for entry in self._by_id.values()}
+        for run in runs:
+            if isinstance(run, str) and run != FILE and run not in there:
+                raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
+        count = sum(isinstance(run, Asked) for run in runs)
+        label = f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
+        return {self.wanted: tuple(runs), self.fetch: gr.update(value=label, visible=True)}
+
+    def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Tick the recordings that an address names, and decode its other runs again."""
+        visitor, tray = self.site.visitor(request), values[self.tray]
+        visitor.start()
+        by_name = {entry.address: entry for entry in self._by_id.values()}
+        chosen: list[Entry] = []
+        for number, run in enumerate(values[self.wanted], 1):
+            if isinstance(run, Asked):
+                said = f"Run {number} of {len(values[self.wanted])} is decoded again."
+                yield {self.problem: notice("info", said, "One moment.")}
+                for told in decoded([run], visitor.stopped, "page"):
+                    if isinstance(told, Ended):
+                        new = entries_of(visitor.keep(told.traces, TICKED).paths, "yours")
+                        tray, chosen = tray.with_run(new), [*chosen, *new]
+            elif run in by_name:
+                chosen.append(by_name[run])
+        alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
+        update = {**self._told(Tray(tray.added, alike), values, request), self.wanted: ()}
+        files = sum(run == FILE for run in values[self.wanted])
+        words = _FILES.format(files) if files else refusal(chosen)
+        yield {
+            **update,
+            self.fetch: gr.update(visible=False),
+            **({self.problem: notice("info", words)} if words else {}),
+        }
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take files; those that are not sound are named, the others come into the tray."""

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import gradio as gr
 
+from demo.addresses import asked_of
 from demo.decoding import Asked
 from demo.site import Update
 from demo.widgets import choice_row, choices
-from demo.workbench.variations import asked_of, variations
+from demo.workbench.variations import variations
 from traces.schema import Trace
 
 _ASK: Final = "Compare with another setting:"

@@ -5,12 +5,9 @@ from typing import Any, Final, NamedTuple
 
 from demo.controls import own_settings
 from demo.decoding import Asked
-from demo.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, Setting, Value, as_values, make_config
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, at_hand
-from engines.sampling.chance import LARGEST_SEED, read_seed
-from traces.schema import Trace
+from engines.sampling.chance import LARGEST_SEED
 
 MOST: Final = 8
 """As many as are read at a glance."""
@@ -23,21 +20,6 @@ class Variation(NamedTuple):
 
     label: str
     asked: Asked
-
-
-def asked_of(trace: Trace) -> Asked | None:
-    """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
-    method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
-    prompt = trace.prompt or ""
-    if method is None or model is None or method.family not in model.families or not at_hand(model.id):
-        return None
-    if trace.seed is None or len(prompt) > PROMPT_CHARACTERS:
-        return None
-    try:
-        config = make_config(method.config, trace.config)
-        return Asked(method.name, model.id, prompt, config, read_seed(trace.seed))
-    except ConfigError:
-        return None
 
 
 def variations(asked: Asked) -> tuple[Variation, ...]:

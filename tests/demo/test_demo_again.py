@@ -10,6 +10,7 @@ import pytest
 from support import handmade
 from support.raster import decoded
 
+from demo.addresses import asked_of
 from demo.outcome import as_csv, beside
 from demo.pages.again import Again
 from demo.pages.compare import ComparePage
@@ -19,7 +20,7 @@ from demo.sessions import Shown, Visitors
 from demo.site import Site
 from demo.workbench.again import AtHand
 from demo.workbench.tray import Tray
-from demo.workbench.variations import MOST, asked_of, variations
+from demo.workbench.variations import MOST, variations
 from engines.config import as_values
 from traces import write
 from traces.schema import Trace

@@ -173,7 +173,12 @@
     event.stopPropagation();
     event.preventDefault();
   }, true);
-  addEventListener("scroll", () => shown && (shown === document.activeElement ? show(shown) : hide()), { capture: true, passive: true });
+  const follow = () => {
+    const { top, bottom } = shown.getBoundingClientRect();
+    if (bottom > 0 && top < innerHeight) show(shown);
+    else hide();
+  };
+  addEventListener("scroll", () => shown && follow(), { capture: true, passive: true });
 
   globalThis.draftscopeTerms = { term, mark, watch };
 })();
