@@ -2,13 +2,14 @@
 
     #method=scd&model=studio-image&prompt=a%20red%20boot&seed=3&set.window=16&step=12
     #gallery=scd-boot&step=12
+    #compare=scd-boot&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
 
 A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`
 and `token` are the player's. An address comes from anywhere, so all of it is checked, and none of it becomes a path.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -19,9 +20,14 @@ from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.sampling.chance import read_seed
+from traces.schema import Trace
 
 MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
 """Of an address: a letter of a prompt may take several."""
+MOST_COMPARED: Final = 6
+"""As many as stand beside one another."""
+FILE: Final = "file"
+"""What an address calls a run that came as a file and cannot be decoded again from what it says."""
 _SETTING: Final = "set."
 _PLACE: Final = ("step", "ms", "clock", "token")
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
@@ -38,6 +44,8 @@ class Address:
     """Whether ordinary decoding runs beside it."""
     gallery: str = ""
     """Name of a recording."""
+    compare: tuple[str | Asked, ...] = ()
+    """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
     at: Mapping[str, Any] | None = None
     """Where to stand: a `clock` and its reading `now`."""
 
@@ -55,6 +63,8 @@ def read_address(fragment: str) -> Address | None:
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
     given = dict(pairs)
     at = _place(given)
+    if "compare" in given:
+        return Address(compare=_compared([value for name, value in pairs if name == "compare"]), at=at)
     if "gallery" in given:
         return Address(gallery=given["gallery"], at=at)
     if "method" not in given:
@@ -71,6 +81,36 @@ def fragment_of(asked: Asked, beside: bool) -> str:
     parts |= {"prompt": asked.prompt} if asked.prompt else {}
     parts |= {"seed": asked.seed, **{_SETTING + name: value for name, value in told.items()}}
     return urlencode(parts if beside else parts | {"beside": "no"}, quote_via=quote)
+
+
+def asked_of(trace: Trace) -> Asked | None:
+    """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
+    method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
+    prompt = trace.prompt or ""
+    if method is None or model is None or method.family not in model.families or not at_hand(model.id):
+        return None
+    if trace.seed is None or len(prompt) > PROMPT_CHARACTERS:
+        return None
+    try:
+        config = make_config(method.config, trace.config)
+        return Asked(method.name, model.id, prompt, config, read_seed(trace.seed))
+    except ConfigError:
+        return None
+
+
+def fragment_of_tray(runs: Sequence[str]) -> str:
+    """What stands behind the # of the address of runs that are compared: names of recordings, addresses of runs.
+
+    Empty where there are none, and where it would be longer than an address may be.
+    """
+    fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
+    return fragment if len(fragment) <= MOST_CHARACTERS else ""
+
+
+def _compared(runs: Sequence[str]) -> tuple[str | Asked, ...]:
+    if len(runs) > MOST_COMPARED:
+        raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
+    return tuple(_asked(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
 
 
 def _asked(given: Mapping[str, str]) -> Asked:

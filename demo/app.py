@@ -8,17 +8,19 @@ import torch
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS, current
 from demo.pages import api, methods
+from demo.pages.again import Again
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
-from demo.pages.opening import GALLERY, RUN, Opening
+from demo.pages.opening import COMPARE, GALLERY, RUN, Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
 from demo.pairs import pairs
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
-from demo.site import QUIET, Site
+from demo.site import DARK, NARROW, QUIET, Site
+from demo.terms import terms
 from demo.tour import scenes
 from engines.models.devices import resolve
 from engines.runtime.environment import device_name
@@ -27,11 +29,14 @@ _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
 _NAME_RUN = """() => {
-  if (globalThis.draftscopeOpened && location.hash.includes('gallery=')) {  // a tab is chosen as the page is made, too
+  // A tab is chosen as the page is made, too.
+  if (globalThis.draftscopeOpened && /(gallery|compare)=/.test(location.hash)) {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
-_IS_DARK = "() => document.body.classList.contains('dark')"
+_LOOK = f"""() => [
+  document.body.classList.contains('dark') && '{DARK}', matchMedia('(max-width: 640px)').matches && '{NARROW}',
+].filter(Boolean).join(' ')"""
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
@@ -46,13 +51,14 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(resolve()))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
+        terms()
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
-        site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
+        site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False))
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
-            with gr.Tab("Compare") as compare_tab:
+            with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, run, recordings)
             with gr.Tab("Which one?") as which_tab:
                 which = WhichPage(site, recordings)
@@ -70,9 +76,10 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
-        Opening(tabs, run, gallery).connect(blocks)
+        Opening(tabs, run, gallery, compare).connect(blocks)
+        Again(tabs, run, compare).connect()
         api.build()
-        blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
+        blocks.load(None, None, site.look, js=_LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
             site.visitor(request).leave()

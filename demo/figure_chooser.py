@@ -43,7 +43,7 @@ class FigureChooser:
             with gr.Column(scale=4, min_width=320):
                 self.panel = Panel(site, name)
                 self.export = ExportPanel(site, name, self.shown)
-        self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.dark}
+        self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.look}
         outputs = [self.scope, self.step, *self.panel.parts]
         self.parts: list[Any] = [self.name, *outputs, *self.export.parts]
         self.export.connect({self.name, self.scope, self.step, self.shown}, self.chosen, extra)
@@ -90,7 +90,7 @@ class FigureChooser:
         return {
             self.scope: gr.update(visible=figure.stepped and figure.whole),
             self.step: slider,
-            **self.panel.show(figure, drawn, bool(values[self.site.dark]), request),
+            **self.panel.show(figure, drawn, values[self.site.look], request),
         }
 
 

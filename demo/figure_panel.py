@@ -7,9 +7,10 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.site import QUIET, Site, Update
-from demo.widgets import notice, notice_box
+from demo.site import DARK, NARROW, QUIET, Site, Update
+from demo.widgets import notice, notice_box, saved
 from visualizers import themed
+from visualizers.bundle.widths import narrowed
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.sheet import Described
 
@@ -25,21 +26,23 @@ class Panel:
         with gr.Row(visible=False) as self.row:
             buttons = [(kind, gr.Button(f"Export {kind.upper()}", size="sm")) for kind in FORMATS]
         self.problem = notice_box(elem_classes="panel-problem")
-        self.file = gr.File(label="Figure", visible=False, interactive=False)
+        self.file = gr.File(label="Figure", visible=False, interactive=False, elem_id=f"{name}-file")
         for kind, button in buttons:
-            button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
+            exported = button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
+            exported.then(None, None, None, js=saved(f"{name}-file"), **QUIET)
 
     @property
     def parts(self) -> list[Any]:
         """What `show` and `hide` change."""
         return [self.plot, self.words, self.row, self.file, self.problem]
 
-    def show(self, figure: Described, drawn: go.Figure, dark: bool, request: gr.Request) -> Update:
+    def show(self, figure: Described, drawn: go.Figure, look: str, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
         self._path(request).write_text(drawn.to_json(), encoding="utf-8")
+        shown = narrowed(drawn) if NARROW in look else drawn
         answers = f" *Reproduces {figure.paper}.*" if figure.paper else ""
         return {
-            self.plot: gr.update(value=themed(drawn, "dark") if dark else drawn, visible=True),
+            self.plot: gr.update(value=themed(shown, "dark") if DARK in look else shown, visible=True),
             self.words: figure.caption + answers,
             self.row: gr.update(visible=True),
             self.file: gr.update(visible=False, value=None),

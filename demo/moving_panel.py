@@ -13,11 +13,12 @@ from demo.limits import COMPUTE, Deadline, current
 from demo.log import for_visitors
 from demo.naming import title_of
 from demo.sessions import Shown, file_name
-from demo.site import QUIET, Site, Update
+from demo.site import DARK, QUIET, Site, Update
 from demo.turns import queued
-from demo.widgets import notice, notice_box
+from demo.widgets import notice, notice_box, saved
 from traces.schema import Trace
 from visualizers.moving import Look, MovingError, Report, fitting, write_moving
+from visualizers.style import Theme
 
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
@@ -42,7 +43,8 @@ class MovingPanel:
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in self.buttons.items():
             exported = queued(site, self.problem, f"export-{kind}", self._exporter(kind), stops=False)
-            button.click(exported, {site.shown, site.dark}, [self.file, self.problem], **events)
+            written = button.click(exported, {site.shown, site.look}, [self.file, self.problem], **events)
+            written.then(None, None, None, js=saved(f"{name}-file"), **QUIET)
 
     @property
     def parts(self) -> list[Any]:
@@ -64,7 +66,8 @@ class MovingPanel:
             target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
             deadline = Deadline.within(current().run_seconds, lambda: False)
             try:
-                look = fitting(traces, Look(theme="dark" if values[self.site.dark] else "light", names=_names(traces)))
+                theme: Theme = "dark" if DARK in values[self.site.look] else "light"
+                look = fitting(traces, Look(theme=theme, names=_names(traces)))
                 yield {**self.cleared(), self.problem: notice("info", "The frames are drawn.", "One moment.")}
                 for done, frames in progress(lambda report: write_moving(traces, target, look, report=report)):
                     if deadline():

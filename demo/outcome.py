@@ -1,7 +1,9 @@
 """What a run came to, in figures and words."""
 
+import csv
 import html
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo.naming import is_ordinary
@@ -89,6 +91,13 @@ def beside(traces: Sequence[Trace]) -> dict[str, Any]:
         return {}
     heads = ("Run", "Tokens", "Target passes", "Draft passes", "Tokens per target pass", "Query tokens", "Acceptance")
     return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
+
+
+def as_csv(told: Mapping[str, Any]) -> bytes:
+    """The value of a data table as a file."""
+    target = io.StringIO(newline="")
+    csv.writer(target).writerows([told["heads"], *told["rows"]])
+    return target.getvalue().encode()
 
 
 def _line(trace: Trace, name: str) -> tuple[Any, ...]:

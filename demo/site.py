@@ -20,6 +20,11 @@ AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
 AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
 
 
+DARK: Final = "dark"
+NARROW: Final = "narrow"
+"""A phone, held upright."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """The visitors' folders and the components that pages hand to one another."""
@@ -27,8 +32,8 @@ class Site:
     visitors: Visitors
     shown: gr.State
     """The traces the visitor looks at: a `Shown`."""
-    dark: gr.Checkbox
-    """Whether the page is dark; figures are drawn to match."""
+    look: gr.Textbox
+    """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match."""
 
     def visitor(self, request: gr.Request) -> Visitor:
         """The visitor who sent a request."""

@@ -32,7 +32,7 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
+#terms, #tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
 #repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
@@ -59,8 +59,6 @@ CSS: Final = """
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   .tab-container button { padding: 0 9px !important; }
-  [id$="-plot"] { overflow-x: auto !important; } /* a figure squeezed into a phone's width reads badly: slide it */
-  [id$="-plot"] > .js-plotly-plot, [id$="-plot"] .plot-container { min-width: 620px; }
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }

@@ -185,6 +185,31 @@ progress { width: 100%; height: 8px; accent-color: var(--color-accent); }
 """
 
 
+_CHOICES_JS = """
+const words = build('p', { id: `${props.name}-words` });
+const row = build('div', { class: 'row', role: 'group', 'aria-labelledby': words.id });
+const show = () => {
+  const { text = '', options = [] } = props.value || {};
+  words.textContent = text;
+  row.replaceChildren(...options.map((said, index) => build('button', { type: 'button', 'data-index': index }, said)));
+  place.replaceChildren(...(options.length ? [words, row] : []));
+};
+element.addEventListener('click', ({ target }) => {
+  const index = target.closest?.('button[data-index]')?.dataset.index;
+  if (index !== undefined) trigger('choose', { index: Number(index) });
+});
+"""
+
+_CHOICES_CSS = """
+p { margin: 0 0 6px; font-size: 14px; font-weight: 600; color: var(--body-text-color); }
+.row { display: flex; flex-wrap: wrap; gap: 6px; }
+button { padding: 5px 13px; border: 1px solid var(--border-color-primary); border-radius: 15px; font: inherit;
+  font-size: 13px; color: var(--body-text-color); background: var(--background-fill-primary); cursor: pointer; }
+button:hover { border-color: var(--color-accent); }
+button:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
+"""
+
+
 class Fact(NamedTuple):
     """A figure with its name and what to make of it."""
 
@@ -230,6 +255,25 @@ def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
     cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
     return component(cards, _CARDS_JS, _CARDS_CSS, **options)
+
+
+def choice_row(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
+    """Buttons after a few words, see `choices`; the event `choose` carries the index. `name` is its id on the page."""
+    return component(value or {}, _CHOICES_JS, _CHOICES_CSS, name=name, elem_id=name, **options)
+
+
+def choices(text: str, options: Sequence[str]) -> dict[str, Any]:
+    """The value of a row of choices; without options nothing shows."""
+    return {"text": text, "options": list(options)}
+
+
+def saved(file: str) -> str:
+    """Script that lets the browser save the file that the component of this id offers, once it is there."""
+    return f"""() => {{
+  const find = () => document.querySelector('#{file} a[download]');
+  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
+  save(50);
+}}"""
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:

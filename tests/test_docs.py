@@ -61,6 +61,14 @@ def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
         )
 
 
+def test_every_figure_is_in_the_list_of_figures() -> None:
+    listed = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    drawn = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "visualizers" / "figures").glob("*.py"))
+    names = set(re.findall(r'^    name="([a-z-]+)",$', drawn, re.MULTILINE))
+    assert {"tradeoffs", "windows", "race"} <= names
+    assert not {name for name in names if f"`{name}`" not in listed}
+
+
 @pytest.mark.slow
 def test_the_options_that_the_readme_names_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

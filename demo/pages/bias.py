@@ -38,7 +38,7 @@ class BiasPage:
         self._connect()
 
     def _connect(self) -> None:
-        form: set[Any] = {self.site.dark, *self.controls.of.values()}
+        form: set[Any] = {self.site.look, *self.controls.of.values()}
         buttons = [self.start, self.stop]
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
         drawn = queued(self.site, self.progress, "bias", self.draw)
@@ -77,7 +77,7 @@ class BiasPage:
             said = "What is shown below, if anything, is from before."
             yield {self.progress: notice("info", said, stopped.said)}
             return
-        shown = self.panel.show(BIAS, BIAS.draw(biases.picture()), bool(values[self.site.dark]), request)
+        shown = self.panel.show(BIAS, BIAS.draw(biases.picture()), values[self.site.look], request)
         yield {self.progress: {}, self.table: counted(biases), **shown}
 
 

@@ -1,22 +1,28 @@
 """Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
 
+from demo.addresses import FILE
+from demo.decoding import Asked, Ended
 from demo.figure_chooser import FigureChooser
-from demo.outcome import beside
+from demo.limits import COMPUTE
+from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import QUIET, Site, Update
+from demo.turns import decoded, queued
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
+from demo.workbench.export_panel import Output
 from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
+    Entry,
     Tray,
     chips,
     entries_of,
@@ -24,8 +30,11 @@ from demo.workbench.tray import (
     refusal,
     remark,
 )
-from demo.workbench.tray_box import ticked, tray_box
+from demo.workbench.tray_box import dropped, ticked, tray_box
+from engines.config import ConfigError, shown
 from traces import TraceError, loads
+from visualizers import supported
+from visualizers.bundle import Options
 
 IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "tray", **QUIET}
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
@@ -36,6 +45,9 @@ _LEAD: Final = (
     "files you open come here by themselves; recorded ones are in the drawer."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
+_TAKEN: Final = ("race", "comparison", "churn")
+"""Figures of a zip that is asked for without choosing any."""
+_FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 
 
@@ -52,6 +64,9 @@ class ComparePage:
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
+        self.wanted = gr.State(())
+        """Runs that an address names, until they are there."""
+        self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
         with gr.Row():
             self.upload = gr.UploadButton(
                 "Open traces (.json, .json.gz)",
@@ -63,6 +78,16 @@ class ComparePage:
                 min_width=240,
                 elem_id="tray-upload",
             )
+            self.export = gr.Button(
+                "Export .zip: figures and data",
+                variant="primary",
+                size="sm",
+                scale=0,
+                min_width=220,
+                visible=False,
+                elem_id="tray-zip",
+            )
+        self.out = Output(site, "tray")
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("Play"):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
@@ -76,7 +101,8 @@ class ComparePage:
     @property
     def parts(self) -> list[Any]:
         """What `show` changes."""
-        return [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, *self.chooser.parts]
+        own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
+        return [*own, *self.chooser.parts]
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
@@ -85,7 +111,27 @@ class ComparePage:
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
+        self.box.dropped(self.drop, self.inputs, told, trigger_mode="multiple", **IN_TURN)
+        fetched = queued(self.site, self.problem, "run", self.decode)
+        self.fetch.click(fetched, {self.wanted, *self.inputs}, [self.wanted, self.fetch, *told], **COMPUTE, **QUIET)
+        self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
+
+    def take_away(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
+        traces = values[self.set].traces()
+        there = {figure.name for figure in supported(traces)} if traces else set()
+        options = Options(width="column", extra={"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {})
+        figures = [name for name in _TAKEN if name in there]
+        yield from self.out.write(traces, figures, None, options, request)
+
+    def beside(self, earlier: Sequence[Path], latest: Sequence[Path], values: Update, request: gr.Request) -> Update:
+        """Tick earlier runs and the latest ones, own or recorded, and nothing else."""
+        by_path = {entry.path: entry for entry in self._by_id.values()}
+        first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
+        tray: Tray = values[self.tray]
+        added = tray.with_run([entry for entry in first if entry.source == "yours"]).added
+        return self._told(Tray(added, tuple(first)).with_run(entries_of(latest, "yours")), values, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
@@ -117,6 +163,50 @@ class ComparePage:
             return self._refused(tray, wanted, wrong)
         told = self._told(Tray(tray.added, chosen), values, request)
         return told | {self.box: chips(self.recorded, told[self.tray], wanted)}
+
+    def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Take a run out of the tray; nothing else changes."""
+        return self._told(values[self.tray].without(dropped(event)), values, request)
+
+    def named(self, runs: Sequence[str | Asked]) -> Update:
+        """Make ready to show the runs that an address names.
+
+        Raises:
+            ConfigError: for a recording that is not here.
+        """
+        there = {entry.address for entry in self._by_id.values()}
+        for run in runs:
+            if isinstance(run, str) and run != FILE and run not in there:
+                raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
+        count = sum(isinstance(run, Asked) for run in runs)
+        label = f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
+        return {self.wanted: tuple(runs), self.fetch: gr.update(value=label, visible=True)}
+
+    def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Tick the recordings that an address names, and decode its other runs again."""
+        visitor, tray = self.site.visitor(request), values[self.tray]
+        visitor.start()
+        by_name = {entry.address: entry for entry in self._by_id.values()}
+        chosen: list[Entry] = []
+        for number, run in enumerate(values[self.wanted], 1):
+            if isinstance(run, Asked):
+                said = f"Run {number} of {len(values[self.wanted])} is decoded again."
+                yield {self.problem: notice("info", said, "One moment.")}
+                for told in decoded([run], visitor.stopped, "page"):
+                    if isinstance(told, Ended):
+                        new = entries_of(visitor.keep(told.traces, TICKED).paths, "yours")
+                        tray, chosen = tray.with_run(new), [*chosen, *new]
+            elif run in by_name:
+                chosen.append(by_name[run])
+        alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
+        update = {**self._told(Tray(tray.added, alike), values, request), self.wanted: ()}
+        files = sum(run == FILE for run in values[self.wanted])
+        words = _FILES.format(files) if files else refusal(chosen)
+        yield {
+            **update,
+            self.fetch: gr.update(visible=False),
+            **({self.problem: notice("info", words)} if words else {}),
+        }
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take files; those that are not sound are named, the others come into the tray."""
@@ -160,5 +250,7 @@ class ComparePage:
             self.problem: notice("info", words) if words else {},
             self.viewer: gr.update(value=compared(paths), visible=bool(paths)),
             self.costs: beside(traces),
+            self.export: gr.update(visible=bool(paths)),
+            **self.out.cleared(),
             **self.chooser.offer(traces, values, request),
         }

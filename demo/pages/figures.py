@@ -83,7 +83,7 @@ class FiguresPage:
         form = {
             self.experiment,
             self.seeds,
-            self.site.dark,
+            self.site.look,
             self.run.model,
             self.run.prompt,
             *(control for family in _FAMILIES for control in self.run.sampling[family].of.values()),
@@ -144,7 +144,7 @@ class FiguresPage:
 
     def panel_of(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The figure of an experiment so far."""
-        return self.many.show(figure, figure.draw(traces), bool(values[self.site.dark]), request)
+        return self.many.show(figure, figure.draw(traces), values[self.site.look], request)
 
 
 def _most_seeds(experiment: Experiment) -> int:

@@ -5,27 +5,34 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.addresses import read_address
+from demo.pages.compare import ComparePage
 from demo.pages.gallery import GalleryPage
 from demo.pages.run import RunPage
 from demo.site import AT_ONCE, Update
 from demo.widgets import notice
 from engines.config import ConfigError
 
-RUN, GALLERY = "run", "gallery"
+RUN, GALLERY, COMPARE = "run", "gallery", "compare"
 """Ids of tabs."""
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => location.hash"
 _GO: Final = """(go) => {
   globalThis.draftscopeOpened = true;
-  if (go === 'run') document.getElementById('run').click();
+  const button = { run: 'run', compare: 'tray-fetch' }[go];
+  const press = (tries) => {
+    const found = document.getElementById(button);
+    if (found?.checkVisibility()) found.click();
+    else if (tries) setTimeout(press, 100, tries - 1);
+  };
+  if (button) press(100);
 }"""
 
 
 class Opening:
     """What happens once when the page is loaded."""
 
-    def __init__(self, tabs: gr.Tabs, run: RunPage, gallery: GalleryPage) -> None:
-        self.tabs, self.run, self.gallery = tabs, run, gallery
+    def __init__(self, tabs: gr.Tabs, run: RunPage, gallery: GalleryPage, compare: ComparePage) -> None:
+        self.tabs, self.run, self.gallery, self.compare = tabs, run, gallery, compare
         self.fragment = gr.Textbox(visible=False)
         self.go = gr.Textbox(visible=False)
 
@@ -33,7 +40,7 @@ class Opening:
         """Read the address when the page is loaded, and press Run where it names a run."""
         run, gallery = self.run, self.gallery
         changed: list[Any] = [self.tabs, self.go, run.problem, run.opening, *run.form, *run.presets.values()]
-        changed += gallery.shows
+        changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -45,6 +52,9 @@ class Opening:
                 return {self.go: ""}
             if address.gallery:
                 return {self.tabs: gr.Tabs(selected=GALLERY), **self.gallery.named(address.gallery)}
+            if address.compare:
+                named = self.compare.named(address.compare)
+                return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
             return {self.go: "run", **self.run.opened(address)}
         except ConfigError as error:
             return {self.run.problem: notice("error", str(error), _WRONG)}

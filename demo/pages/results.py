@@ -103,7 +103,7 @@ class ResultsPage:
     def _connect(self) -> None:
         chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
         drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
-        self.inputs: set[Any] = {*chosen, self.path, self.site.dark}
+        self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
         gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **LATEST)
         opened = [self.path, self.which, self.upload, self.problem]
@@ -143,7 +143,7 @@ class ResultsPage:
         update: Update = offered | {self.place: notice("info", results.place, "Measured on") if results.place else {}}
         try:
             drawn = figure.draw(rows, view)
-            update |= self.panel.show(figure, drawn, bool(values[self.site.dark]), request)
+            update |= self.panel.show(figure, drawn, values[self.site.look], request)
         except SweepError as error:
             update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
         return update | self._tell(gathered(rows), view.baseline, results.place, request)

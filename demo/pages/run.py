@@ -22,6 +22,7 @@ from demo.turns import decoded, queued
 from demo.viewer import Passes, begun, finished, offered, trace_viewer
 from demo.why import why, why_box
 from demo.widgets import facts, facts_row, notice, notice_box
+from demo.workbench.again import AgainRow
 from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
@@ -69,7 +70,6 @@ class RunPage:
     def _build(self) -> None:
         played = [_asked_for(pair.recording) for pair in self.pairs[:1]]
         model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
-        first = self.pairs[0].recording.traces if self.pairs else ()
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
         tour(self.scenes, elem_id="tour")
@@ -122,9 +122,15 @@ class RunPage:
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings(model)
+        self._build_outcome()
+
+    def _build_outcome(self) -> None:
+        first = self.pairs[0].recording if self.pairs else None
         self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
-        self.facts = facts_row(outcome(first), elem_id="outcome")
-        self.why = why_box(first, elem_id="why")
+        traces = first.traces if first else ()
+        self.facts = facts_row(outcome(traces), elem_id="outcome")
+        self.again = AgainRow(traces, first.paths if first else ())
+        self.why = why_box(traces, elem_id="why")
         self.moving = MovingPanel(self.site, "run-moving")
 
     def _build_settings(self, model: ModelInfo) -> None:
@@ -163,13 +169,15 @@ class RunPage:
         done = started.then(
             queued(self.site, self.problem, "run", self.decode),
             form | {self.opening},
-            {self.problem, self.viewer, self.facts, self.why, self.caption, self.site.shown, self.opening},
+            {self.problem, self.viewer, self.facts, self.why, self.caption, self.site.shown, self.opening}
+            | set(self.again.parts),
             **COMPUTE,
             **QUIET,
         )
-        done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
+        self.over = done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         told = {self.site.shown, self.facts, self.why, self.caption, self.method, self.model, *self.moving.parts}
+        told |= set(self.again.parts)
         self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
@@ -233,14 +241,15 @@ class RunPage:
         for told in decoded(asked, visitor.stopped, "page"):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
-                nothing: Update = {self.facts: [], self.why: []}
+                nothing: Update = {self.facts: [], self.why: [], **self.again.cleared()}
                 yield {self.viewer: viewer, self.problem: warning, self.caption: _said(_CAPTION_LIVE), **nothing}
             elif isinstance(told, Ended):
                 address = fragment_of(asked[-1], beside=len(asked) > 1)
                 at = opening.at if opening and opening.asked == asked[-1] else None
                 shown = visitor.keep(told.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
-                yield {**self._result(told, warning), self.viewer: viewer, self.site.shown: shown}
+                again = self.again.told(told.traces, shown.paths)
+                yield {**self._result(told, warning), **again, self.viewer: viewer, self.site.shown: shown}
             else:
                 yield {self.viewer: passes.message(told)}
 
@@ -314,6 +323,7 @@ class RunPage:
             self.facts: facts(outcome(recording.traces)),
             self.why: why(recording.traces),
             self.caption: gr.update(visible=False),
+            **self.again.told(recording.traces, recording.paths),
             **self.moving.cleared(),
         }
 

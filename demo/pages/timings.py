@@ -51,7 +51,7 @@ class TimingsPage:
                 self.problem = notice_box(elem_id="timings-problem", elem_classes="panel-problem")
                 self.panel = Panel(site, "timings")
         self.table = data_table("Every setting", elem_id="timings-table")
-        self.inputs: set[Any] = {self.figure, self.opened, site.dark}
+        self.inputs: set[Any] = {self.figure, self.opened, site.look}
         self.parts: list[Any] = [*self.panel.parts, self.table]
         self.figure.input(self.draw, self.inputs, self.parts, **LATEST)
         told = [self.opened, self.figure, self.upload, self.problem]
@@ -84,7 +84,7 @@ class TimingsPage:
         if not path.exists():
             return {self.panel.problem: notice("error", "The file is no longer here; open it again.")}
         timings = figure.read(path.read_bytes())
-        shown = self.panel.show(figure, figure.draw(timings), bool(values[self.site.dark]), request)
+        shown = self.panel.show(figure, figure.draw(timings), values[self.site.look], request)
         return {self.table: told(timings), **shown}
 
 

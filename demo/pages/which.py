@@ -91,7 +91,7 @@ class WhichPage:
             self.cost,
             self.reported,
         ]
-        self.inputs: set[Any] = {*controls, site.dark}
+        self.inputs: set[Any] = {*controls, site.look}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
         gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **LATEST)
@@ -192,7 +192,7 @@ class WhichPage:
             self.batch: gr.update(choices=batches, value=values[self.batch]),
             self.hardware: gr.update(choices=places, value=values[self.hardware]),
             self.cost: gr.update(visible=bool(values[self.supposed])),
-            **self.panel.show(TRADEOFFS, figure, bool(values[self.site.dark]), request),
+            **self.panel.show(TRADEOFFS, figure, values[self.site.look], request),
         }
 
     def _listed(self, shown: Sequence[Tradeoff], kinds: Sequence[str]) -> list[dict[str, Any]]:

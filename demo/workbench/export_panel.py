@@ -1,7 +1,8 @@
 """Runs at hand as a zip to take away: figures in every format, their numbers, traces, caption and commands."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import gradio as gr
@@ -9,7 +10,8 @@ import gradio as gr
 from demo.limits import ZIP_BYTES
 from demo.moving_panel import progress
 from demo.site import QUIET, Site, Update
-from demo.widgets import notice, notice_box
+from demo.widgets import notice, notice_box, saved
+from traces.schema import Trace
 from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.export import BrowserMissing
 from visualizers.figure import FigureError
@@ -40,6 +42,37 @@ class ExportPanel:
             self.button = gr.Button(
                 "Export .zip", variant="primary", size="sm", scale=0, min_width=130, elem_id=f"{name}-zip"
             )
+        self.out = Output(site, name)
+
+    def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
+        """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
+        given = {self.width, self.every, self.traces, self.shown, self.site.look, *chosen}
+
+        def export(values: Update, request: gr.Request) -> Iterator[Update]:
+            """Write the zip and say how far it is."""
+            name, step = figure(values)
+            options = Options(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
+            figures = None if values[self.every] else [name]
+            yield from self.out.write(values[self.shown].traces(), figures, step, options, request)
+
+        self.out.follow(self.button.click(export, given, self.out.parts, **QUIET))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What `offered` changes."""
+        return [self.row, *self.out.parts]
+
+    def offered(self, *, there: bool) -> Update:
+        """Show the button where there is something to export; a file that shows other runs goes."""
+        return {self.row: gr.update(visible=there), **self.out.cleared()}
+
+
+class Output:
+    """Where a zip comes out: what is said while it is made, and the file, which is saved as soon as it is there."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        """Lay it out."""
+        self.site = site
         self.problem = notice_box(elem_id=f"{name}-zip-progress", elem_classes="panel-problem")
         self.file = gr.File(
             label="PDF, SVG, PNG, CSV, traces, caption, commands",
@@ -48,55 +81,42 @@ class ExportPanel:
             elem_id=f"{name}-zip-file",
         )
 
-    def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
-        """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
-        given = {self.width, self.every, self.traces, self.shown, self.site.dark, *chosen}
-
-        def export(values: Update, request: gr.Request) -> Iterator[Update]:
-            """Write the zip and say how far it is."""
-            yield from self._export(values, figure(values), extra(values), request)
-
-        self.button.click(export, given, [self.file, self.problem], **QUIET)
-
     @property
     def parts(self) -> list[Any]:
-        """What `offered` changes."""
-        return [self.row, self.file, self.problem]
+        """What `write` and `cleared` change."""
+        return [self.file, self.problem]
 
-    def offered(self, *, there: bool) -> Update:
-        """Show the button where there is something to export; a file that shows other runs goes."""
-        return {
-            self.row: gr.update(visible=there),
-            self.file: gr.update(visible=False, value=None),
-            self.problem: {},
-        }
+    def follow(self, event: Any) -> None:
+        """Let the browser save what the event wrote."""
+        event.success(None, None, None, js=saved(str(self.file.elem_id)), **QUIET)
 
-    def _export(
-        self, values: Update, figure: tuple[str, int | None], extra: Mapping[str, bytes], request: gr.Request
+    def cleared(self) -> Update:
+        """Without a file."""
+        return {self.file: gr.update(visible=False, value=None), self.problem: {}}
+
+    def write(
+        self,
+        traces: Sequence[Trace],
+        figures: Sequence[str] | None,
+        step: int | None,
+        options: Options,
+        request: gr.Request,
     ) -> Iterator[Update]:
-        cleared = {self.file: gr.update(visible=False, value=None)}
-        traces = values[self.shown].traces()
+        """Write figures of traces, all that they support by default, and say how far it is."""
         if not traces:
-            yield {**cleared, self.problem: notice("error", _NOTHING)}
+            yield {**self.cleared(), self.problem: notice("error", _NOTHING)}
             return
-        name, step = figure
-        figures = None if values[self.every] else [name]
-        target = self.site.visitor(request).file(f"{stem(traces, 'figures' if values[self.every] else name)}.zip")
-        options = Options(
-            width=values[self.width],
-            theme="light",
-            traces=bool(values[self.traces]),
-            most_bytes=ZIP_BYTES,
-            extra=extra,
-        )
-        yield {**cleared, self.problem: notice("info", "The figures are drawn.", "One moment.")}
+        what = figures[0] if figures is not None and len(figures) == 1 else "figures"
+        target = self.site.visitor(request).file(f"{stem(traces, what)}.zip")
+        options = replace(options, theme="light", most_bytes=ZIP_BYTES)
+        yield {**self.cleared(), self.problem: notice("info", "The figures are drawn.", "One moment.")}
         try:
             for done, count in progress(
                 lambda report: write_zip(traces, target, figures=figures, step=step, options=options, report=report)
             ):
                 yield {self.problem: notice("info", f"{done} of {count} pictures are printed.", "Printing.")}
         except (BundleError, FigureError, BrowserMissing, OSError) as error:
-            yield {**cleared, self.problem: notice("error", str(error))}
+            yield {**self.cleared(), self.problem: notice("error", str(error))}
             return
         finally:
             if not target.exists():

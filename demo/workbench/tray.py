@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from demo.addresses import FILE, MOST_COMPARED, asked_of, fragment_of, fragment_of_tray
 from demo.naming import method_title, title_of
 from demo.pairs import kind_of
 from demo.recordings import Recording
@@ -17,7 +18,7 @@ from traces import read
 from traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
-MOST: Final = 6
+MOST: Final = MOST_COMPARED
 """Runs beside one another."""
 MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
@@ -47,6 +48,8 @@ class Entry:
     passes: int
     timed: bool
     """Whether its passes have times."""
+    address: str
+    """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Tray:
 
     added: tuple[Entry, ...] = ()
     chosen: tuple[Entry, ...] = ()
+
+    def without(self, run: str) -> "Tray":
+        """Without the run of this id."""
+        keep = (tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen))
+        return Tray(*keep)
 
     def with_run(self, entries: Sequence[Entry]) -> "Tray":
         """With runs added and chosen, as far as they fit; one that is there already takes the place of the old one."""
@@ -95,8 +103,16 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
+        address=_address(trace, path, source),
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
+
+
+def _address(trace: Trace, path: Path, source: Source) -> str:
+    if source == "recorded":
+        return path.name.removesuffix(".json.gz")
+    asked = asked_of(trace)
+    return FILE if asked is None else fragment_of(asked, beside=True)
 
 
 def _unusual(trace: Trace) -> list[str]:
@@ -138,6 +154,8 @@ def remark(chosen: Sequence[Entry]) -> str:
         return (
             f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
         )
+    if len({entry.source == "recorded" for entry in chosen}) > 1:
+        return "A recorded run was timed at another time, maybe on another machine: compare by forward passes."
     if any("stopped after" in entry.note for entry in chosen) and len(chosen) > 1:
         return "A run was stopped: what it took in all is not to be compared with a whole run."
     return ""
@@ -147,6 +165,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
     """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
     own = [entry for entry in tray.added if entry.source == "yours"]
     opened = [entry for entry in tray.added if entry.source == "opened"]
+    names = {entry.id: entry.address for entries in groups.values() for entry in entries}
     told = [("Your runs", own, True), ("Opened files", opened, True)]
     told += [(title, list(entries), False) for title, entries in groups.items()]
     return {
@@ -157,6 +176,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
         ],
         "chosen": [entry.id for entry in tray.chosen],
         "asked": asked,
+        "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
 

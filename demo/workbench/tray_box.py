@@ -15,18 +15,24 @@ _SCRIPT: Final = """
 let chosen = [];
 let sent = null;
 let open = false;
-const chip = ({ id, title, note, prompt }) => {
+const chip = ({ id, title, note, prompt }, own) => {
   const box = build('input', { type: 'checkbox', value: id });
   const order = build('b', { 'aria-hidden': 'true' }, String(chosen.indexOf(id) + 1));
   box.checked = chosen.includes(id);
   const asked = build('small', { class: 'asked' }, prompt);
   const words = build('span', {}, build('strong', {}, title), build('small', {}, note), asked);
-  return build('label', { title: prompt }, box, order, words);
+  const label = build('label', { title: prompt }, box, order, words);
+  if (!own) return label;
+  const named = { type: 'button', 'aria-label': `Remove ${title}, ${note}`, title: 'Remove (Delete)', 'data-run': id };
+  const away = build('button', named, '×');
+  return build('div', { class: 'own' }, label, away);
 };
-const group = ({ name, chips }) =>
-  build('fieldset', {}, build('legend', {}, name), build('div', { class: 'chips' }, ...chips.map(chip)));
+const group = ({ name, chips, own }) => {
+  const made = chips.map((one) => chip(one, own));
+  return build('fieldset', {}, build('legend', {}, name), build('div', { class: 'chips' }, ...made));
+};
 const show = () => {
-  const { groups = [], chosen: now = [], asked = null } = props.value || {};
+  const { groups = [], chosen: now = [], asked = null, address = '' } = props.value || {};
   const focused = place.contains(document.activeElement) ? document.activeElement.value : null;
   if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
   const count = groups.filter(({ own }) => !own).reduce((sum, { chips }) => sum + chips.length, 0);
@@ -37,8 +43,21 @@ const show = () => {
   summary.addEventListener('click', () => { open = !drawer.open; });
   place.replaceChildren(...own, ...(count ? [drawer] : []));
   drawer.open = open || !own.length;
+  if (address && element.checkVisibility()) history.replaceState(history.state, '', `#${address}`);
   if (focused !== null) place.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();
 };
+const remove = (id) => {
+  const others = [...element.querySelectorAll('.own input')];
+  const at = others.findIndex((one) => one.value === id);
+  (others[at + 1] ?? others[at - 1])?.focus();  // the keyboard stays in the tray
+  chosen = chosen.filter((one) => one !== id);
+  trigger('dropped', { run: id });
+};
+element.addEventListener('click', ({ target }) => target.dataset?.run && remove(target.dataset.run));
+element.addEventListener('keydown', (event) => {
+  const own = event.key === 'Delete' && event.target.closest?.('.own');
+  if (own) remove(own.querySelector('input').value);
+});
 element.addEventListener('change', ({ target }) => {
   if (!target.matches('input[type=checkbox]')) return;
   chosen = target.checked ? [...chosen, target.value] : chosen.filter((id) => id !== target.value);
@@ -67,6 +86,13 @@ label span { display: grid; min-width: 0; }
 label strong { font-size: 14px; font-weight: 600; line-height: 1.3; }
 label small { font-size: 12px; line-height: 1.4; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
 label .asked { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
+.own { position: relative; display: flex; max-width: 100%; }
+.own label { padding-right: 30px; }
+.own button { position: absolute; top: 3px; right: 3px; width: 24px; height: 24px; padding: 0; border: 0;
+  border-radius: 6px; background: none; color: var(--body-text-color-subdued); font: inherit; font-size: 17px;
+  line-height: 1; cursor: pointer; }
+.own button:hover { color: var(--body-text-color); background: var(--background-fill-secondary); }
+.own button:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 1px; }
 .drawer { max-height: 330px; overflow-y: auto; padding: 4px; }
 """
 
@@ -74,6 +100,18 @@ label .asked { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
 def tray_box(value: dict[str, Any], **options: Any) -> gr.HTML:
     """The component; the event `choose` carries the ids that are ticked, in the order of ticking."""
     return component(value, _SCRIPT, _STYLE, **options)
+
+
+def dropped(event: gr.EventData) -> str:
+    """The id of the run that is to leave the tray.
+
+    Raises:
+        gr.Error: for anything else than an id.
+    """
+    told = event.run
+    if not isinstance(told, str) or not _TICK.fullmatch(told):
+        raise gr.Error("run: is none of the tray; remove one of those shown.")
+    return told
 
 
 def ticked(event: gr.EventData) -> list[str]:

@@ -9,14 +9,16 @@ import gradio as gr
 import pytest
 from support.raster import MODEL
 
-from demo.addresses import Address, fragment_of, read_address
+from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
 from demo.decoding import Asked
+from demo.pages.compare import ComparePage
 from demo.pages.gallery import GalleryPage, badge, name_of
 from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.recordings import recordings
 from demo.sessions import Shown, Visitors
 from demo.site import Site, Update
+from demo.workbench.tray import Tray
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 
@@ -61,6 +63,8 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&set.nothing=1", "nothing: no such setting"),
         ("method=scd&more=1", "address: 'more' is no part of one; remove it"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
+        ("compare=method%3Dnothing", "method: 'nothing' is not here, or not any more"),
+        ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
         ("method=" + "x" * 9000, "address: has 9007 characters"),
     ],
 )
@@ -78,12 +82,37 @@ def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
 @pytest.fixture
 def opening(library: Path) -> Iterator[Opening]:
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
-        yield Opening(gr.Tabs(), RunPage(site), GalleryPage(site, recordings(library)))
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
+        run, found = RunPage(site), recordings(library)
+        yield Opening(gr.Tabs(), run, GalleryPage(site, found), ComparePage(site, run, found))
 
 
 def opened(opening: Opening, fragment: str) -> Update:
     return opening.open({opening.fragment: fragment})
+
+
+def test_an_address_brings_a_tray_of_runs_back(opening: Opening) -> None:
+    compare = opening.compare
+    own = asked("scd", MODEL, window=8)
+    fragment = fragment_of_tray(["scd", FILE, fragment_of(own, beside=True)])
+    assert read_address(fragment) == Address(compare=("scd", FILE, own))
+    update = opened(opening, f"#{fragment}")
+    assert update[opening.go] == "compare" and "1 run of this address" in update[compare.fetch]["value"]
+    chooser = compare.chooser
+    values = {compare.wanted: update[compare.wanted], compare.tray: Tray(), opening.run.site.look: ""}
+    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+    *_, last = compare.decode(values, gr.Request(session_hash="mine"))
+    chosen = last[compare.tray].chosen
+    assert [(entry.source, entry.address) for entry in chosen] == [
+        ("recorded", "scd"),
+        ("yours", fragment_of(own, beside=True)),
+    ]
+    assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
+    assert last[compare.box]["address"] == fragment_of_tray([entry.address for entry in chosen])
+
+
+def test_an_address_too_long_to_be_opened_is_not_made() -> None:
+    assert fragment_of_tray(["x" * 9000]) == ""
 
 
 def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
@@ -111,7 +140,7 @@ def test_a_recording_is_opened_by_its_name(opening: Opening) -> None:
 
 
 @pytest.mark.parametrize(
-    "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x"]
+    "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x", "#compare=gone"]
 )
 def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(opening: Opening, fragment: str) -> None:
     update = opened(opening, fragment)

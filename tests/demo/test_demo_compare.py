@@ -78,20 +78,55 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_label("number input for After forward pass").last.fill("0")
     page.get_by_label("number input for After forward pass").last.press("Tab")
     expect(plot).to_contain_text("in forward pass 0")
-    page.locator("#compared-zip").click()
-    with page.expect_download(timeout=180_000) as download:
-        page.locator("#compared-zip-file a[download]").first.click(timeout=180_000)
+    with page.expect_download(timeout=180_000) as download:  # nothing more to press
+        page.locator("#compared-zip").click()
     assert download.value.suggested_filename == "scd-ar-acceptance-seed0.zip"
     download.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
         names = {name.partition("/")[2] for name in saved.namelist()}
     assert {f"scd-ar-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
+    page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
+    churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
+    expect(churn).to_be_checked()  # a term in a label still chooses
+    page.locator("#masthead .ds-term", has_text="verdict").focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("To verify drafts is to run the model over them once")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_be_hidden()
+    page.locator("#tray .own input").focus()
+    page.keyboard.press("Delete")
+    expect(page.locator("#tray .own")).to_have_count(0)
+    page.wait_for_function(f"{COMPARED}.lanes.length === 2")
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
         page.wait_for_timeout(300)
         found = Axe().run(page, options=OPTIONS).response["violations"]
         assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    page.goto(server)
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+    page.locator("#again").get_by_role("button", name="Window L: 8").click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3", timeout=60_000)
+    expect(page.get_by_role("tab", name="Compare", exact=True)).to_have_attribute("aria-selected", "true")
+    with page.expect_download(timeout=180_000) as download:
+        page.locator("#tray-zip").click()
+    download.value.save_as(tmp_path / "saved.zip")
+    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
+        names = {name.partition("/")[2] for name in saved.namelist()}
+    assert {"runs.csv", "caption.txt", "commands.sh", "traces/scd-seed0.json.gz", "traces/scd-seed0-2.json.gz"} <= names
+    assert sum(name.endswith(".pdf") for name in names) == 3
+
+    address = page.evaluate("location.hash")  # brings the tray back: recordings by name, own runs decoded again
+    assert address.startswith("#compare=ar&compare=scd&compare=method") and address.endswith("window%3D8")
+    tokens = [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]]
+    page.goto("about:blank")
+    page.goto(f"{server}{address}")
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3", timeout=60_000)
+    assert [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]] == tokens
 
 
 def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:

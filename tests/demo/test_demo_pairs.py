@@ -80,7 +80,7 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
 def test_a_chosen_pair_is_what_the_pages_speak_of(index: Any) -> None:
     some = recording(decoded("ar"), decoded("scd", window=16))
     with gr.Blocks():
-        page = RunPage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)), pairs([some]))
+        page = RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)), pairs([some]))
     event: Any = SimpleNamespace(index=0)
     told = page.choose_pair({page.method: "s2d2"}, event)
     assert told[page.site.shown].paths == some.paths

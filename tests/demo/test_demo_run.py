@@ -19,7 +19,7 @@ from engines.models import catalog
 @pytest.fixture
 def page() -> Iterator[RunPage]:
     with gr.Blocks():
-        yield RunPage(Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False)))
+        yield RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
 
 
 def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:

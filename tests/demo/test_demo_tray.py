@@ -13,7 +13,7 @@ from demo.pages.run import RunPage
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import Site, Update
-from demo.workbench.tray import MOST, MOST_KEPT, Entry, Tray, entry_of, refusal, remark
+from demo.workbench.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from traces import dumps, write
 from traces.schema import Milliseconds, Trace
 
@@ -72,13 +72,13 @@ def page(tmp_path: Path) -> ComparePage:
     write(LONG, path)
     recorded = Recording("scd", "SCD", "", "", (path,), (LONG,))
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         return ComparePage(site, RunPage(site), [recorded])
 
 
 def at_hand(page: ComparePage, tray: Tray, **more: object) -> Update:
     chooser = page.chooser
-    values = {page.tray: tray, page.set: Shown(), page.site.dark: False, page.site.shown: Shown()}
+    values = {page.tray: tray, page.set: Shown(), page.site.look: "", page.site.shown: Shown()}
     values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
     return values | {getattr(page, name): value for name, value in more.items()}
 
@@ -117,6 +117,29 @@ def test_a_tick_that_cannot_be_leaves_what_was_ticked(page: ComparePage) -> None
     assert "nothing to compare" in update[page.problem]["text"]
     gone = tick(page, Tray((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
     assert "no longer here" in gone[page.problem]["text"]
+
+
+def test_a_run_is_taken_out_and_the_others_stay(page: ComparePage) -> None:
+    tray = Tray().with_run(
+        entries_of(page.site.visitor(gr.Request(session_hash="mine")).keep([SHORT, LONG], "").paths, "yours")
+    )
+    first, second = tray.added
+    event = gr.EventData(None, {"run": first.id})
+    update = page.drop(at_hand(page, tray), gr.Request(session_hash="mine"), event)
+    assert update[page.tray] == Tray((second,), (second,))
+    assert "window" in second.address and update[page.box]["address"].count("compare=") == 1
+    for wrong in (None, "<b>", ["x"]):
+        with pytest.raises(gr.Error, match="run: is none of the tray"):
+            page.drop(at_hand(page, tray), gr.Request(session_hash="mine"), gr.EventData(None, {"run": wrong}))
+
+
+def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_differ(page: ComparePage) -> None:
+    tokens = SHORT.output.tokens
+    assert tokens is not None
+    other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
+    assert entry(SHORT).id != entry(other).id
+    tray = Tray().with_run([entry(SHORT), entry(other)])
+    assert len(tray.added) == 2
 
 
 @pytest.mark.parametrize("chosen", [None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000])

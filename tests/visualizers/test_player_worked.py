@@ -100,9 +100,16 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
 
     term = panel.locator(".ds-part-check .ds-term").first
     term.focus()
-    expect(panel.get_by_role("tooltip")).to_contain_text("how likely the check finds a token here")
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text("how likely the check finds a token here")
     page.keyboard.press("Escape")
-    expect(panel.get_by_role("tooltip")).to_be_hidden()
+    expect(tip).to_be_hidden()
+    page.locator(".ds-counter .ds-term").last.hover()  # of counters, too, and of the key to the colours
+    expect(tip).to_contain_text("the model runs once")
+    page.locator(".ds-key .ds-term").first.click()
+    expect(tip).to_contain_text("Kept: the pending draft stays as it was.")
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
     for dark in ("light", "dark"):
         page.emulate_media(color_scheme=dark)  # type: ignore[arg-type]
         assert Axe().run(page).response["violations"] == []

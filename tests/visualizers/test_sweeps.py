@@ -385,3 +385,16 @@ class TestCommandLine:
         error = capsys.readouterr().err
         assert (left, error.count("\n")) == (code, 1), error
         assert said in error
+
+
+def test_labels_of_different_curves_are_not_written_over_one_another() -> None:
+    import plotly.graph_objects as go
+
+    from visualizers.figures.sweep_results import _thin
+
+    place = {"mode": "markers+text", "textposition": ["top right", "top right"]}
+    first = go.Scatter(x=[1, 9], y=[10, 90], text=["gamma 4", "gamma 8"], **place)
+    second = go.Scatter(x=[1.01, 5], y=[10, 50], text=["gamma 3", "gamma 6"], **place)
+    figure = go.Figure([first, second])
+    _thin(figure)
+    assert [list(curve.text) for curve in figure.data] == [["gamma 4", "gamma 8"], ["", "gamma 6"]]

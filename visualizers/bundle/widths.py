@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +23,8 @@ _TITLE, _LABELS, _BARE = 84, 46, 18
 """Pixels above the panels: with a title, with names of panels, with neither."""
 _FOOT: Final = 52
 """Pixels below the panels, for ticks and the axis' title."""
+_TALL: Final = 500
+"""Pixels from which on a figure was made higher than others on purpose."""
 _HEAD: Final = 64
 """Pixels between two rows of panels."""
 
@@ -92,6 +95,41 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
     }
 )
 """Name -> width, from the narrowest."""
+
+
+_PHONE_LETTERS: Final = 40
+"""Of one line beside an axis or above a panel."""
+_PHONE: Final = Preset(name="phone", title="A phone", inches=3.75, laid_out=360, dots=1, per_row=1, titled=False)
+
+
+def narrowed(figure: go.Figure) -> go.Figure:
+    """Return a copy of the figure laid out for a phone: one panel below the other, the title left to the page.
+
+    Names of marks and legends that need room are left out or shortened; they are said when a mark is touched.
+    """
+    high = figure.layout.height or 0
+    tall = len(panels(figure)) < 2 and high > _TALL  # drawn for its height: it is only made narrower
+    slim = laid_out(figure, _PHONE)
+    for trace in slim.data:
+        if "text" in (getattr(trace, "mode", None) or ""):
+            trace.update(mode=trace.mode.replace("+text", "").replace("text+", ""))
+    for note in slim.layout.annotations:
+        if (note.yref or "y") == "paper":
+            note.text = _broken(note.text)
+        elif note.text and not note.showarrow:
+            note.update(visible=len(note.text) * _LETTER < _PHONE.laid_out / 2)
+    for axis in (*slim.select_xaxes(), *slim.select_yaxes()):
+        axis.update(title={"text": _broken(axis.title.text), "font": {"size": 12}})
+    slim.update_xaxes(nticks=5)
+    slim.update_layout(legend={"font": {"size": 11}, "maxheight": 0.9}, title=None)
+    legend = slim.layout.margin.b - _FOOT
+    return slim.update_layout(height=max(high - _TITLE + legend, slim.layout.height)) if tall else slim
+
+
+def _broken(text: str | None) -> str | None:
+    """Break words that are longer than a phone is wide; a break that is there stays."""
+    lines = (wrap(line, _PHONE_LETTERS, break_long_words=False) for line in (text or "").split("<br>"))
+    return "<br>".join(part for line in lines for part in line) or None
 
 
 def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:

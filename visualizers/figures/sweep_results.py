@@ -13,6 +13,8 @@ from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gat
 from visualizers.style import NEUTRAL, series, themed
 
 MOST_CURVES: Final = 12
+_LETTER, _LINE = 0.0085, 0.02
+"""Of the plot: how wide a letter of a label is, and half the height of its line."""
 _APART: Final = (0.25, 0.08)
 """Points closer than these shares of a curve's width and height have one label between them."""
 
@@ -87,7 +89,27 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
         _mark_baseline(figure, [point for point in found if point[1] is base])
     figure.update_xaxes(title_text=_axis(SPEEDS[view.speed]))
     figure.update_yaxes(title_text="Accuracy (%)")
+    _thin(figure)
     return figure.update_layout(height=520, showlegend=True)
+
+
+def _thin(figure: go.Figure) -> None:
+    """Leave out labels that would be written over those of another curve; hovering says them."""
+    points = [(x, y) for curve in figure.data for x, y in zip(curve.x, curve.y, strict=True)]
+    wide, high = (max(max(ends) - min(ends), 1e-9) for ends in zip(*points, strict=True))
+    taken: list[tuple[float, float, float, float]] = []
+    for curve in figure.data:
+        if not curve.text:
+            continue
+        kept = []
+        for x, y, text, place in zip(curve.x, curve.y, curve.text, curve.textposition, strict=True):
+            reach, up = _LETTER * len(text), _LINE if place.startswith("top") else -_LINE
+            left = x / wide - (reach if place.endswith("left") else 0)
+            box = (left, left + reach, y / high + up - _LINE, y / high + up + _LINE)
+            free = all(box[1] < a or b < box[0] or box[3] < c or d < box[2] for a, b, c, d in taken)
+            kept.append(text if free else "")
+            taken += [box] if text and free else []
+        curve.text = kept
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:

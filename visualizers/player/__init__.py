@@ -12,6 +12,7 @@ from traces.measures import MEASURES
 from traces.replay import PENDING
 from traces.schema import FATES
 from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
+from visualizers.player import glossary
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
@@ -41,8 +42,9 @@ _SCRIPTS = (
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
     parts = "\n".join(_read(name) for name in _SCRIPTS)
-    opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;'
-    return f"{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
+    opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
+    opening += "const { term, mark } = globalThis.draftscopeTerms;"
+    return f"{glossary.script()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
 
 
 @cache

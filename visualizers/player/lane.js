@@ -77,6 +77,7 @@ class Readout {
     this.chip.style.background = fate ? theme.fills[code] : "";
     this.chip.style.color = fate ? theme.inks[code] : "";
     say(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
+    mark(this.fate);
     const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry]];
     const known = draft !== null && draft !== undefined;
     const changed = known && replay.tokenText(draft) !== replay.tokenText(token);
@@ -133,7 +134,7 @@ class Readout {
     this.numbers.hidden = known.length === 0;
     this.numbers.replaceChildren(
       ...known.map(([label, value, meaning, unit]) =>
-        make("div", { title: meaning }, make("dt", {}, label), make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null)),
+        make("div", {}, make("dt", {}, meaning ? term(label, label, meaning) : label), make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null)),
       ),
     );
   }
@@ -207,14 +208,16 @@ class Lane {
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
-    this.figures = ["tokens final", "forward passes", "milliseconds"].map((label) => ({ label, value: make("dd", {}) }));
-    this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ label, value }) => make("div", {}, make("dt", {}, label), value)));
+    const heads = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], ["milliseconds"]];
+    this.figures = heads.map((head) => ({ head, value: make("dd", {}) }));
+    this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ head, value }) => make("div", {}, make("dt", {}, ...head), value)));
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     this.tokens = make("b", {});
-    [this.of, this.passes] = [make("span", {}), make("span", { class: "ds-passes" })];
-    const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of), this.passes);
+    [this.of, this.count, this.pass] = [make("span", {}), make("span", {}), term("pass", "passes")];
+    const passes = make("span", { class: "ds-passes" }, this.count, this.pass);
+    const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of, term("token", "tokens")), passes);
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     const pair = make("div", { class: "ds-pair" }, graph.figure, routing.figure, mask.figure);
     this.node ??= make("section", { class: "ds-lane" });
@@ -282,8 +285,9 @@ class Lane {
     const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const over = replay.complete && scene.count === replay.length;
     say(this.tokens, finals.toLocaleString("en"));
-    say(this.of, ` of ${total.toLocaleString("en")} tokens`);
-    say(this.passes, `${over ? "✓ in " : ""}${counted(scene.count, "pass")}`);
+    say(this.of, ` of ${total.toLocaleString("en")} `);
+    say(this.count, `${over ? "✓ in " : ""}${scene.count.toLocaleString("en")} `);
+    say(this.pass, scene.count === 1 ? "pass" : "passes");
     this.node.classList.toggle("is-over", over);
     this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
     this.readout.show(scene);

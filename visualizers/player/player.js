@@ -559,7 +559,7 @@ class Player {
   }
 
   steer(key, target) {
-    const pressing = target.closest?.("button, summary, input[type=checkbox]");
+    const pressing = target.closest?.("button, [role=button], summary, input[type=checkbox]");
     if (key in STRIDES) this.stride(STRIDES[key]);
     else if (key === "Home") this.jump(0);
     else if (key === "End") this.jump(Infinity);
@@ -616,7 +616,7 @@ class Player {
       const chip = make("span", { class: "ds-chip" }, icon(fate.path, fate.filled));
       chip.style.background = this.theme.fills[code];
       chip.style.color = this.theme.inks[code];
-      return make("li", { title: fate.meaning }, chip, fate.name, make("span", { class: "ds-sr" }, `: ${fate.meaning}`));
+      return make("li", {}, chip, term(fate.name, fate.name, `${capital(fate.name)}: ${fate.meaning}.`));
     });
     this.key.replaceChildren(...items.filter(Boolean));
     this.key.hidden = seen.size === 0;
@@ -697,6 +697,10 @@ class Player {
       }),
     };
   }
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Fetch a trace from this site; gzip is known by its first two bytes, whatever the server says. */

@@ -3,19 +3,11 @@
 
 const READ_PANEL_MILLISECONDS = 1100;
 const LONG_SHARE = 0.6;
-const TERMS = {
-  p: "p: how likely the check finds a token here, given everything before it. The check is one pass of the model over all guesses at once.",
-  q: "q: how likely the token was when the guess was made: its probability under the distribution that the guess was drawn from.",
-  residual: "Residual: what the check wants more often than the guess offered it: p − q wherever p is the larger, else nothing. Redrawing from it makes up exactly for what guessing got wrong.",
-  coin: "Coin: a random number between 0 and 1, drawn for this verdict alone. The guess stays if the coin falls below the bar.",
-  confidence: "Confidence: the probability that the model gives the token it would put here.",
-};
 const NEXT = [
   ["rejection", "Next rejection", "r", "To the next guess that was rejected"],
   ["long", "Next long acceptance", "l", "To the next pass that accepted many guesses at once"],
   ["draft", "Next draft", "d", "To the next guess that was put to the test"],
 ];
-let panels = 0;
 
 /** The panel. One a player: it explains the lane that was last pointed at, else the last one. */
 class Worked {
@@ -27,7 +19,6 @@ class Worked {
     this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
-    this.tip = make("p", { class: "ds-tip", role: "tooltip", id: `ds-tip-${(panels += 1)}`, hidden: true });
     const goes = NEXT.map(([kind, label, key, title]) => {
       const button = make("button", { type: "button", title: `${title} (${key})`, "aria-keyshortcuts": key }, label);
       button.addEventListener("click", () => this.go(kind));
@@ -38,9 +29,8 @@ class Worked {
     this.more = make("button", { type: "button", class: "ds-more", "aria-expanded": "false" }, "more");
     this.more.addEventListener("click", () => this.open(!this.node.classList.contains("is-open")));
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
-    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, this.body, this.buttons, this.tip);
+    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, this.body, this.buttons);
     this.makeCoin();
-    this.listen();
   }
 
   /** On a phone the panel is a strip with the verdict alone until it is opened. */
@@ -65,30 +55,12 @@ class Worked {
     this.coin = make("div", { class: "ds-toss" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
   }
 
-  listen() {
-    const show = ({ target }) => this.define(target.closest?.(".ds-term")?.dataset.term);
-    const hide = ({ target }) => target.closest?.(".ds-term") && this.define(null);
-    this.node.addEventListener("pointerover", show);
-    this.node.addEventListener("pointerout", hide);
-    this.node.addEventListener("focusin", show);
-    this.node.addEventListener("focusout", hide);
-    this.node.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || this.tip.hidden) return;
-      this.define(null);
-      event.stopPropagation();
-    });
-  }
-
-  /** Say in plain words what a term means; nothing for null. */
-  define(name) {
-    this.tip.hidden = !name;
-    say(this.tip, name ? TERMS[name] : "");
-  }
-
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
   term(name, text = name) {
     const swatch = { p: "p", q: "q", residual: "left" }[name];
-    return make("button", { type: "button", class: "ds-term", "data-term": name, "aria-describedby": this.tip.id }, swatch ? make("i", { class: `ds-swatch is-${swatch}`, "aria-hidden": "true" }) : null, text);
+    const button = term(name, text);
+    if (swatch) button.prepend(make("i", { class: `ds-swatch is-${swatch}`, "aria-hidden": "true" }));
+    return button;
   }
 
   /** Whether the panel stays as it is for now: while runs play, it changes slowly enough to be read. */
@@ -115,7 +87,6 @@ class Worked {
     this.sayWhere();
     if (!this.moment) return;
     this.rule = ruleOf(this.moment);
-    this.define(null);
     this.showGuess();
     this.showCheck();
     this.showVerdict();
@@ -219,6 +190,7 @@ class Worked {
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
     this.coin.hidden = !tossed;
     say(this.says, String(rule.says ?? ""));
+    mark(this.says);
     this.fillPart("verdict", title, this.formula, this.says, this.coin);
     if (tossed) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
     this.turn(null);

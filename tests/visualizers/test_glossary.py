@@ -1,0 +1,42 @@
+"""The glossary: every term is said in a sentence or two of plain words, and a word belongs to one term."""
+
+import json
+import re
+
+from engines.config import settings
+from engines.methods import METHODS
+from visualizers import FIGURES
+from visualizers.player import glossary
+
+_SAID = re.compile(
+    r"(?<![\w-])(draft\w*|window|block|gamma|tau|threshold|coupling|acceptance|verif\w*|churn|beta|TV)(?!\w)", re.I
+)
+
+
+def known() -> set[str]:
+    return {word.lower() for term in glossary.glossary().values() for word in term["words"]}  # type: ignore[attr-defined]
+
+
+def test_terms_are_said_in_sentences() -> None:
+    for name, term in glossary.glossary().items():
+        said = str(term["says"])
+        assert said.endswith((".", ".”")) and 20 < len(said) < 260, name
+        assert "<" not in said, name
+
+
+def test_what_the_field_calls_things_is_in_the_glossary() -> None:
+    asked = "draft target acceptance NFE passes residual coupling window verify reject block tau gamma token drafter"
+    assert {word.lower() for word in asked.split()} <= known()
+
+
+def test_terms_in_labels_and_titles_are_in_the_glossary() -> None:
+    labels = {setting.knob.label for method in METHODS.values() for setting in settings(method.config)}
+    texts = labels | {figure.title for figure in FIGURES.values()}
+    used = {word.lower() for text in texts for word in _SAID.findall(text)}
+    assert len(used) > 8
+    assert used <= known()
+
+
+def test_the_script_holds_the_glossary_and_closes_no_element() -> None:
+    script = glossary.script()
+    assert "</" not in script and json.dumps(glossary.glossary()["draft"]["says"]) in script
