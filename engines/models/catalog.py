@@ -9,8 +9,10 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
+from engines.config import Value
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
+from engines.models.studio import snakes
 from engines.protocol import Family, Model
 
 
@@ -33,11 +35,17 @@ class ModelInfo:
 
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
+    opens: tuple[tuple[str, Value], ...] = ()
+    """Settings that a form opens with in place of a method's defaults, where it has them."""
 
     @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
         return "diffusion-lm" in self.families
+
+
+_LARGE_BLOCKS: Final = (("block", "32"),)
+"""The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 
 
 def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo:
@@ -82,6 +90,22 @@ def _studio_text(name: str, title: str, small: str) -> ModelInfo:
         "how many calories did he consume?",
         "Solves short grade-school maths problems of ten kinds.",
         small,
+        opens=_LARGE_BLOCKS,
+    )
+
+
+def _snakes(name: str, title: str, small: str) -> ModelInfo:
+    """One of the studio language models that play snakes and ladders."""
+    return ModelInfo(
+        name,
+        title,
+        ("diffusion-lm", "discrete-ar"),
+        "nothing: weights ship in assets/models",
+        snakes.EXAMPLE,
+        f"Plays snakes and ladders: a square from {snakes.FIRST} to {snakes.LAST}, and {snakes.FEWEST} to "
+        f"{snakes.MOST} rolls of a die. An answer has {snakes.LINE} tokens for every roll.",
+        small,
+        opens=(*_LARGE_BLOCKS, ("length", 104)),
     )
 
 
@@ -172,6 +196,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("text-full", "Studio language model, bidirectional", ""),
             )
         ),
+        _snakes("snakes-target", "Snakes and ladders, where haste costs", "snakes-draft"),
+        _snakes("snakes-draft", "Snakes and ladders, small", ""),
         *(
             _published(name, title, gigabytes, small)
             for name, title, gigabytes, small in (
@@ -205,6 +231,8 @@ _LOADERS: Final = {
     "text-draft": "engines.models.studio.language",
     "text-shift": "engines.models.studio.language",
     "text-full": "engines.models.studio.language",
+    "snakes-target": "engines.models.studio.language",
+    "snakes-draft": "engines.models.studio.language",
 }
 _HUB: Final = "engines.models.hub.published"
 
