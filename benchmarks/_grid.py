@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks._problems import held_out
+from benchmarks._problems import exam
 from engines.config import ConfigError, Value, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
@@ -80,7 +80,7 @@ def expand(data: object) -> Grid:
     model, problems, listed = (grid.get(name) for name in ("model", "problems", "configurations"))
     texts = [info.id for info in MODELS.values() if info.text]
     _expect(model in texts, "model", model, f"name one of {', '.join(texts)}")
-    most = len(held_out())
+    most = len(exam(str(model)).problems)
     _expect(_whole(problems) and 1 <= problems <= most, "problems", problems, f"give a whole number from 1 to {most}")
     seeds = grid.get("seeds", [0])
     _expect(isinstance(seeds, list) and seeds, "seeds", seeds, "give a list of seeds")
@@ -113,7 +113,9 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
         method = METHODS[one.method]
         config = make_config(method.config, one.config)
         try:
-            jobs = [Job(method, model, problem.question, config) for problem in held_out()[: grid.problems]]
+            jobs = [
+                Job(method, model, problem.question, config) for problem in exam(grid.model).problems[: grid.problems]
+            ]
             for job in jobs:
                 job.decoder()
             open_session(jobs[:1])
@@ -125,7 +127,7 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
 
 def key(model: str, configuration: Configuration, problem: int, seed: int) -> str:
     """What a row is known by, as a hash: model, method and settings, problem, seed."""
-    asked = held_out()[problem]
+    asked = exam(model).problems[problem]
     return _hash([model, configuration.method, dict(configuration.config), [asked.question, asked.answer], seed])
 
 

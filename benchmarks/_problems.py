@@ -1,26 +1,58 @@
-"""The held-out problems of the studio language models, and the rule by which an answer is right."""
+"""The held-out problems of the studio language models, and the rules by which an answer is right."""
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from engines.models.studio.snakes import held_out_games
+
 PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
 _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""
+_GAMES: Final = 600
+"""As many as there are maths problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question, a right solution, and the number in which it ends."""
+    """A question, a right solution, and what makes another one right: the number in which it ends, or all of it."""
 
     question: str
     solution: str
     answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """What a model is asked, and how its answers are judged."""
+
+    problems: tuple[Problem, ...]
+    solved: Callable[[str, str], bool]
+    """Whether a text gives the right answer."""
+    given: Callable[[str], str]
+    """The answer that a text gives."""
+
+
+def exam(model: str) -> Exam:
+    """The exam of a model, by its id: games for those that play, maths problems for all others."""
+    return _games() if model.startswith("snakes-") else Exam(held_out(), solved, given)
+
+
+@cache
+def _games() -> Exam:
+    """Right is the simulation, to the last character; the answer that a text gives is its last line."""
+    games = held_out_games(_GAMES)
+    return Exam(
+        tuple(Problem(game.prompt, game.answer, game.answer) for game in games),
+        lambda text, answer: text == answer,
+        lambda text: text.rstrip("\n").rpartition("\n")[2],
+    )
 
 
 @cache

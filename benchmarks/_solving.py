@@ -13,7 +13,7 @@ import torch
 from transformers.utils import logging
 
 from benchmarks._grid import Configuration, key, weights_of
-from benchmarks._problems import given, held_out, solved
+from benchmarks._problems import exam
 from benchmarks._runs import decode
 from engines.config import make_config
 from engines.diffusion_lm.sequence import TextTask
@@ -46,7 +46,7 @@ def solve(chunk: Chunk) -> list[ResultRow]:
     """The rows of a chunk."""
     torch.set_num_threads(1)
     model, one = ready(chunk.model, chunk.device), chunk.configuration
-    method, problems = METHODS[one.method], held_out()
+    method, problems = METHODS[one.method], exam(chunk.model).problems
     config = make_config(method.config, one.config)
     jobs = [Job(method, model, problems[i].question, config, chunk.seed, sample=i) for i in chunk.problems]
     run = decode(jobs, record=True)
@@ -62,14 +62,14 @@ def ready(model_id: str, device: str) -> Model:
     logging.disable_progress_bar()
     model = load_model(model_id, device)
     method = METHODS["blockwise"]
-    decode([Job(method, model, held_out()[0].question, make_config(method.config, {"length": 8}))])
+    decode([Job(method, model, exam(model_id).problems[0].question, make_config(method.config, {"length": 8}))])
     return model
 
 
 def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> ResultRow:
     one, index, task = chunk.configuration, chunk.problems[place], job.task
     assert isinstance(task, TextTask)
-    text, answer = job.model.output(tokens).text or "", held_out()[index].answer
+    text, asked = job.model.output(tokens).text or "", exam(chunk.model)
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     spent = cost(steps)
     draft = draft_forwards(steps)
@@ -85,8 +85,8 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         config=dict(one.config),
         seed=chunk.seed,
         problem=index,
-        correct=solved(text, answer),
-        answer=given(text)[:ANSWER_CHARACTERS],
+        correct=asked.solved(text, asked.problems[index].answer),
+        answer=asked.given(text)[:ANSWER_CHARACTERS],
         forwards=spent.forwards,
         draft_forwards=draft,
         forwards_by_mode=dict(Counter(step.call.mode for step in steps)),

@@ -43,6 +43,11 @@ PAIRS: Final = (
     Pair("psd", "LoPA, k 3", "Confidence"),
     Pair("psd", "ETE-style, k 3", "Confidence"),
     Pair("psd", "FDM-style, k 3", "Confidence"),
+    Pair("snakes", "confidence, block 16, threshold 0.9", "ordinary"),
+    Pair("snakes", "S2D2, always, block 16", "ordinary"),
+    Pair("snakes", "S2D2, always, block 32", "ordinary"),
+    Pair("snakes", "PSD, tau 0.99", "confidence, block 32, threshold 0.99"),
+    Pair("snakes", "SimSD, gamma 8", "ordinary"),
 )
 
 

@@ -19,7 +19,7 @@ from engines.methods import METHODS, SHARED, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.runtime.driver import Job, Run
 from traces import TraceError, read, write
-from traces.schema import Trace
+from traces.schema import ModelCard, Trace
 from traces.stats import draft_forwards
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
@@ -100,10 +100,17 @@ def _baseline_of(trace: Trace, found: Sequence[tuple[Path, Trace]]) -> list[tupl
         (path, other)
         for path, other in found
         if _is_baseline(other)
-        and (other.model, other.prompt, other.seed) == (trace.model, trace.prompt, trace.seed)
+        and _same_model(other.model, trace.model)
+        and (other.prompt, other.seed) == (trace.prompt, trace.seed)
         and all(trace.config.get(name) == other.config[name] for name in _shared(other))
     ]
     return fits[:1]
+
+
+def _same_model(one: ModelCard, other: ModelCard) -> bool:
+    """Whether two runs had one model. Recordings from before that was recorded name no files beside the weights."""
+    files = one.files == other.files or not (one.files and other.files)
+    return files and (one.id, one.weights) == (other.id, other.weights)
 
 
 def _is_baseline(trace: Trace) -> bool:

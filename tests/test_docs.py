@@ -2,11 +2,15 @@
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from traces import read
+from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -90,3 +94,22 @@ def test_the_options_that_the_readme_names_exist() -> None:
             asked[key] = run.stdout
         for option in (word for word in rest if word.startswith("-")):
             assert option in asked[key], f"{command}: {key} has no {option}"
+
+
+def test_the_figures_of_the_papers_are_drawn_from_what_ships() -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|") and not line.startswith(("|---", "| there"))]
+    assert len(rows) > 50 and all(row.count(" | ") >= 5 or "needs" in row for row in rows)
+    commands = [part.strip() for row in rows for code in re.findall(r"`([^`]*)`", row) for part in code.split("; ")]
+    drawn = [shlex.split(command)[1:] for command in commands if command.startswith("V ")]
+    assert len(drawn) > 25
+    for words in drawn:
+        named = words[words.index("--figure") + 1] if "--figure" in words else ""
+        traces = [ROOT / "assets" / "traces" / word.removeprefix("T/") for word in words if word.startswith("T/")]
+        if traces and named:
+            assert FIGURES[named].supports([read(trace) for trace in traces]) is None, words
+        for word in words:
+            assert not word.startswith("benchmarks/") or (ROOT / word).is_file(), word
+        assert named in {"", *FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES}, words
+    for grid in re.findall(r"benchmarks/grids/\w[\w-]*\.json", page):
+        assert (ROOT / grid).is_file()

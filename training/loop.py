@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,8 @@ class Preset:
     batch: int
     lr: float
     minutes: float = math.inf
+    keep: int = 0
+    """A checkpoint is kept every so many steps, so that one of them can be shipped; 0 keeps the last alone."""
 
 
 def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tuple[argparse.Namespace, Preset]:
@@ -44,10 +46,12 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
+    parser.add_argument("--at", type=int, metavar="STEP", help="measure and export the checkpoint kept at this step")
     options = parser.parse_args()
+    options.export_only |= options.at is not None
     preset = presets[options.preset]
     if options.minutes is not None:
-        preset = Preset(preset.steps, preset.batch, preset.lr, options.minutes)
+        preset = replace(preset, minutes=options.minutes)
     torch.manual_seed(options.seed)
     return options, preset
 
@@ -74,11 +78,16 @@ class Run:
         self._base = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         self._recent: list[float] = []
 
-    def resume(self, fresh: bool) -> None:
-        """Continue from the checkpoint of an earlier run of the same name, unless `fresh`."""
-        if fresh or not self.path.exists():
+    def resume(self, fresh: bool, at: int | None = None) -> None:
+        """Continue from the checkpoint of an earlier run of the same name, unless `fresh`; from that of a step if said.
+
+        Raises:
+            FileNotFoundError: where none was kept at that step.
+        """
+        path = self.path if at is None else self._kept(at)
+        if fresh or (at is None and not path.exists()):
             return
-        saved = torch.load(self.path, map_location=device(), weights_only=True)
+        saved = torch.load(path, map_location=device(), weights_only=True)
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(state)
@@ -100,7 +109,11 @@ class Run:
             yield self.step
             now = time.monotonic()
             self.step, self.seconds, clock = self.step + 1, self.seconds + now - clock, now
-            if now - saved > 120:
+            if self.preset.keep and self.step % self.preset.keep == 0:
+                self.save()
+                shutil.copyfile(self.path, self._kept(self.step))
+                saved = now
+            elif now - saved > 120:
                 self.save()
                 saved = now
         self.save()
@@ -135,6 +148,9 @@ class Run:
             partial,
         )
         os.replace(partial, self.path)
+
+    def _kept(self, step: int) -> Path:
+        return self.path.with_name(f"{self.name}-{step}.pt")
 
     def _scale(self) -> float:
         warm = min(1.0, (self.step + 1) / 100)
@@ -212,9 +228,10 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
 def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
+    at = "" if options.at is None else f" --at {options.at}"
     family, _, member = name.partition("-")
-    script = f"{family} {member}" if family in ("text", "patch") else name.replace("-", "_")
-    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}"
+    script = f"{family} {member}" if family in ("text", "patch", "snakes") else name.replace("-", "_")
+    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}"
 
 
 DATA_LICENCE: Final = (

@@ -22,17 +22,15 @@ import reasoning_gym
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from training.block_diffusion import BLOCK, END, MASK, PAD, token_id
 from training.data import cache_dir
 from training.loop import MODELS
 
 TEMPLATES: Final = (10, 16, 18, 26, 31, 43, 48, 50, 58, 62, 69, 72, 95)
 """Numbers of the gsm_symbolic templates, as the package counts them. No problem of 18 and 31 fits."""
 LENGTH: Final = 96
-BLOCK: Final = 32
-"""The largest block; all block sizes divide it."""
 WINDOW: Final = 64
 VOCABULARY: Final = 2048
-MASK, END, PAD = "<mask>", "<end>", "<pad>"
 TRAINING: Final = 200_000
 HELD_OUT: Final = 600
 _FIRST_SEED: Final = {"train": 0, "held-out": 1_000_000_000}
@@ -101,13 +99,6 @@ def train_tokenizer(texts: Iterator[str]) -> Tokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
-
-
-def token_id(tokenizer: Tokenizer, token: str) -> int:
-    """The id of a token that must be there."""
-    found = tokenizer.token_to_id(token)
-    assert found is not None, token
-    return int(found)
 
 
 def prompt_of(problem: Problem) -> str:

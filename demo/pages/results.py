@@ -31,6 +31,7 @@ _TIGHT: Final = "\N{NO-BREAK SPACE}"
 TITLES: Final = {
     "ablations": "S2D2: routers, estimators, tempering",
     "psd": "PSD and its baselines",
+    "snakes": "Snakes and ladders, where haste costs",
     "text": "S2D2 and ordinary decoding",
     "text-pair": "SimSD",
 }

@@ -42,6 +42,11 @@ EXAMPLES: Final = {
         "a white sneaker at dusk",
         "a purple coat in a storm",
     ),
+    MODELS["snakes-target"].default_prompt: (
+        MODELS["snakes-target"].default_prompt,
+        "from 38 roll 551264236141",
+        "from 97 roll 621534152463",
+    ),
     MODELS["text-target"].default_prompt: (
         "Tommy finished half of a 150 piece puzzle, and then started and finished another 558 piece puzzle within an "
         "hour. How many puzzle pieces did Tommy place during that hour?",
@@ -51,7 +56,9 @@ EXAMPLES: Final = {
         "How much more do 6 loaves of bread cost than 9 muffins?",
     ),
 }
-"""What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
+"""What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
+_OPENED: Final = frozenset(name for model in MODELS.values() for name, _ in model.opens)
+_TEXTUAL: Final = frozenset(family for model in MODELS.values() if model.opens for family in model.families)
 _INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
@@ -192,7 +199,7 @@ class RunPage:
         self.model.change(
             self.choose_model,
             {self.model, self.opening},
-            [self.prompt, self.words, self.length, *self.examples.values()],
+            [self.prompt, self.words, *self._opening(_USUAL), *self.examples.values()],
             **AT_ONCE,
         )
 
@@ -342,6 +349,22 @@ class RunPage:
             self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
 
+    def _opening(self, model: ModelInfo) -> Update:
+        """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
+        own, update = dict(model.opens), dict[Any, Any]()
+        for method in METHODS.values():
+            if method.family not in _TEXTUAL:
+                continue
+            usual = as_values(method.config())
+            every = {**self.sampling[method.family].of, **self.own[method.name].of}
+            changed = {name: own.get(name, usual[name]) for name in _OPENED & every.keys()}
+            update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
+            if preset := self.presets.get(method.name):
+                named = controls.preset_values(method, controls.DEFAULTS)
+                differs = any(named.get(name, value) != value for name, value in changed.items())
+                update[preset] = controls.CUSTOM if differs else controls.DEFAULTS
+        return update
+
     def choose_model(self, values: Update) -> Update:
         """Say what the model can be asked."""
         model = MODELS[values[self.model]]
@@ -349,10 +372,12 @@ class RunPage:
         opening: Address | None = values.get(self.opening)
         asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
         prompt = asked.prompt if asked else model.default_prompt
+        settings: Update = {} if asked else self._opening(model)
         return {
             self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=asks),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
-            self.length: gr.update(visible=model.text),
+            **settings,
+            self.length: settings.get(self.length, gr.update()) | {"visible": model.text},
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
         }
 
@@ -387,7 +412,7 @@ def vocabulary() -> str:
 
 
 def _placeholder(model: ModelInfo) -> str:
-    verb = "A question" if model.text else "What to draw"
+    verb = "A question or a game" if model.text else "What to draw"
     return f"{verb}, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 

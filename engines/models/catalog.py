@@ -10,12 +10,13 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
-from engines.config import ConfigError
+from engines.config import ConfigError, Value
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
 from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
+from engines.models.studio import snakes
 from engines.protocol import Family, Model
 
 
@@ -41,6 +42,8 @@ class ModelInfo:
 
     clips: bool = False
     """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
+    opens: tuple[tuple[str, Value], ...] = ()
+    """Settings that a form opens with in place of a method's defaults, where it has them."""
     writes: bool = False
     """Whether it is a published language model."""
     group: str = ""
@@ -62,6 +65,10 @@ class ModelInfo:
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
         return self.writes or "diffusion-lm" in self.families
+
+
+_LARGE_BLOCKS: Final = (("block", "32"),)
+"""The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 
 
 _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
@@ -210,6 +217,22 @@ def _studio_text(name: str, title: str, small: str) -> ModelInfo:
         "how many calories did he consume?",
         "Solves short grade-school maths problems of ten kinds.",
         small,
+        opens=_LARGE_BLOCKS,
+    )
+
+
+def _snakes(name: str, title: str, small: str) -> ModelInfo:
+    """One of the studio language models that play snakes and ladders."""
+    return ModelInfo(
+        name,
+        title,
+        ("diffusion-lm", "discrete-ar"),
+        "nothing: weights ship in assets/models",
+        snakes.EXAMPLE,
+        f"Plays snakes and ladders: a square from {snakes.FIRST} to {snakes.LAST}, and {snakes.FEWEST} to "
+        f"{snakes.MOST} rolls of a die. An answer has {snakes.LINE} tokens for every roll.",
+        small,
+        opens=(*_LARGE_BLOCKS, ("length", 104)),
     )
 
 
@@ -300,6 +323,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("text-full", "Studio language model, bidirectional", ""),
             )
         ),
+        _snakes("snakes-target", "Snakes and ladders, where haste costs", "snakes-draft"),
+        _snakes("snakes-draft", "Snakes and ladders, small", ""),
         *map(_published, TEXTS),
         *(
             _drawing(
@@ -356,6 +381,8 @@ _LOADERS: Final = {
     "text-draft": "engines.models.studio.language",
     "text-shift": "engines.models.studio.language",
     "text-full": "engines.models.studio.language",
+    "snakes-target": "engines.models.studio.language",
+    "snakes-draft": "engines.models.studio.language",
 }
 _HUB: Final = "engines.models.hub.published"
 

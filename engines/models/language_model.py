@@ -1,6 +1,6 @@
 """Language models on native transformers classes: causal, block-causal or bidirectional, aligned or right-shifted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ class Kind:
     """What stands before and behind a prompt."""
     begins: tuple[int, ...] = ()
     """Ids that every text begins with."""
+    read: Callable[[str], str] = str.strip
+    """A prompt as it is put, without these; raises ValueError for one that the model was not made for."""
 
 
 class DiffusionLM:
@@ -103,7 +105,7 @@ class DiffusionLM:
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
         before, behind = self.kind.asks
-        ids = self.kind.begins + self.encode(before + prompt.strip() + behind)
+        ids = self.kind.begins + self.encode(before + self.kind.read(prompt) + behind)
         room = self.kind.longest - length
         if room < 1:
             raise ValueError(

@@ -9,11 +9,16 @@ import pytest
 from support import elsewhere
 from support.raster import MODEL
 
+from demo.addresses import Address
+from demo.controls import CUSTOM, DEFAULTS
+from demo.decoding import Asked
 from demo.pages.run import RunPage
 from demo.sessions import Shown, Visitors
 from demo.site import Site
 from demo.turns import queued
+from engines.methods import METHODS
 from engines.models import catalog
+from engines.models.studio.snakes import EXAMPLE, LINE, read
 
 
 @pytest.fixture
@@ -57,3 +62,21 @@ def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
     *_, last = asyncio.run(told())
     assert last[page.problem]["kind"] == "error"
     assert last[page.problem]["text"].startswith("prompt: toy-raster draws without a prompt")
+
+
+def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: RunPage) -> None:
+    block, length = page.own["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
+
+    def opened(model: str, opening: Address | None = None) -> dict[Any, Any]:
+        return page.choose_model({page.model: model, page.opening: opening})
+
+    texts = opened("text-target")
+    assert texts[block]["value"] == "32" and texts[length]["value"] == 64
+    assert texts[page.presets["s2d2"]] == CUSTOM and texts[page.presets["psd"]] == DEFAULTS
+    game = opened("snakes-target")
+    assert game[page.prompt]["value"] == EXAMPLE and game[length]["value"] > LINE * len(read(EXAMPLE).rolls)
+    published = opened("JetLM/SDAR-8B-Chat")
+    assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
+    asked = Asked("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
+    told = opened("text-target", Address(asked=asked))
+    assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True

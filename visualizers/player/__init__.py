@@ -20,6 +20,7 @@ _SCRIPTS = (
     "paint.js",
     "canvases.js",
     "text.js",
+    "board.js",
     "charts.js",
     "mask.js",
     "routing.js",
@@ -50,7 +51,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return "".join(map(_read, ("player.css", "race.css", "worked.css", "many.css")))
+    return "".join(map(_read, ("player.css", "race.css", "worked.css", "many.css", "board.css")))
 
 
 @cache

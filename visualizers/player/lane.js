@@ -198,6 +198,7 @@ class Lane {
     const { grid } = this.replay;
     this.picture = new PictureView(grid);
     this.clip = new ClipView(grid, this.redraw);
+    this.board = new BoardView();
     const paths = new PathsView();
     this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
@@ -213,7 +214,7 @@ class Lane {
     this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ head, value }) => make("div", {}, make("dt", {}, ...head), value)));
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
-    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
+    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.board.figure);
     this.tokens = make("b", {});
     [this.of, this.count, this.pass] = [make("span", {}), make("span", {}), term("pass", "passes")];
     const passes = make("span", { class: "ds-passes" }, this.count, this.pass);
@@ -263,16 +264,17 @@ class Lane {
 
   /** Show and size the views that this trace has columns for. */
   fit() {
-    for (const view of this.views) view.figure.hidden = !view.supports(this.replay);
+    for (const view of [...this.views, this.board]) view.figure.hidden = !view.supports(this.replay);
     this.node.classList.toggle("is-plain", !this.replay.hasBar && this.replay.grid.kind !== "text");
-    for (const view of this.views) view.fit(this.replay);
+    for (const view of [...this.views, this.board]) view.fit(this.replay);
     this.clip.fit(this.replay);
   }
 
   draw(scene) {
     const { replay } = this;
+    scene.wrong = this.board.wrongIn(scene);
     this.scene = scene;
-    for (const view of this.views) view.draw(scene);
+    for (const view of [...this.views, this.board]) view.draw(scene);
     if (!this.clip.figure.hidden) this.clip.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];

@@ -1,5 +1,6 @@
-"""The studio language models: they solve generated grade-school maths problems. Weights ship in assets/models."""
+"""The studio language models: they solve grade-school maths problems, or play a game. Weights ship in assets/models."""
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -10,12 +11,14 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.shipped import READS, entry_of, verify
+from engines.models.studio import snakes
 from engines.models.studio.image import FOLDER
 from engines.models.weights import CONFIG, Source, read_network
 from traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
-_TOKENIZER: Final = "text-tokenizer.json"
+_READ: Final[Mapping[str, Callable[[str], str]]] = {"text": str.strip, "snakes": snakes.canonical}
+"""What the names of a family's models begin with -> how its prompts are read."""
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 
@@ -30,11 +33,12 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
 
 @cache
 def _load(model_id: str, device: str) -> DiffusionLM:
-    folder, kind = FOLDER / model_id, model_id.removeprefix("text-")
-    source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.text {kind}")
+    folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
+    tokens = f"{family}-tokenizer.json"
+    source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
     entry = entry_of(FOLDER, model_id, model_id)
     told = {Path(file).name for file in entry.get(READS, {})} | entry.keys()
-    if missing := [part for part in (CONFIG, _TOKENIZER, "title", "full", "shift") if part not in told]:
+    if missing := [part for part in (CONFIG, tokens, "title", "full", "shift") if part not in told]:
         raise source.lacks(f"MANIFEST.json has no {missing[0]} of it")
     found = sorted(path.name for path in folder.glob("*.safetensors"))
     if not found or found != sorted(entry.get("files", {})):
@@ -42,9 +46,9 @@ def _load(model_id: str, device: str) -> DiffusionLM:
     verify(folder, entry["files"], model_id, source.remedy)
     files = verify(FOLDER, entry[READS], model_id, source.remedy)
     network = read_network(source, Qwen3ForCausalLM, Qwen3Config.from_pretrained(folder), torch.float32)
-    tokenizer = Tokenizer.from_file(str(FOLDER / _TOKENIZER))
+    tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
     card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES
     ids = tokenizer.get_vocab()
-    traits = Kind(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes)
+    traits = Kind(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=_READ[family])
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

@@ -1,0 +1,272 @@
+"""Block diffusion language models: their networks, the noise they learn from, their loss and optimizers.
+
+Block diffusion trains on the clean row and a noised copy of it in one pass, 2L tokens under one mask (BD3-LM, arXiv
+2503.09573). Block sizes are mixed within a batch, so that size 1, which is ordinary next-token prediction, is as
+familiar as size 32. A model that repairs finds some of its visible tokens wrong, and predicts the right ones.
+"""
+
+import argparse
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models.language_model import DiffusionLM
+from engines.models.language_model import Kind as Traits
+from engines.runtime.driver import Job, sample_tokens
+from traces.schema import ModelCard
+from training.loop import MODELS, Run, device, record, sha256
+
+BLOCK: Final = 32
+"""The largest block; all block sizes divide it."""
+SIZES: Final = (1, 2, 4, 8, 16, 32)
+SHARES: Final = (0.30, 0.10, 0.15, 0.15, 0.15, 0.15)
+MASK, END, PAD = "<mask>", "<end>", "<pad>"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One model of a family."""
+
+    title: str
+    hidden: int
+    layers: int
+    inner: int
+    sizes: tuple[int, ...]
+    shares: tuple[float, ...]
+    """How often each block size is trained on."""
+    shift: bool = False
+    repair: bool = False
+    full: bool = False
+    base: str = ""
+    """The model whose weights training starts from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """A batch to learn from."""
+
+    ids: Tensor
+    """[B, S] what the network reads."""
+    positions: Tensor
+    """[B, S]"""
+    mask: Tensor
+    """[B, 1, S, S] True where a query may see a key."""
+    source: Tensor
+    """[B, N] index of the output that predicts each position of the noised part."""
+    target: Tensor
+    """[B, N]"""
+    weight: Tensor
+    """[B, N]; 0 where nothing is to be predicted."""
+
+
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that must be there."""
+    found = tokenizer.token_to_id(token)
+    assert found is not None, token
+    return int(found)
+
+
+def network(kind: Kind, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
+    """An untrained network."""
+    config = Qwen3Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=kind.hidden,
+        intermediate_size=kind.inner,
+        num_hidden_layers=kind.layers,
+        num_attention_heads=kind.hidden // 32,
+        num_key_value_heads=kind.hidden // 32,
+        head_dim=32,
+        max_position_embeddings=512,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=token_id(tokenizer, END),
+        pad_token_id=token_id(tokenizer, PAD),
+    )
+    return Qwen3ForCausalLM(config)
+
+
+class Noise:
+    """Makes batches of one kind."""
+
+    def __init__(self, kind: Kind, tokenizer: Tokenizer, window: int | None = None) -> None:
+        """Noise `window` tokens behind the last whole `BLOCK` of the prompt, by default all there are in a row."""
+        self.kind, self.window = kind, window
+        self.mask_id, self.end = token_id(tokenizer, MASK), token_id(tokenizer, END)
+        self.digits = torch.tensor([token_id(tokenizer, str(i)) for i in range(10)])
+        self.vocabulary = tokenizer.get_vocab_size()
+
+    def __call__(self, rows: Tensor, lengths: Tensor, generator: torch.Generator) -> Noised:
+        """Noise rows [B, L] whose prompts have `lengths` [B] tokens; all that is noised lies within a row."""
+        kind, (count, length) = self.kind, rows.shape
+        window = length if kind.full else self.window or length
+        first = torch.zeros_like(lengths) if kind.full else lengths // BLOCK * BLOCK  # where the noised part begins
+        place = first[:, None] + torch.arange(window)  # [B, N]
+        clean = rows.gather(1, place)
+        picked = torch.multinomial(torch.tensor(kind.shares), count, replacement=True, generator=generator)
+        size = torch.tensor(kind.sizes)[picked][:, None]
+        # Learn what a decoder may be asked: from the prompt's end to the end of the block in which the solution ends.
+        ends = ((rows == self.end).long().argmax(1) // BLOCK + 1) * BLOCK
+        asked = (place >= lengths[:, None]) & (place < ends[:, None])
+        block = place // size
+        rate = self._rates(block, size, length, generator)
+        if kind.full:
+            return self._full(rows, lengths, place, rate, size, generator)
+        hidden = (torch.rand(count, window, generator=generator) < rate) & asked
+        lead = (place % size == 0) & (size > 1) & kind.shift  # in a shifted block the first token is never masked
+        hidden &= ~lead
+        noised = torch.where(hidden, self.mask_id, clean)
+        weight = torch.where(hidden, 1 / rate, lead.float() * asked)
+        if kind.repair:
+            noised, weight = self._wrong(noised, weight, asked & ~hidden, size, generator)
+        source = length + torch.arange(window).expand(count, -1)
+        if kind.shift:
+            source = torch.where(place % size == 0, place - 1, source - 1).clamp(min=0)
+        ids = torch.cat([rows, noised], 1)
+        positions = torch.cat([torch.arange(length).expand(count, -1), place], 1)
+        return Noised(ids, positions, self._mask(positions // size, length), source, clean, weight)
+
+    def _rates(self, block: Tensor, size: Tensor, length: int, generator: torch.Generator) -> Tensor:
+        """A masking rate for every block [B, N]; everything is masked in blocks of one token."""
+        draws = torch.rand(len(block), length + 1, generator=generator).gather(1, block)
+        least = 1 / size
+        return least + (1 - least) * draws
+
+    def _wrong(
+        self, noised: Tensor, weight: Tensor, visible: Tensor, size: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Replace some visible tokens, digits by digits, in a quarter of the rows; all visible ones are predicted."""
+        chosen = (torch.rand(len(noised), 1, generator=generator) < 0.25) & (size >= 4) & visible
+        wrong = chosen & (torch.rand(noised.shape, generator=generator) < 0.12)
+        digit = self.digits[torch.randint(10, noised.shape, generator=generator)]
+        other = torch.randint(3, self.vocabulary, noised.shape, generator=generator)
+        lie = torch.where(torch.isin(noised, self.digits), digit, other)
+        return torch.where(wrong, lie, noised), torch.where(chosen, 0.3, weight)
+
+    def _mask(self, block: Tensor, length: int) -> Tensor:
+        """The 2L mask from block numbers [B, L + N]."""
+        query, key = block[:, :, None], block[:, None, :]
+        clean = torch.arange(block.shape[1]) < length
+        onto_clean = clean & torch.where(clean[:, None], key <= query, key < query)
+        among_noised = ~clean & ~clean[:, None] & (key == query)
+        return (onto_clean | among_noised)[:, None]
+
+    def _full(
+        self, rows: Tensor, lengths: Tensor, place: Tensor, rate: Tensor, size: Tensor, generator: torch.Generator
+    ) -> Noised:
+        """One noised row under full attention.
+
+        Half the rows look as in block-wise decoding: a finished part, one block under way, and masks behind it.
+        """
+        count, length = rows.shape
+        anywhere = torch.rand(count, 1, generator=generator) < 0.5
+        share = torch.rand(count, 1, generator=generator).clamp(min=1 / BLOCK)
+        spots = torch.rand(place.shape, generator=generator)
+        last = (place - lengths[:, None]).amax(1, keepdim=True)
+        under_way = (torch.rand(count, 1, generator=generator) * (last / size + 1)).long()
+        block = (place - lengths[:, None]).div(size, rounding_mode="floor")
+        answer = place >= lengths[:, None]
+        by_block = torch.where(block == under_way, spots < rate[:, :1], block > under_way)
+        masked = answer & torch.where(anywhere, spots < share, by_block)
+        learnt = masked & torch.where(anywhere, True, block == under_way)
+        weight = learnt / torch.where(anywhere, share, rate[:, :1])
+        seen = torch.ones(count, 1, length, length, dtype=torch.bool)
+        return Noised(torch.where(masked, self.mask_id, rows), place, seen, place, rows, weight)
+
+
+def loss_of(model: Qwen3ForCausalLM, batch: Noised) -> Tensor:
+    """Weighted cross entropy per predicted token, in nats."""
+    to = device()
+    hidden = model.model(
+        input_ids=batch.ids.to(to),
+        position_ids=batch.positions.to(to),
+        attention_mask=batch.mask.to(to),
+        use_cache=False,
+    ).last_hidden_state
+    index = batch.source.to(to)[..., None].expand(-1, -1, hidden.shape[-1])
+    wanted = batch.weight.to(to) > 0
+    logits = model.lm_head(hidden.gather(1, index)[wanted])
+    weight = batch.weight.to(to)[wanted]
+    losses = F.cross_entropy(logits.float(), batch.target.to(to)[wanted], reduction="none")
+    return (losses * weight).sum() / weight.sum()
+
+
+def optimizers(model: Qwen3ForCausalLM, lr: float) -> list[torch.optim.Optimizer]:
+    """Muon on the layers' matrices, AdamW on the rest."""
+    matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
+    inside = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in inside]
+    return [
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
+    ]
+
+
+def train(
+    run: Run, model: Qwen3ForCausalLM, noise: Noise, seed: int, batch: Callable[[int], tuple[Tensor, Tensor]]
+) -> None:
+    """Train until the budget is used up.
+
+    Args:
+        run: The run, resumed where it was interrupted.
+        model: Its network.
+        noise: Makes what the network reads.
+        seed: Of the noise.
+        batch: Step -> rows [B, L] and lengths of their prompts [B].
+    """
+    for step in run.steps():
+        noised = noise(*batch(step), torch.Generator().manual_seed(seed * 1_000_003 + step))
+        with torch.autocast(device().type, torch.bfloat16):
+            loss = loss_of(model, noised)
+        run.update(loss)
+
+
+def answers(
+    model: Qwen3ForCausalLM, kind: Kind, tokenizer: Tokenizer, prompts: Sequence[str], settings: Mapping[str, object]
+) -> list[str]:
+    """What a model writes behind prompts, decoded block by block in the given settings."""
+    mask = token_id(tokenizer, MASK)
+    traits = Traits(mask, (token_id(tokenizer, END),), kind.shift, kind.full)
+    judged = DiffusionLM(model, tokenizer, traits, ModelCard(id="in training"), device())
+    method = METHODS["blockwise"]
+    config = make_config(method.config, settings)
+    jobs = [Job(method, judged, prompt, config) for prompt in prompts]
+    rows = [row for i in range(0, len(jobs), 64) for row in sample_tokens(jobs[i : i + 64])]
+    return [judged.output([None if token == mask else token for token in row]).text or "" for row in rows]
+
+
+def export(
+    run: Run,
+    kind: Kind,
+    model: Qwen3ForCausalLM,
+    data: str,
+    measure: Callable[[Qwen3ForCausalLM], dict[str, Any]],
+    options: argparse.Namespace,
+) -> None:
+    """Write an ordinary transformers checkpoint in half precision, in files of a few MB, and its MANIFEST entry.
+
+    What is measured is what ships.
+    """
+    folder = MODELS / run.name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.half().save_pretrained(folder, max_shard_size="8MB")
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    files = {path.name: sha256(path) for path in sorted(folder.glob("*.safetensors"))}
+    about = {
+        "title": kind.title,
+        "architecture": "transformers Qwen3ForCausalLM under explicit attention masks",
+        "data": data,
+        "files": files,
+        "shift": kind.shift,
+        "full": kind.full,
+    }
+    record(run, about, measure(model.float()), options)
