@@ -189,7 +189,7 @@ class RunPage:
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
             self.choose_method,
-            {self.method, self.model},
+            {self.method, self.model, self.opening},
             [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
@@ -337,15 +337,19 @@ class RunPage:
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on."""
         method, model = METHODS[values[self.method]], values[self.model]
-        fits = method.family in MODELS[model].families
+        opening: Address | None = values.get(self.opening)
+        chosen: dict[str, str] = {}  # a model that fits stays, even one that was chosen since this was asked
+        if opening and opening.asked and opening.asked.method == method.name:
+            chosen = {"value": opening.asked.model}
+        elif method.family not in MODELS[model].families:
+            chosen = {"value": default_model(method.family)}
         shown: Update = {
             group: gr.update(visible=name == method.name and bool(self.own[name].of))
             for name, group in self.groups.items()
         }
         shown |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
-        model = model if fits else default_model(method.family)
         return shown | {
-            self.model: gr.update(choices=_models(method.family), value=model),
+            self.model: gr.update(choices=_models(method.family), **chosen),
             self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
 

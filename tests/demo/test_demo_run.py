@@ -9,7 +9,7 @@ import pytest
 from support import elsewhere
 from support.raster import MODEL
 
-from demo.addresses import Address
+from demo.addresses import Address, read_address
 from demo.controls import CUSTOM, DEFAULTS
 from demo.decoding import Asked
 from demo.pages.run import RunPage
@@ -80,3 +80,16 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     asked = Asked("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
     told = opened("text-target", Address(asked=asked))
     assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True
+
+
+def test_a_method_leaves_the_model_of_an_address_and_one_that_fits(page: RunPage) -> None:
+    def told(method: str, model: str, address: str = "") -> dict[str, Any]:
+        opening = read_address(address) if address else None
+        values = {page.method: method, page.model: model, page.opening: opening}
+        return dict(page.choose_method(values)[page.model])
+
+    assert "value" not in told("ar", "studio-video")  # another may have been chosen meanwhile
+    assert told("blockwise", "studio-video")["value"] == "text-target"
+    named = "method=ar&model=studio-image"
+    assert told("ar", "studio-video", named)["value"] == "studio-image"  # the form still had the model before it
+    assert "value" not in told("scd", "studio-video", named)
