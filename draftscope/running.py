@@ -159,6 +159,7 @@ def _drafter(method: Method, config: Any, judge: Model, given: Mapping[str, Any]
     small = _handed(draft, "draft", given)
     if isinstance(judge, CausalLM) and isinstance(small, CausalLM):
         check_drafter(judge, small)
+        return small.asked_as(judge)
     return small
 
 

@@ -170,7 +170,10 @@ class TestGrids:
         [
             ({"label": ""}, r"^configurations\[0\]\.label: '' is not valid"),
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
-            ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; it has none"),
+            (
+                {"preset": "fast"},
+                r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; there are Fast",
+            ),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
             ({"config": {"block": 7}}, r"^configurations\[0\]\.config: block: 7 is not allowed; use one of 1, 2"),
             ({"config": {"block": []}}, r"^configurations\[0\]\.block: \[\] is not valid; list different values"),

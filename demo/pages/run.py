@@ -338,7 +338,7 @@ class RunPage:
         """Show the settings of the method and the models it can run on."""
         method, model = METHODS[values[self.method]], values[self.model]
         opening: Address | None = values.get(self.opening)
-        chosen: dict[str, str] = {}  # a model that fits stays, even one that was chosen since this was asked
+        chosen: dict[str, Any] = {}  # a model that fits stays, even one that was chosen since this was asked
         if opening and opening.asked and opening.asked.method == method.name:
             chosen = {"value": opening.asked.model}
         elif method.family not in MODELS[model].families:

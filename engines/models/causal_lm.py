@@ -5,6 +5,7 @@ cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed t
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,6 +83,12 @@ class CausalLM:
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of some ids; empty without a tokenizer."""
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
+
+    def asked_as(self, other: "CausalLM") -> "CausalLM":
+        """The same network, asked what another is asked."""
+        found = copy(self)
+        found._ids = other._ids
+        return found
 
     def pose(self, prompt: str, config: GuidedSampling) -> Task:
         """See `engines.protocol.Model.pose`."""

@@ -75,7 +75,7 @@ def test_a_refused_trace_is_only_text(page: Page) -> None:
     page.get_by_role("tab", name="Trace").click()
     for data, said in refused_traces().items():
         give(page.locator("#upload"), data)
-        expect(page.locator("#upload-problem [role=alert] span")).to_have_text(said)
+        expect(page.locator("#upload-problem [role=alert] > span")).to_have_text(said)
         harmless(page)
 
 
@@ -87,7 +87,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
         page.get_by_role("tab", name="Trace").click()
         give(page.locator("#upload"), dumps(hostile(made, text)))
         said = f"{text} on {text}, {len(made.steps)} forward passes."
-        expect(page.locator("#upload-problem [role=status] span")).to_have_text(said)
+        expect(page.locator("#upload-problem [role=status] > span")).to_have_text(said)
         details = page.locator("#trace-details")
         for label in ("Method", "Variant", "Model", "Prompt", f"Setting {text}", "Commit", "Note", f"Weights {text}"):
             row = details.locator("tr", has=page.get_by_role("cell", name=label, exact=True))
@@ -154,7 +154,7 @@ def test_results_are_only_text(page: Page) -> None:
         with pytest.raises(SweepError) as caught:
             read_results(data)
         give(place, data)
-        expect(page.locator("#results-problem [role=alert] span")).to_have_text(str(caught.value))
+        expect(page.locator("#results-problem [role=alert] > span")).to_have_text(str(caught.value))
         harmless(page)
     names = dict.fromkeys(("device", "model", "curve"), EVERY)
     rows = []
@@ -182,7 +182,7 @@ def test_timings_are_only_text(page: Page) -> None:
         with pytest.raises(SweepError) as caught:
             read_timings(data)
         give(place, data)
-        expect(page.locator("#timings-problem [role=alert] span")).to_have_text(str(caught.value))
+        expect(page.locator("#timings-problem [role=alert] > span")).to_have_text(str(caught.value))
         harmless(page)
     give(place, json.dumps({"title": EVERY[:200], "rows": [row]}).encode())
     expect(page.locator("#timings-plot")).to_contain_text(EVERY[:40])
@@ -192,5 +192,5 @@ def test_a_refused_prompt_is_only_text(page: Page) -> None:
     for text in (TEXTS[0], EVERY):
         page.get_by_label("Prompt", exact=True).fill(text)
         page.locator("#run").click()
-        expect(page.locator("#problem [role=alert] span")).to_contain_text("'pwned' cannot be drawn")
+        expect(page.locator("#problem [role=alert] > span")).to_contain_text("'pwned' cannot be drawn")
         expect(page.locator("#run")).to_be_enabled()

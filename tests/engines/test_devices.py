@@ -40,14 +40,16 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
     yield asked
 
 
-def model_of(method: str) -> str:
+def model_of(method: str, preset: str = "") -> str:
     family = METHODS[method].family
+    if preset and METHODS[method].preset(preset).get("cache") in ("prefix", "delayed"):
+        return "text-full"  # which others have no use for
     return "text-target" if family == "diffusion-lm" else default_model(family)
 
 
 def steps(method: str, preset: str = "", device: str | None = None) -> list[Step]:
     """The first steps of a run, without what they took."""
-    chosen, model_id = METHODS[method], model_of(method)
+    chosen, model_id = METHODS[method], model_of(method, preset)
     config = make_config(chosen.config, chosen.preset(preset) if preset else {})
     run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config))
     return list(islice(run, PASSES))
@@ -56,7 +58,7 @@ def steps(method: str, preset: str = "", device: str | None = None) -> list[Step
 def kept_there(method: str, preset: str = "") -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
     with elsewhere.device() as there:
-        load_model(model_of(method))
+        load_model(model_of(method, preset))
         there.reads.clear()
         found = steps(method, preset)
         assert there.reads == {"_to_copy": len(found)}

@@ -14,6 +14,7 @@ from engines.continuous.request import PathForward
 from engines.methods import METHODS
 from engines.models.heads import DiffusionHead, MixtureHead
 from engines.models.hub.mar import MAR, MARModel, MARSize
+from engines.models.studio.networks import TransformerSize
 from engines.models.studio.patch import StudioPatch
 from engines.models.studio.patch_networks import (
     PREFIX,
@@ -43,7 +44,7 @@ def awake(network: torch.nn.Module, seed: int) -> Any:
 
 @cache
 def patch(seed: int = 0, kind: str = "draft") -> StudioPatch:
-    size = replace(SIZES[kind], width=32, layers=2, heads=2, feed_forward=48, head_width=24, head_depth=1)
+    size = replace(SIZES[kind], trunk=TransformerSize(32, 2, 2, 48), head_width=24, head_depth=1)
     network = awake(PatchTransformer(size), seed)
     return StudioPatch(PatchTokenizer(16).eval(), network, ModelCard(id=f"{kind}-{seed}"), CPU)
 
