@@ -23,7 +23,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Speculative decoding": ("drafting",),
     "SCD": ("video", "speed", "quality", "toy"),
     "S2D2 and decoding in blocks": ("text",),
-    "PSD and its baselines": ("compare",),
+    "PSD, its baselines, and what haste costs": ("compare",),
     "SimSD": ("verifiers",),
     "CSpD": ("continuous", "patches"),
     "The app": ("app", "load"),
