@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ from visualizers.figure import WIDTH
 FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2
 """Pixels per unit of length, for sharp pictures on dense screens."""
+_START_SECONDS: Final = 60
+"""A browser that ends at once is mostly noticed; where it is not, kaleido would wait for it without end."""
 _REMEDY: Final = (
     "install Chrome or Chromium (for instance apt-get install chromium) or name it in the environment variable "
     "BROWSER_PATH; .html needs none"
@@ -64,13 +67,16 @@ def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done
         return asyncio.run(_printed(wanted, report))
     except ChromeNotFoundError:
         raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
-    except (BrowserClosedError, BrowserDepsError, BrowserFailedError):
+    except (BrowserClosedError, BrowserDepsError, BrowserFailedError, TimeoutError):
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
 
 
 async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:
     found = []
-    async with kaleido.Kaleido(n=1, mathjax=False) as printer:  # No MathJax: it would come from the network.
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(_START_SECONDS):
+            # No MathJax: it would come from the network.
+            printer = await stack.enter_async_context(kaleido.Kaleido(n=1, mathjax=False))
         for done, one in enumerate(wanted, 1):
             size = {"width": one.width, "height": one.figure.layout.height, "scale": one.scale}
             found.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
