@@ -61,6 +61,11 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             lanes, slots = self._shape
             self.keys = key_states.new_zeros(lanes, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
+        end = at.end + key_states.shape[2]
+        if len(at.lane) == len(self.keys) == 1 and end <= self.keys.shape[2]:
+            # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
+            self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
+            return self.keys[:, :, :end], self.values[:, :, :end]
         past = [buffer[:, :, : at.end][at.lane] for buffer in (self.keys, self.values)]
         for row, lane, first, count in at.stores:
             self.keys[lane, :, first : first + count] = key_states[row, :, :count]

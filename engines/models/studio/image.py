@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
 from engines.models.errors import ModelError
+from engines.models.lean import lean
 from engines.models.studio.networks import (
     CODES,
     DRAFTER,
@@ -71,12 +72,9 @@ class StudioImage:
         """What its tokens mean: models with the same tokenizer can draft for each other."""
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
+        self.parameters = sum(weight.numel() for weight in transformer.parameters())
+        transformer.backbone = lean(transformer.backbone)
         self._embedding = tokenizer.codebook.detach().double()
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._transformer.parameters())
 
     def pose(self, prompt: str, config: Sampling) -> "PromptTask":
         """See `engines.protocol.Model.pose`."""
