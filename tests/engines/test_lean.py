@@ -7,6 +7,8 @@ import torch
 from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
+from engines.continuous.denoising import respaced
+from engines.models import heads
 from engines.models.catalog import load_model
 from engines.models.causal_session import SlotLayer, Slots
 from engines.models.lean import LeanQwen3, lean
@@ -80,3 +82,20 @@ def test_the_studio_models_decode_in_it_and_keep_their_size(model_id: str, param
     network = model._network.model if model_id.startswith("text") else model._transformer.backbone
     assert isinstance(network, LeanQwen3)
     assert model.parameters == parameters  # of the native form: what a norm scales by is a weight there
+
+
+@pytest.mark.parametrize("together", [1, 12, 512])
+def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "_ROWS", together)
+    torch.manual_seed(0)
+    head, schedule = heads.DiffusionHead(4, 6, 16, 3), respaced(9)
+    for weight in head.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    x, condition = torch.randn(5, 4), torch.randn(5, 6)
+    with torch.inference_mode():
+        denoise = head.conditioned_on(condition, schedule)
+        for i in reversed(range(9)):
+            expected = head(x, torch.full((5,), float(schedule.timestep[i])), condition)
+            torch.testing.assert_close(denoise(x, schedule, i), expected, **CLOSE)
