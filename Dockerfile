@@ -10,7 +10,14 @@
 #
 # torch's wheel carries the CUDA libraries it was built with, and the NVIDIA Container Toolkit brings the driver, so the
 # base is a plain Debian with Python 3.11: docs/design/0010.
-FROM python:3.11-slim-bookworm
+#
+# Tags move. To build the same base again, name it by its digest, which the first command prints:
+#
+#   docker buildx imagetools inspect python:3.11-slim-bookworm
+#   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t draftscope .
+ARG BASE=python:3.11-slim-bookworm
+# hadolint ignore=DL3006
+FROM ${BASE}
 
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
@@ -32,10 +39,14 @@ RUN apt-get update \
 
 # Before the code, so that a change of code does not install torch again.
 COPY requirements.txt ./
-# Its wheels carry a local version, 2.13.0+cpu, which a pin of 2.13.0 accepts; installed first, pip keeps them.
+COPY locks ./locks
+# Every package by its hash. From another index than PyPI, torch alone is taken by its version, 2.13.0+cpu for 2.13.0;
+# what it needs is there by then.
 ARG TORCH_INDEX=""
-RUN if [ -n "$TORCH_INDEX" ]; then pip install --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"; fi \
-    && pip install -r requirements.txt
+RUN if [ -n "$TORCH_INDEX" ]; then \
+      pip install --require-hashes --no-deps -r locks/app.txt \
+      && pip install --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.txt)"; \
+    else pip install --require-hashes --no-deps -r locks/gpu.txt; fi
 
 RUN useradd --create-home --uid 1000 draftscope \
     && install -d -o draftscope -g draftscope /cache

@@ -5,6 +5,9 @@
 # make bench    measure speed and quality anew and write docs/measured.md; wants a quiet machine
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
+# make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
+# make audit    known vulnerabilities of the locked versions; wants PyPI, and says so where it is not there
+# make sbom     list the locked versions as CycloneDX in build/sbom.json
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
@@ -15,7 +18,7 @@ PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
 BROWSER ?= yes
 SLOW ?= no
-WORKERS ?= 2
+WORKERS ?= 3
 PYTEST ?=
 export GRADIO_SERVER_NAME ?= 127.0.0.1
 export GRADIO_SERVER_PORT ?= 7860
@@ -23,12 +26,13 @@ export GRADIO_SERVER_PORT ?= 7860
 BIN := $(VENV)/bin
 APP := $(VENV)/.app
 DEV := $(VENV)/.dev
+TOOLS := build/tools
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app test ci check pytest chromium format bench traces figures clean
+.PHONY: app test ci check pytest chromium format bench traces figures lock audit sbom clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
@@ -45,7 +49,7 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# What measures how fast a page draws has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
+# What measures how fast a page draws, or has to catch a run in time, has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
 # picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
@@ -73,6 +77,24 @@ figures: $(APP)
 	@mkdir -p build/figures
 	$(BIN)/python -m visualizers $(TRACES) -o build/figures/all.html
 
+# torch and what it brings for GPUs differ by machine, so that the lock for a GPU has them and the others do not.
+LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 \
+  --generate-hashes --default-index https://pypi.org/simple --no-emit-index-url
+
+lock: $(TOOLS)/.made
+	@mkdir -p locks build
+	$(LOCK) requirements.txt -o locks/gpu.txt
+	@grep -oE '^(torch|triton|cuda-[a-z-]+|nvidia-[a-z0-9-]+)=' locks/gpu.txt | tr -d = | sed 's/^/--no-emit-package /' > build/skip
+	$(LOCK) requirements.txt -c locks/gpu.txt $$(cat build/skip) -o locks/app.txt
+	$(LOCK) requirements-dev.txt -c locks/gpu.txt $$(cat build/skip) -o locks/dev.txt
+
+audit: $(TOOLS)/.made
+	.ci/audit $(TOOLS)/bin/pip-audit
+
+sbom: $(TOOLS)/.made
+	@mkdir -p build
+	$(TOOLS)/bin/cyclonedx-py requirements locks/gpu.txt --output-reproducible -o build/sbom.json
+
 clean:
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
@@ -82,10 +104,17 @@ $(BIN)/python:
 	  { echo "Draftscope needs Python 3.11 and '$(PYTHON)' is not: name one with make PYTHON=/path/to/python3.11." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(APP): requirements.txt | $(BIN)/python
+# Everything but torch by its hash; torch, whose wheel depends on the machine, by its version.
+$(APP): requirements.txt locks/app.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/app.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(DEV): requirements-dev.txt $(APP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+$(DEV): requirements-dev.txt locks/dev.txt $(APP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/dev.txt
+	@touch $@
+
+$(TOOLS)/.made: requirements-tools.txt
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-tools.txt
 	@touch $@

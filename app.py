@@ -5,19 +5,31 @@ import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # gradio reads it when it is imported
 
+from demo.port import ServerError, read_port
+
+try:
+    read_port()
+except ServerError as error:
+    sys.stderr.write(f"{error}\n")
+    sys.exit(2)
+
 from demo.app import build
-from demo.recordings import recordings
+from demo.recordings import left_out, recordings
 from demo.server import serve
 from demo.sessions import Visitors
 from engines.config import ConfigError
 from engines.models.errors import ModelError
 
-visitors = Visitors()
 try:
-    demo = build(visitors, recordings())
-except (ConfigError, ModelError) as error:  # such as a device that is not there
+    visitors = Visitors()
+    found = recordings()
+    gone = left_out(found)
+    demo = build(visitors, found, gone)
+    if __name__ == "__main__":
+        serve(demo, visitors, gone=gone)
+except (ConfigError, ModelError, ServerError) as error:  # such as a device that is not there, or a port that is taken
     sys.stderr.write(f"{error}\n")
     sys.exit(2)
-
-if __name__ == "__main__":
-    serve(demo, visitors)
+except OSError as error:  # nowhere to keep visitors' files
+    sys.stderr.write(f"{error.filename or 'visitors'}: {error.strerror}; make room, or set TMPDIR to another folder.\n")
+    sys.exit(2)

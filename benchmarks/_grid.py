@@ -19,6 +19,8 @@ from engines.config import ConfigError, Value, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, open_session
+from engines.sampling.chance import read_seed
+from traces.streams import bytes_of
 
 _FIELDS: Final = ("model", "problems", "seeds", "length", "configurations")
 _OF_ONE: Final = ("label", "method", "preset", "config", "curve")
@@ -57,7 +59,7 @@ def read_grid(path: Path) -> Grid:
         GridError: for the first thing that is wrong.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(bytes_of(path))
     except OSError as error:
         raise GridError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (ValueError, RecursionError) as error:
@@ -81,8 +83,12 @@ def expand(data: object) -> Grid:
     most = len(held_out())
     _expect(_whole(problems) and 1 <= problems <= most, "problems", problems, f"give a whole number from 1 to {most}")
     seeds = grid.get("seeds", [0])
-    sound = isinstance(seeds, list) and seeds and all(_whole(seed) for seed in seeds) and len(set(seeds)) == len(seeds)
-    _expect(sound, "seeds", seeds, "give a list of different whole numbers from 0")
+    _expect(isinstance(seeds, list) and seeds, "seeds", seeds, "give a list of seeds")
+    try:
+        seeds = [read_seed(seed) for seed in seeds]
+    except ConfigError as error:
+        raise GridError(str(error)) from None
+    _expect(len(set(seeds)) == len(seeds), "seeds", seeds, "give a list of different ones")
     _expect(isinstance(listed, list) and listed, "configurations", listed, "give a list with at least one")
     shared = {"length": grid["length"]} if "length" in grid else {}
     found: list[Configuration] = []

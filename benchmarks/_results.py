@@ -8,6 +8,7 @@ import argparse
 import json
 import shlex
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from typing import Any, Literal
 import torch
 
 from engines.runtime.environment import environment
+from traces.files import whole
+from traces.streams import STANDARD
 
 Row = Mapping[str, Any]
 
@@ -84,7 +87,7 @@ def off(values: Sequence[float], baseline: Sequence[float]) -> float:
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """The command line of a benchmark, with --json."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--json", type=Path, help="write the result to this file")
+    made.add_argument("--json", type=Path, help="write the result to this file; - is standard output")
     return made
 
 
@@ -122,16 +125,22 @@ def result(
 
 def finish(content: Mapping[str, Any], path: Path | None) -> None:
     """Print the rows and claims of a result, and write it where asked."""
+    standard = path is not None and str(path) == STANDARD
+    told = sys.stderr if standard else sys.stdout
     for row in content["rows"]:
-        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()))
+        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()), file=told)
     for claim in content["claims"]:
         verdict = {True: "met", False: "MISSED", None: "-"}[claim["met"]]
         target = "" if claim["target"] is None else f" (target {claim['bound']} {claim['target']:g})"
         measured = "not measured" if claim["measured"] is None else f"{claim['measured']:.4g} {claim['unit']}".strip()
-        print(f"{verdict}: {claim['name']}: {measured}{target}. {claim['reason']}")
-    if path:
+        print(f"{verdict}: {claim['name']}: {measured}{target}. {claim['reason']}", file=told)
+    text = json.dumps(content, indent=1) + "\n"
+    if standard:
+        sys.stdout.write(text)
+    elif path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
 
 
 def _short(value: Any) -> str:

@@ -22,9 +22,10 @@ from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
+from traces.places import by_place
 from traces.results import ResultRow
 from traces.schema import Step
-from traces.stats import cost
+from traces.stats import cost, draft_forwards
 
 ANSWER_CHARACTERS: Final = 100
 
@@ -71,7 +72,8 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     text, answer = job.model.output(tokens).text or "", held_out()[index].answer
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     spent = cost(steps)
-    draft = sum(step.call.role == "draft" for step in steps)
+    draft = draft_forwards(steps)
+    places = by_place([steps])
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
     return ResultRow(
         key=key(chunk.model, one, index, chunk.seed),
@@ -92,6 +94,9 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         query_tokens=spent.query_tokens,
         tokens=counted,
         seconds=round(seconds, 6),
+        verifications=places.passes if places else 0,
+        judged_by_place=tuple(place.judged or 0 for place in places.places) if places else (),
+        accepted_by_place=tuple(place.accepted for place in places.places) if places else (),
         batch=len(chunk.problems),
         device=environment(job.model.device, torch.float32).device,
     )

@@ -23,6 +23,7 @@ from gradio_client import Client
 
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
 from engines.models.catalog import MODELS
+from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
 MOST_SECONDS_TO_START: Final = 180.0
@@ -112,7 +113,10 @@ def served() -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
         yield address, time.monotonic() - start, process
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(60)  # a busy machine is slow, not wrong
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def answers(url: str) -> bool:
@@ -253,4 +257,4 @@ def scrubbing(page: Any) -> Claim:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks._results import Claim, Row, command, finish, parser, result, standard_error
+from traces.streams import piped
 from visualizers import read_results
 from visualizers.groups import Group, gathered, records
 
@@ -127,4 +128,4 @@ def apart(one: Group, other: Group) -> tuple[float, int]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

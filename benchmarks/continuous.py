@@ -33,7 +33,8 @@ from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from traces.schema import Trace
-from traces.stats import cost_by_role
+from traces.stats import cost_by_role, draft_forwards
+from traces.streams import piped
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
@@ -100,7 +101,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "acceptance": alpha,
         "accepted_of_drafted": sum(step.signals["accepted"] for step in verified) / drafts,
         "target_calls": statistics.fmean(sum(s.call.role == "target" for s in trace.steps) for trace in traces),
-        "draft_calls": statistics.fmean(sum(s.call.role == "draft" for s in trace.steps) for trace in traces),
+        "draft_calls": statistics.fmean(draft_forwards(trace.steps) for trace in traces),
         "tokens_per_verification": sum(sum(f.final for f in step.fate) for step in verified) / len(verified),
         "tokens_expected": gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha),
         "seconds_ordinary": statistics.median(seconds[False]),
@@ -167,4 +168,4 @@ def _quality(row: Row) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

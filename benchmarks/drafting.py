@@ -23,6 +23,7 @@ from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from traces.schema import Trace
+from traces.streams import piped
 
 GAMMAS: Final = (1, 2, 4, 8)
 PICTURES: Final = "studio-image"
@@ -170,4 +171,4 @@ def _faster(row: Row) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

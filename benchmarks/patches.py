@@ -25,6 +25,7 @@ from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.devices import add_option
 from engines.runtime.driver import Job, sample_tokens
+from traces.streams import piped
 
 TARGET: Final = "patch-target"
 MOST_STANDARD_ERRORS: Final = 3.0
@@ -143,4 +144,4 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -25,6 +25,7 @@ from engines.ar.request import Forward
 from engines.models.devices import add_option
 from engines.models.studio.image import ID, StudioImage, load
 from engines.runtime.driver import Job, open_session
+from traces.streams import piped
 
 LOSSLESS: Final = ("none", "maximal", "gumbel")
 MOST_STANDARD_ERRORS: Final = 3.0
@@ -150,4 +151,4 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import _headlines
+from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = "| claim | measured | target | | where it comes from |\n|---|---|---|---|---|"
@@ -25,7 +26,8 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "PSD and its baselines": ("compare",),
     "SimSD": ("verifiers",),
     "CSpD": ("continuous", "patches"),
-    "The app": ("app",),
+    "The app": ("app", "load"),
+    "Strange documents and faults": ("fuzz", "faults"),
 }
 """Heading -> benchmarks; those that no heading names come last."""
 _VERDICTS: Final = {True: "met", False: "**missed**", None: ""}
@@ -135,4 +137,4 @@ def _quantity(number: float, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

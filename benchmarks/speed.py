@@ -20,6 +20,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
+from traces.streams import piped
 
 COUPLINGS: Final = ("none", "maximal", "gumbel")
 WINDOWS: Final = (8, 16, 32, 64)
@@ -186,4 +187,4 @@ def _coupled(plan: Plan) -> list[Job]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -5,7 +5,8 @@
 Rows are appended as they come. A sweep that was interrupted, or whose grid grew, goes on where it stopped when the same
 command is given again; a line that was cut off by the interruption is dropped and its problem solved anew. For .gz the
 rows stand in RESULTS.jsonl.gz.part until all are there. Ray finds its cluster by RAY_ADDRESS and Dask by
-DASK_SCHEDULER_ADDRESS; without these they use this machine. docs/benchmarks.md says what a grid and a row are.
+DASK_SCHEDULER_ADDRESS; without these they use this machine. - is standard input for GRID, and standard output for
+RESULTS, from where no sweep goes on. docs/benchmarks.md says what a grid and a row are.
 """
 
 import argparse
@@ -27,12 +28,13 @@ from transformers.utils import logging
 from benchmarks._grid import Grid, GridError, key, read_grid, try_out
 from benchmarks._problems import held_out
 from benchmarks._results import positive
-from benchmarks._rows import Rows, RowsError
+from benchmarks._rows import Rows, RowsError, rows_of
 from benchmarks._solving import Chunk, solve
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from traces.results import ResultRow, SweepError
+from traces.streams import FULL, STANDARD, piped
 from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         grid = read_grid(options.grid)
         grid = replace(grid, problems=options.problems or grid.problems)
-        rows = Rows(options.output)
+        rows = rows_of(options.output)
         weights = try_out(grid, options.device)
         _check_rows(rows, grid, weights)
     except (GridError, RowsError) as error:
@@ -79,12 +81,21 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
         progress.end()
         print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
-    except SweepError as error:
+    except (SweepError, RowsError) as error:
         print(error, file=sys.stderr)
         return USAGE
     except ModelError as error:
         print(error, file=sys.stderr)
         return NO_MODEL
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        progress.end()
+        kept = f"{len(rows.rows)} rows are kept, the same command goes on from there"
+        print(f"-o: {rows.path} cannot be written ({error.strerror}); make room: {kept}", file=sys.stderr)
+        return FULL
+    finally:
+        rows.release()
     _summarise(rows, grid)
     return DONE
 
@@ -165,7 +176,8 @@ def _summarise(rows: Rows, grid: Grid) -> None:
         milliseconds = 1000 * group.total("seconds") / group.total("tokens")
         print(
             f"{group.label}: {100 * group.accuracy:.1f}{error} % right on {group.problems} problems, "
-            f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token"
+            f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token",
+            file=sys.stderr if str(rows.path) == STANDARD else sys.stdout,
         )
 
 
@@ -201,8 +213,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("grid", type=Path, metavar="GRID", help="JSON; benchmarks/grids has some")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .jsonl.gz")
+    parser.add_argument("grid", type=Path, metavar="GRID", help="JSON; benchmarks/grids has some; - is standard input")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output"
+    )
     parser.add_argument("--jobs", type=positive, default=-1, metavar="N", help="processes; default: one a core")
     parser.add_argument("--backend", choices=NEEDED, default="loky", help="loky is this machine")
     parser.add_argument("--batch", type=positive, default=1, metavar="B", help="problems a process decodes in lockstep")
@@ -218,4 +232,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

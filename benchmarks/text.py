@@ -21,6 +21,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
+from traces.streams import piped
 
 MODEL: Final = "text-target"
 LENGTH: Final = 96
@@ -133,4 +134,4 @@ def engine(model: Model, problems: Sequence[Problem]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

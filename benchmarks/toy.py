@@ -18,6 +18,7 @@ from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
 from traces.schema import Step, Trace
 from traces.stats import mean_difference, measured, token_difference
+from traces.streams import piped
 
 MODEL: Final = "toy-raster"
 REFERENCE: Final = {
@@ -116,4 +117,4 @@ def against_reference(rows: Sequence[dict[str, Any]]) -> Claim:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

@@ -27,6 +27,7 @@ from engines.methods import simsd
 from engines.models.catalog import MODELS, load_model, small_of
 from engines.models.devices import add_option
 from engines.sampling.verification import divergences
+from traces.streams import piped
 
 MODEL: Final = "text-target"
 LENGTH: Final = 64
@@ -151,4 +152,4 @@ def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

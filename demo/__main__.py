@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from demo.recordings import FOLDER, LIST, listed, record
+from traces.streams import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,4 +29,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

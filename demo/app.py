@@ -6,31 +6,41 @@ import gradio as gr
 import torch
 
 from demo.answers import Page
-from demo.limits import KEPT_SECONDS
+from demo.limits import KEPT_SECONDS, current
 from demo.pages import api, methods
+from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GalleryPage
+from demo.pages.opening import GALLERY, RUN, Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
+from demo.pages.which import WhichPage
 from demo.pairs import pairs
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
+from demo.tour import scenes
 from engines.models.devices import resolve
 from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
+_NAME_RUN = """() => {
+  if (globalThis.draftscopeOpened && location.hash.includes('gallery=')) {  // a tab is chosen as the page is made, too
+    history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
+  }
+}"""
 _IS_DARK = "() => document.body.classList.contains('dark')"
 
 
-def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
-    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs.
+def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
+    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
     Raises:
-        ConfigError, ModelError: for a device that cannot be used; see `engines.models.devices`.
+        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
     """
+    current()  # a limit that the environment spells wrong is said before anything is served
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
@@ -39,19 +49,28 @@ def build(visitors: Visitors, recordings: Sequence[Recording]) -> gr.Blocks:
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         site = Site(visitors, gr.State(at_hand), gr.Checkbox(visible=False))
-        with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("Run"):
-                run = RunPage(site, offered)
+        with gr.Tabs(overflow_behavior="wrap") as tabs:
+            with gr.Tab("Run", id=RUN) as run_tab:
+                run = RunPage(site, offered, scenes(recordings, offered))
+            with gr.Tab("Compare") as compare_tab:
+                compare = ComparePage(site, run, recordings)
+            with gr.Tab("Which one?") as which_tab:
+                which = WhichPage(site, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
-            with gr.Tab("Gallery"):
-                GalleryPage(site, recordings)
+            with gr.Tab("Gallery", id=GALLERY):
+                gallery = GalleryPage(site, recordings, gone)
             with gr.Tab("Trace") as trace_tab:
                 trace = TracePage(site)
             with gr.Tab("Methods"):
                 methods.build()
+        compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
+        which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
+        which.connect(tabs, gallery, GALLERY)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
+        run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
+        Opening(tabs, run, gallery).connect(blocks)
         api.build()
         blocks.load(None, None, site.dark, js=_IS_DARK, **QUIET)
 

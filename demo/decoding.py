@@ -1,10 +1,14 @@
 """Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from demo import gpu
+from demo.limits import CANNOT_FIT, TRIED_SECONDS, TRIED_TURNS, Deadline
+from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run, mentioned
@@ -34,9 +38,11 @@ class LiveRun:
     def __init__(self, job: Job) -> None:
         self.run = Run(job)
         self.passes = 0
+        self.seconds = 0.0
+        """Wall clock of its passes so far."""
         self._steps = iter(self.run)
         self._replay = Replay(job.task.length)
-        self._legend = job.model.legend({})
+        self._legend = job.drawing.legend({})
         self._told = set(self._legend.vocabulary or ())
 
     def head(self) -> dict[str, Any]:
@@ -51,11 +57,14 @@ class LiveRun:
             "config": asdict(job.config),
             "canvas": plain(job.task.canvas),
             "legend": plain(self._legend),
+            "rules": [plain(rule) for rule in job.method.rules(job.config)],
         }
 
     def advance(self, lane: int) -> Advance | None:
         """The next forward pass of this decoder, number `lane` on the page; None when the canvas is full."""
+        begun = time.monotonic()
         step = next(self._steps, None)
+        self.seconds += time.monotonic() - begun
         if step is None:
             return None
         self._replay.apply(step)
@@ -64,17 +73,22 @@ class LiveRun:
             lane=lane, sequence=self.passes - 1, step=step, frame=self._picture(), words=self._new_words(step)
         )
 
+    def expected(self) -> float:
+        """About how many seconds the whole run takes, if it goes on as it began."""
+        final = self._replay.state().final
+        return self.seconds * len(final) / max(1, sum(final))
+
     def _new_words(self, step: Step) -> Mapping[int, str]:
         if self._legend.vocabulary is None:
             return {}
         new = mentioned([step]) - self._told
         self._told |= new
-        return self.run.job.model.legend({}, new).vocabulary or {} if new else {}
+        return self.run.job.drawing.legend({}, new).vocabulary or {} if new else {}
 
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
-        frames = self.run.job.model.legend({self.passes: self._replay.state().tokens}).frames
+        frames = self.run.job.drawing.legend({self.passes: self._replay.state().tokens}).frames
         return frames[0].image if frames else None
 
 
@@ -134,20 +148,57 @@ class LiveRuns:
         return tuple(live.run.trace() for live in self.runs)
 
 
-def race(asked: Sequence[Asked], stopped: Callable[[], bool]) -> Iterator["Opened | Turn | Ended"]:
+def race(
+    asked: Sequence[Asked], stopped: Callable[[], bool], seconds: float | None = None
+) -> Iterator["Opened | Turn | Ended"]:
     """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
 
+    Args:
+        asked: The runs.
+        stopped: Asked after every turn whether to stop; what was decoded is kept.
+        seconds: What all of them together may take once their models are loaded; None for as long as it takes.
+
     Raises:
-        ValueError: for a prompt or setting that a model refuses.
+        ValueError: for a prompt or setting that a model refuses, and, before the first message, for runs that cannot
+            be done in `seconds`, going by their first passes.
         ModelError: when a model cannot be had.
     """
     live = LiveRuns([one.job() for one in asked])
+    deadline = Deadline.within(seconds, stopped)
+    turns, ended = live.turns(), ""
+    tried = _tried(live, turns, seconds) if seconds is not None else []
     yield Opened(tuple(run.head() for run in live.runs))
-    for turn in live.turns():
+    for turn in chain(tried, turns):
         yield turn
-        if stopped():
+        if deadline():
+            ended = deadline.said
             break
-    yield Ended(live.traces())
+    traces = live.traces()
+    if all(trace.summary.complete for trace in traces):
+        ended = ""
+    elif ended:
+        traces = tuple(replace(trace, extensions={"draftscope": {"ended": ended}}) for trace in traces)
+    yield Ended(traces, ended)
+
+
+def _tried(live: LiveRuns, turns: Iterator["Turn"], seconds: float) -> list["Turn"]:
+    """The first turns, which say whether the rest can be done in `seconds`.
+
+    Raises:
+        ConfigError: when it cannot.
+    """
+    begun, tried = time.monotonic(), []
+    for turn in islice(turns, TRIED_TURNS):
+        tried.append(turn)
+        if time.monotonic() - begun > TRIED_SECONDS:
+            break
+    expected = sum(run.expected() for run in live.runs)
+    if expected > CANNOT_FIT * seconds:
+        raise ConfigError(
+            f"settings: this would take about {expected:.0f} s here, and the server gives {seconds:g} s a run; "
+            "choose a shorter text, fewer steps, drafts or tries, or a smaller model."
+        )
+    return tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +213,8 @@ class Ended:
     """The traces of what was decoded."""
 
     traces: tuple[Trace, ...]
+    ended: str = ""
+    """Why they are not whole, where they are not; their extensions say it, too."""
 
 
 Turn: TypeAlias = tuple[Advance, ...]

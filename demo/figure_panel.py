@@ -37,7 +37,7 @@ class Panel:
     def show(self, figure: Described, drawn: go.Figure, dark: bool, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
         self._path(request).write_text(drawn.to_json(), encoding="utf-8")
-        answers = f" *Answers to {figure.paper}.*" if figure.paper else ""
+        answers = f" *Reproduces {figure.paper}.*" if figure.paper else ""
         return {
             self.plot: gr.update(value=themed(drawn, "dark") if dark else drawn, visible=True),
             self.words: figure.caption + answers,

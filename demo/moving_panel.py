@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.limits import COMPUTE
+from demo.limits import COMPUTE, Deadline, current
+from demo.log import for_visitors
+from demo.naming import title_of
 from demo.sessions import Shown, file_name
 from demo.site import QUIET, Site, Update
+from demo.turns import queued
 from demo.widgets import notice, notice_box
-from engines.methods import METHODS
 from traces.schema import Trace
 from visualizers.moving import Look, MovingError, Report, fitting, write_moving
 
@@ -39,7 +41,8 @@ class MovingPanel:
         # It shares the model's slot: a run beside it would be timed on a busy machine.
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in self.buttons.items():
-            button.click(self._exporter(kind), {site.shown, site.dark}, [self.file, self.problem], **events)
+            exported = queued(site, self.problem, f"export-{kind}", self._exporter(kind), stops=False)
+            button.click(exported, {site.shown, site.dark}, [self.file, self.problem], **events)
 
     @property
     def parts(self) -> list[Any]:
@@ -59,14 +62,17 @@ class MovingPanel:
                 yield {**self.cleared(), self.problem: notice("error", _NOTHING)}
                 return
             target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
+            deadline = Deadline.within(current().run_seconds, lambda: False)
             try:
                 look = fitting(traces, Look(theme="dark" if values[self.site.dark] else "light", names=_names(traces)))
                 yield {**self.cleared(), self.problem: notice("info", "The frames are drawn.", "One moment.")}
                 for done, frames in progress(lambda report: write_moving(traces, target, look, report=report)):
+                    if deadline():
+                        raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.said}")
                     if done % _SAID_EVERY == 0:
                         yield {self.problem: notice("info", f"Frame {done} of {frames} is drawn.", "Drawing.")}
             except (MovingError, OSError) as error:
-                yield {**self.cleared(), self.problem: notice("error", str(error))}
+                yield {**self.cleared(), self.problem: notice("error", for_visitors(str(error)))}
                 return
             finally:
                 if not target.exists():
@@ -110,7 +116,5 @@ def progress(work: Callable[[Report], None]) -> Iterator[tuple[int, int]]:
 
 def _names(traces: Sequence[Trace]) -> tuple[str, ...]:
     """The titles of the methods, where they tell the runs apart."""
-    names = tuple(
-        trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method) for trace in traces
-    )
+    names = tuple(map(title_of, traces))
     return names if len(set(names)) == len(names) else ()

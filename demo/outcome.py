@@ -1,11 +1,14 @@
 """What a run came to, in figures and words."""
 
+import html
 from collections.abc import Sequence
-from shlex import quote
+from typing import Any
 
-from demo.widgets import Fact
+from demo.naming import is_ordinary
+from demo.widgets import Fact, table
 from traces.schema import Summary, Trace
-from traces.stats import compare
+from traces.stats import compare, draft_forwards
+from visualizers.figure import labels
 
 
 def outcome(traces: Sequence[Trace]) -> list[Fact]:
@@ -15,18 +18,19 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     *_, comparison = compare(traces)
     made = comparison.trace.summary
     beside = traces[0].summary if len(traces) > 1 else None
-    acceptance = Fact("Acceptance", "none judged", "this method makes no drafts")
+    acceptance = Fact("Acceptance", "none judged", _undrafted(comparison.trace))
     if made.acceptance is not None:
         acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
-    time = (
-        ""
-        if beside is None
-        else f"{_times(comparison.time_ratio, 'faster', 'slower')}; ordinary: {beside.seconds:.2f} s"
-    )
-    drafted = sum(step.call.role == "draft" for step in comparison.trace.steps)
+    drafted = draft_forwards(comparison.trace.steps)
+    time = "one run on this machine"
+    if beside is not None:
+        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(beside.seconds)}"
+        time += "; one run of each on this machine"
+        if drafted and comparison.time_ratio is not None:
+            time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
     return [
         _passes(made, drafted, beside),
-        Fact("Decoding time", f"{made.seconds:.2f} s", time or "sum over the passes"),
+        Fact("Decoding time", _seconds(made.seconds), time),
         # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
@@ -63,19 +67,41 @@ def _fed(made: Summary) -> str:
     return f"{made.query_tokens:,} query tokens in all{rows}"
 
 
-def _times(ratio: float | None, more: str, less: str) -> str:
-    if ratio is None:
+def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
+    if not ratio:
         return "not comparable"
-    return f"{ratio:.2f} × {more}" if ratio >= 1 else f"{1 / ratio:.2f} × {less}"
+    return f"{ratio:.{digits}f} × {more}" if ratio >= 1 else f"{1 / ratio:.{digits}f} × {less}"
 
 
-def command(trace: Trace) -> str:
-    """The command line that repeats a run."""
-    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
-    if trace.prompt:
-        parts += ["--prompt", quote(trace.prompt)]
-    if trace.seed is not None:
-        parts += ["--seed", str(trace.seed)]
-    for name, value in trace.config.items():
-        parts += ["--set", quote(f"{name}={value}")]
-    return " ".join([*parts, "-o", quote(f"{trace.method}.json.gz")])
+def _seconds(seconds: float) -> str:
+    """A time that was measured once, to two digits: the third differs from run to run."""
+    return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
+
+
+def _undrafted(trace: Trace) -> str:
+    """Why no draft was judged."""
+    return "ordinary decoding makes no drafts" if is_ordinary(trace) else "no draft was put to the test in this run"
+
+
+def beside(traces: Sequence[Trace]) -> dict[str, Any]:
+    """What runs came to, one line a run, as the value of a data table; a stopped run is not compared."""
+    if len(traces) < 2:
+        return {}
+    heads = ("Run", "Tokens", "Target passes", "Draft passes", "Tokens per target pass", "Query tokens", "Acceptance")
+    return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
+
+
+def _line(trace: Trace, name: str) -> tuple[Any, ...]:
+    made = trace.summary
+    drafted = draft_forwards(trace.steps)
+    own = made.forwards - drafted
+    return (
+        html.unescape(name) + ("" if made.complete else " (stopped)"),
+        made.tokens,
+        own,
+        drafted or None,
+        made.tokens / own if own else None,
+        made.query_tokens,
+        None if made.acceptance is None else f"{made.acceptance:.0%}",
+        made.seconds or None,
+    )

@@ -43,7 +43,7 @@ def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
 
 def kind_of(trace: Trace) -> str:
     """What a run decodes."""
-    if METHODS[trace.method].family == "continuous-ar":
+    if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
         return "continuous"
     return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
 
@@ -57,19 +57,19 @@ def _merit(one: Recording) -> tuple[bool, bool, float]:
     """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
     usual, made = one.traces[0].summary, one.traces[-1].summary
     fewer = made.forwards < usual.forwards
-    return fewer, fewer or not _deviation(one.traces[-1]), made.accepted / made.forwards
+    return fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
 
 
 def _pair(kind: str, one: Recording) -> Pair:
     usual, made = one.traces[0], one.traces[-1]
-    if deviation := _deviation(made):
+    if deviation := deviation_of(made):
         return Pair(kind, one, "Not the model's own distribution", deviation)
     if usual.output.tokens == made.output.tokens:
         return Pair(kind, one, "The same tokens", _SAME)
     return Pair(kind, one, "Same distribution, another draw", _EXACT)
 
 
-def _deviation(trace: Trace) -> str:
+def deviation_of(trace: Trace) -> str:
     """How the distribution of a run differs from ordinary decoding's; empty where it does not."""
     method, values = METHODS[trace.method], dict[str, Any](trace.config)
     try:

@@ -6,22 +6,27 @@ holds one record a run: `file`, `method`, and where they differ from the default
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
 
+from demo.naming import title_of
 from engines.config import as_values, make_config, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.runtime.driver import Job, Run
 from traces import TraceError, read, write
 from traces.schema import Trace
+from traces.stats import draft_forwards
 
 FOLDER: Final = Path(__file__).parents[1] / "assets" / "traces"
 LIST: Final = "gallery.json"
 _PROMPT_CHARACTERS: Final = 60
+_TRACES: Final = "*.json.gz"
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     """All recordings in `folder`, listed ones first and in their order; files that are no sound traces are left out."""
     told = {entry["file"]: entry for entry in listed(folder)}
     place = {name: number for number, name in enumerate(told)}
-    paths = sorted(folder.glob("*.json.gz"), key=lambda path: (place.get(path.name, len(place)), path.name))
+    paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
     found = [(path, trace) for path in paths if (trace := _sound(path))]
     pairs = [[*_baseline_of(trace, found), (path, trace)] for path, trace in found if not _is_baseline(trace)]
     used = {path for pair in pairs for path, _ in pair}
@@ -64,15 +69,28 @@ def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
 
 
 def listed(folder: Path) -> list[dict[str, Any]]:
-    """What gallery.json in `folder` asks for; nothing when there is none."""
+    """What gallery.json in `folder` asks for; nothing when there is none, or none that can be read."""
     path = folder / LIST
-    return list(json.loads(path.read_text("utf-8"))) if path.exists() else []
+    try:
+        found = json.loads(path.read_text("utf-8")) if path.exists() else []
+    except (OSError, ValueError, RecursionError) as error:
+        _LOG.warning("%s: cannot be read (%s); restore it from the repository", LIST, error)
+        return []
+    named = [entry for entry in found if isinstance(entry, dict) and isinstance(entry.get("file"), str)]
+    return named if isinstance(found, list) else []
+
+
+def left_out(found: Sequence[Recording], folder: Path = FOLDER) -> list[str]:
+    """Files of a folder that are listed or lie there and are no recordings, since they are missing or unsound."""
+    used = {path.name for recording in found for path in recording.paths}
+    return sorted(({entry["file"] for entry in listed(folder)} | {path.name for path in folder.glob(_TRACES)}) - used)
 
 
 def _sound(path: Path) -> Trace | None:
     try:
         return read(path)
-    except (TraceError, OSError):
+    except (TraceError, OSError) as error:
+        _LOG.warning("%s: is left out of the gallery: %s", path.name, error)
         return None
 
 
@@ -105,15 +123,14 @@ def _shared(trace: Trace) -> list[str]:
 def _recording(entries: Sequence[tuple[Path, Trace]], told: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
     asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
-    drafted = sum(step.call.role == "draft" for step in trace.steps)
+    drafted = draft_forwards(trace.steps)
     passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
     note = [asked or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
-    titled = trace.variant or (METHODS[trace.method].title if trace.method in METHODS else trace.method)
     return Recording(
         method=trace.method,
-        title=told.get("title", titled),
+        title=told.get("title", title_of(trace)),
         about=told.get("about", ""),
         note=", ".join(note),
         paths=tuple(path for path, _ in entries),

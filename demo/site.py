@@ -13,8 +13,11 @@ Update = dict[Any, Any]
 PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
 """For events that are the page's own business, which is all but two."""
 QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", **PRIVATE}
+LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
+"""For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""
 AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
 """For what needs no model and may not wait behind one."""
+AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
 
 
 @dataclass(frozen=True, slots=True)

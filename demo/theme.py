@@ -23,6 +23,7 @@ _BLUE: Final = colors.Color(
 # Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """
 .gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+.gradio-container { overflow: clip !important; } /* hidden would keep what is sticky from sticking */
 .gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
 #masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
 #masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
@@ -31,6 +32,8 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
+#tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
+#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
@@ -61,7 +64,8 @@ CSS: Final = """
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
-  .vertical .wrap { max-height: 190px; flex-wrap: nowrap; overflow-y: auto; }
+  .vertical .wrap { display: grid; grid-template-columns: 1fr 1fr; } /* every name in sight, the figure near */
+  .vertical label { padding: 4px; font-size: 13px; }
 }
 @media (prefers-reduced-motion: reduce) {
   .gradio-container * { transition: none !important; animation: none !important; }

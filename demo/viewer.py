@@ -1,9 +1,9 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `begin` names the runs, `push` carries one turn (a forward pass of every decoder
-that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the whole
-traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `offer` lets the
-visitor choose among recorded pairs and plays the first of them.
+A run reaches the browser as messages: `begin` names the runs, `push` carries the turns so far (a forward pass of every
+decoder that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the
+whole traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare`
+up to six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first.
 """
 
 import json
@@ -11,32 +11,41 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import gradio as gr
 
 from demo.decoding import Advance, Opened, plain
+from demo.naming import baselines
 from demo.pairs import Pair
-from engines.config import as_values, settings
-from engines.methods import SHARED, ordinary
 from visualizers import player
 
 Message = dict[str, Any]
+MOST_TOLD: Final = 500_000
+"""Characters of a message: a hundred passes of a picture, or all of a small one."""
 
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
-  emit: (name, detail) => { if (name === 'settled' || name === 'chosen') trigger(name, detail); },
+  emit: (name, detail) => {
+    const told = { invited: 'begin', explored: 'end' }[name];
+    if (told) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: told }));
+    if (name === 'chosen') called(globalThis.draftscopeRun = '');
+    if (name === 'settled' || name === 'chosen') trigger(name, detail);
+  },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+// What runs is named in the address; the player adds the place.
+const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
 let race = null;
-let due = [];  // the next pass of each lane: the first ones are told several times
+let due = [];  // the next pass of each lane: most are told several times
 const act = {
-  offer: ({ pairs }) => { race = null; player.offer(pairs); },
+  offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
+  compare: ({ urls }) => { race = null; player.compareUrls(urls); },
   begin: (message) => {
     race = message.race;
     due = [];
@@ -46,12 +55,19 @@ const act = {
     const { top } = element.getBoundingClientRect();
     if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
   },
-  push: ({ passes }) => passes.forEach(({ lane, sequence, step }) => {
-    if (sequence < (due[lane] ?? 0)) return;
-    due[lane] = sequence + 1;
-    player.push(lane, sequence, step);
+  push: ({ passes }) => passes.split('\\n').forEach((line) => {
+    const [, lane, sequence, step] = /^(\\d+) (\\d+) (.*)/.exec(line);
+    if (Number(sequence) < (due[lane] ?? 0)) return;
+    due[lane] = Number(sequence) + 1;
+    player.push(Number(lane), Number(sequence), JSON.parse(step));
   }),
-  finish: ({ urls }) => urls.forEach((url, lane) => player.finishUrl(lane, url)),
+  finish: async ({ urls, address, at }) => {
+    if (address) called(globalThis.draftscopeRun = address);
+    await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
+    if (!at) return;
+    player.useClock(at.clock);
+    player.set(at.now);
+  },
 };
 const take = () => {
   const message = props.value;
@@ -74,7 +90,7 @@ def trace_viewer(
     brief: bool = False,
     visible: bool = True,
 ) -> gr.HTML:
-    """A component that shows one trace or two side by side. Its value is the last message.
+    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
 
     Args:
         name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
@@ -84,7 +100,7 @@ def trace_viewer(
         brief: Whether it starts with what one screen holds.
         visible: Whether it shows from the start.
     """
-    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": _baselines()})
+    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": baselines()})
     known = {
         "DATA": json.dumps(data),
         "HASH": json.dumps(address),
@@ -109,22 +125,40 @@ def begun(opened: Opened, name: str) -> Message:
     return {"kind": "begin", "race": name, "heads": list(opened.heads)}
 
 
-def advanced(turn: Sequence[Advance], name: str) -> Message:
-    """The message that carries one turn."""
-    passes = []
-    for advance in turn:
-        step = plain(advance.step)
-        if advance.frame is not None:
-            step["frame"] = advance.frame
-        if advance.words:
-            step["words"] = {str(token): word for token, word in advance.words.items()}
-        passes.append({"lane": advance.lane, "sequence": advance.sequence, "step": step})
-    return {"kind": "push", "race": name, "passes": passes}
+class Passes:
+    """What carries the passes of a race: every message tells again what the ones before it told.
+
+    Where the page is busy, gradio shows the last of several messages alone, so each has to be enough by itself. A pass
+    is a line of text, and gradio tells the browser only what was added to a text. At `MOST_TOLD` characters the older
+    half goes: a page that is further behind shows those passes once the run is over.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Of the race that `begun` named."""
+        self._name, self._lines = name, list[str]()
+
+    def message(self, turn: Sequence[Advance]) -> Message:
+        """The message of one more turn."""
+        self._lines += [_line(advance) for advance in turn]
+        if sum(map(len, self._lines)) > MOST_TOLD:
+            del self._lines[: min(len(self._lines) // 2, len(self._lines) - len(turn))]
+        return {"kind": "push", "race": self._name, "passes": "\n".join(self._lines)}
 
 
-def finished(paths: Sequence[Path], name: str) -> Message:
-    """The message that a race is over and where its traces lie."""
-    return {"kind": "finish", "race": name, "urls": [url(path) for path in paths]}
+def _line(advance: Advance) -> str:
+    """Lane and number of a pass, so that one that is known already is not read again, and the pass as JSON."""
+    step = plain(advance.step)
+    if advance.frame is not None:
+        step["frame"] = advance.frame
+    if advance.words:
+        step["words"] = {str(token): word for token, word in advance.words.items()}
+    return f"{advance.lane} {advance.sequence} {json.dumps(step)}"
+
+
+def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
+    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+    told = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    return told | ({"at": dict(at)} if at else {})
 
 
 def recorded(paths: Sequence[Path]) -> Message | None:
@@ -132,23 +166,18 @@ def recorded(paths: Sequence[Path]) -> Message | None:
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
 
 
-def offered(pairs: Sequence[Pair]) -> Message | None:
-    """The message to offer recorded pairs and to play the first one."""
+def compared(paths: Sequence[Path]) -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
+    return {"kind": "compare", "urls": [url(path) for path in paths]}
+
+
+def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
+    """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
     told = [
         {"name": pair.kind, "urls": [url(path) for path in pair.recording.paths], "truth": pair.truth, "why": pair.why}
         for pair in pairs
     ]
-    return {"kind": "offer", "pairs": told} if told else None
-
-
-def _baselines() -> dict[str, dict[str, Any]]:
-    """Name of a method -> its own settings where it decodes the ordinary way."""
-    shared = {family: {setting.name for setting in settings(SHARED[family])} for family in SHARED}
-    usual = {family: ordinary(family, {}) for family in SHARED}
-    return {
-        method.name: {name: value for name, value in as_values(config).items() if name not in shared[family]}
-        for family, (method, config) in usual.items()
-    }
+    return {"kind": "offer", "pairs": told, "invite": invite} if told else None
 
 
 def url(path: Path) -> str:

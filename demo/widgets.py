@@ -72,6 +72,9 @@ _CARDS_CSS = """
   display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px;
   margin: 0; padding: 0; list-style: none; }
 .cards li { margin: 0; }
+h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+.cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
+  font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
 .cards button {
   display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px;
   text-align: left; font: inherit;
@@ -106,18 +109,28 @@ const head = ({ image, text }) => {
   return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
 };
 const one = (card, index) => {
-  const button = build('button', { type: 'button', 'data-index': index }, head(card),
+  const badge = card.badge ? [build('span', { class: 'badge' }, card.badge)] : [];
+  const button = build('button', { type: 'button', 'data-index': index }, head(card), ...badge,
     build('span', { class: 'title' }, card.title), build('span', { class: 'note' }, card.note));
   if (card.about) button.append(build('span', { class: 'about' }, card.about));
   return build('li', {}, button);
 };
-const show = () => place.replaceChildren(build('ul', { class: 'cards' }, ...(props.value || []).map(one)));
+const show = () => {
+  const cards = props.value || [];
+  const groups = [...new Set(cards.map(({ group }) => group))];
+  place.replaceChildren(...groups.flatMap((name) => {
+    const made = cards.map((card, index) => (card.group === name ? one(card, index) : null)).filter(Boolean);
+    return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
+  }));
+};
 element.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-index]');
   if (!button) return;
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
+  const { address } = props.value[button.dataset.index];
+  if (address) history.replaceState(history.state, '', `#${address}`);
   trigger('choose', { index: Number(button.dataset.index) });
 });
 """
@@ -153,6 +166,25 @@ const show = () => { place.textContent = props.value; };
 """
 
 
+_BAR_JS = """
+const words = build('label', {});
+const line = build('progress', { max: '1' });
+words.append(build('span', {}), line);
+const show = () => {
+  const now = props.value;
+  if (!now?.text) return words.remove();
+  words.firstChild.textContent = now.text;
+  line.value = now.share;
+  if (!words.isConnected) place.append(words);
+};
+"""
+
+_BAR_CSS = """
+label { display: grid; gap: 6px; font-size: 14px; color: var(--body-text-color); font-variant-numeric: tabular-nums; }
+progress { width: 100%; height: 8px; accent-color: var(--color-accent); }
+"""
+
+
 class Fact(NamedTuple):
     """A figure with its name and what to make of it."""
 
@@ -171,27 +203,38 @@ class Card(NamedTuple):
     """data:image/png or webp; anything else is left out."""
     text: str = ""
     """Shown where there is no picture."""
+    address: str = ""
+    """What stands behind the # of the page's address once it is chosen."""
+    group: str = ""
+    """Cards of one group stand together, below its name."""
+    badge: str = ""
+    """A few words over the picture."""
 
 
-def notice_box(**options: Any) -> gr.HTML:
+def notice_box(value: Mapping[str, str] | None = None, **options: Any) -> gr.HTML:
     """A place for one message to the visitor; see `notice`."""
-    return _html({}, _NOTICE_JS, _NOTICE_CSS, **options)
+    return component(value or {}, _NOTICE_JS, _NOTICE_CSS, **options)
 
 
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `facts`."""
-    return _html(facts(value), _FACTS_JS, _FACTS_CSS, **options)
+    return component(facts(value), _FACTS_JS, _FACTS_CSS, **options)
+
+
+def progress_bar(**options: Any) -> gr.HTML:
+    """How far something is; see `bar`."""
+    return component({}, _BAR_JS, _BAR_CSS, **options)
 
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
     cards = [card._replace(image=card.image if _is_picture(card.image) else "")._asdict() for card in value]
-    return _html(cards, _CARDS_JS, _CARDS_CSS, **options)
+    return component(cards, _CARDS_JS, _CARDS_CSS, **options)
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
     """A table that scrolls within itself; see `table`."""
-    return _html(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
+    return component(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
 
 
 def line(text: str, **options: Any) -> gr.HTML:
@@ -218,6 +261,11 @@ def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
     return [value._asdict() for value in values]
 
 
+def bar(share: float, text: str) -> dict[str, Any]:
+    """The value of a progress bar; an empty one shows nothing."""
+    return {"share": share, "text": text}
+
+
 def _cell(value: object) -> str:
     if value is None:
         return ""
@@ -232,7 +280,7 @@ def _is_picture(address: str) -> bool:
     return address.startswith(("data:image/png;base64,", "data:image/webp;base64,"))
 
 
-def _html(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
+def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
     """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
     return gr.HTML(
         value,

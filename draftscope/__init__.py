@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import traces as _traces
 from draftscope.builder import TraceBuilder
+from draftscope.serving import from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, shown
 from traces import TraceError, TraceWarning
@@ -24,6 +25,8 @@ __all__ = [
     "TraceWarning",
     "figure",
     "figures",
+    "from_sglang",
+    "from_vllm",
     "methods",
     "models",
     "read",

@@ -9,13 +9,14 @@
 Each takes the options of the command behind it; --help lists them.
 """
 
-import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
+
+from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
 USAGE: Final = 2
@@ -39,11 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = f"there is no command {name!r}" if name else "a command is missing"
         print(f"draftscope: {said}; use one of {', '.join(actions)}", file=sys.stderr)
         return USAGE
-    try:
-        return actions[name](rest)
-    except BrokenPipeError:  # Whoever read the output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    code = piped(lambda: actions[name](rest))
+    return 0 if code == GONE else code  # Whoever read the output has seen enough.
 
 
 def _engines(name: str) -> Callable[[list[str]], int]:
@@ -68,6 +66,9 @@ def _sweep(rest: list[str]) -> int:
 def _app(rest: list[str]) -> int:
     if not (_ROOT / "app.py").is_file():
         return _absent("app")
+    if rest in (["-h"], ["--help"]):
+        print("usage: draftscope app\n\nServe the app. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.")
+        return 0
     if rest:
         print(f"draftscope app: takes no {rest[0]!r}; GRADIO_SERVER_PORT says where to serve", file=sys.stderr)
         return USAGE

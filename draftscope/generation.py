@@ -97,6 +97,8 @@ class Generation:
 
     passes: list[Verified] = field(default_factory=list)
     complete: bool = True
+    exit: int | None = None
+    """Layers behind which the target left off to draft; None where something else drafts."""
     _cache: Any = None
     _length: int = 0
 
@@ -125,9 +127,11 @@ class Generation:
         first = self._first(finals[0])
         lookup = any(len(one.best) > 1 for one in self.passes)
         prompt = self.passes[0].fed[: first - self.passes[0].start]
+        early = self.exit is not None
         builder = TraceBuilder(
-            "assisted generation" if draft else "prompt lookup" if lookup else "generate",
+            "assisted generation" if draft else "early exit" if early else "prompt lookup" if lookup else "generate",
             target.card,
+            config={"assistant_early_exit": self.exit} if early else {},
             prompt=target.text_of(prompt),
             draft_model=None if draft is None else draft.card,
             environment=environment(target.device, target.dtype),

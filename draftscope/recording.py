@@ -22,8 +22,9 @@ from engines.models.causal_lm import CausalLM, check_network
 class Recording:
     """A context in which every `generate` of a model is recorded; `trace()` gives the record behind it.
 
-    The drafter is the assistant_model of generate, None for prompt lookup and ordinary decoding. Nothing is replaced:
-    outputs are those that generate gives without it.
+    The drafter is the assistant_model of generate, None for prompt lookup, early exit and ordinary decoding. Nothing is
+    replaced: outputs are those that generate gives without it. In early exit the target drafts itself, with fewer
+    layers than it has otherwise; by that its passes are told apart.
     """
 
     def __init__(self, target: Any, draft: Any = None, tokenizer: Any = None) -> None:
@@ -43,6 +44,8 @@ class Recording:
             if draft is target:
                 raise ValueError("draft: is the target itself, so their passes look alike; give another model.")
         self._target, self._draft, self._tokenizer = target, draft, tokenizer
+        self._layers = _layers(target)
+        self._exit: int | None = None
         self._handles: list[Any] = []
         self._runs: list[Generation] = []
         self._drafts: list[Drafted] = []
@@ -100,16 +103,18 @@ class Recording:
         def before(*_: Any) -> None:
             if not self._handles:
                 return
-            if role in self._begun:  # The pass before this one came to no end.
+            acting = self._role(role)
+            if acting in self._begun:  # The pass before this one came to no end.
                 self._drafts.clear()
                 self._broken = True
-            self._begun[role] = time.perf_counter()
+            self._begun[acting] = time.perf_counter()
 
         def after(_: Any, args: tuple[Any, ...], *rest: Any) -> None:
             if not self._handles:
                 return
             kwargs, out = rest
-            begun = self._begun.pop(role, 0.0)
+            acting = self._role(role)
+            begun = self._begun.pop(acting, 0.0)
             logits = getattr(out, "logits", None)
             if not isinstance(logits, Tensor):
                 return  # Not a pass that generate makes.
@@ -119,11 +124,18 @@ class Recording:
             now = time.perf_counter()
             prepare = max(0.0, 1000 * (begun - (self._last or begun)))
             ids = kwargs.get("input_ids", args[0] if args else None)
-            self._passed(role, ids, kwargs, out, (prepare, 1000 * (now - begun)))
+            self._passed(acting, ids, kwargs, out, (prepare, 1000 * (now - begun)))
             self._last = time.perf_counter()
 
         self._handles.append(network.register_forward_pre_hook(before, with_kwargs=True))
         self._handles.append(network.register_forward_hook(after, with_kwargs=True))
+
+    def _role(self, role: str) -> str:
+        """What the target does now: `generate` lowers its number of layers for as long as it drafts."""
+        if role == "target" and self._draft is None and (layers := _layers(self._target)) < self._layers:
+            self._exit = layers
+            return "draft"
+        return role
 
     def _passed(self, role: str, ids: Any, kwargs: dict[str, Any], out: Any, spent: tuple[float, float]) -> None:
         """Take a pass that is over."""
@@ -147,7 +159,15 @@ class Recording:
         asked = kwargs.get("logits_to_keep")
         kept = asked if isinstance(asked, int) and asked > 0 else None
         drafts, self._drafts = self._drafts, []
+        if drafts:
+            run.exit, self._exit = self._exit, None
         run.take(Verified.of(fed, start, kept, out.logits, drafts, spent), cache)
+
+
+def _layers(network: Any) -> int:
+    """Layers that the network's next pass goes through; 0 where its class does not count them so."""
+    base = getattr(network, getattr(network, "base_model_prefix", ""), network)
+    return int(getattr(getattr(base, "config", None), "num_hidden_layers", 0))
 
 
 def record(target: Any, draft: Any = None, tokenizer: Any = None) -> Recording:

@@ -14,9 +14,10 @@ from engines.models.catalog import MODELS, default_model, open_model
 from engines.models.causal_lm import CausalLM, check_drafter
 from engines.protocol import Family, Model
 from engines.runtime.driver import Job, Run
+from engines.sampling.chance import read_seed
 
 _UNPROVEN: Final = "A method that was handed over: nobody checked that its output follows the model's distribution."
-_SOURCES: Final = ("target", "draft", "ids", "tokenizer", "device", "preset")
+_SOURCES: Final = ("target", "draft", "ids", "tokenizer", "device", "preset", "likely")
 
 
 def run(
@@ -36,10 +37,12 @@ def run(
         model: An id of `ds.models()`, a checkpoint's folder, or a model that follows `engines.protocol.Model`; the
             method's studio model by default.
         prompt: What to decode; the model's example by default.
-        seed: The same seed gives the same tokens.
+        seed: From 0 to 2147483647; the same seed gives the same tokens.
         settings: Settings of the method, and where they apply: `preset`, a name for several of them; `device`, such as
-            "cuda:1", for models by id; `target`, in place of `model`, a causal language model of transformers, with
-            `ids`, its prompt, or `tokenizer`, to read `prompt` with; `draft`, the model that drafts, of either kind.
+            "cuda:1", for models by id, by default what DRAFTSCOPE_DEVICE says or the best there is; `target`, in place
+            of `model`, a causal language model of transformers, with `ids`, its prompt, or `tokenizer`, to read
+            `prompt` with; `draft`, the model that drafts, of either kind; `likely`, how many tokens to record of each
+            distribution behind a verdict: by default 8 on models that ship, none elsewhere.
 
     Raises:
         ValueError: For a method, model, setting or prompt that cannot be; the message says what can.
@@ -56,7 +59,8 @@ def run(
     judge = _judge(chosen, model, given)
     if prompt is None:
         prompt = judge.prompt if isinstance(judge, CausalLM) else _example(judge.card.id)
-    running = Run(Job(chosen, judge, prompt, config, seed, small=_drafter(chosen, config, judge, given)))
+    small = _drafter(chosen, config, judge, given)
+    running = Run(Job(chosen, judge, prompt, config, read_seed(seed), small=small, likely=given.get("likely")))
     for _ in running:
         pass
     return shown(running.trace())
@@ -123,7 +127,7 @@ def _judge(method: Method, model: Any, given: Mapping[str, Any]) -> Model:
         for name in ("ids", "tokenizer"):
             if given.get(name) is not None:
                 raise ConfigError(f"{name}: belongs to a model of transformers that is given as target; leave it out.")
-        return open_model(asked or default_model(method.family), given.get("device") or "cpu")
+        return open_model(asked or default_model(method.family), given.get("device"))
     if given.get("device") is not None:
         raise ConfigError("device: is that of the model that is handed over; move it with .to(...) and leave it out.")
     return _handed(asked, "target", given)

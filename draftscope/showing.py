@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from traces import Trace
+from traces.files import whole
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -63,5 +64,7 @@ def view(
         raise ValueError(f"path: {target.name!r} must end in .html.")
     shown = [traces] if isinstance(traces, Trace) else list(traces)
     after = section(supported(shown), shown) if figures else ""
-    target.write_text(standalone(shown, title, after=after), encoding="utf-8")
+    text = standalone(shown, title, after=after)
+    with whole(target) as part:
+        part.write_text(text, encoding="utf-8")
     return target

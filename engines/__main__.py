@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD` and `calibrate`."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `check METHOD`, `calibrate`, `convert-cosmos`."""
 
 import argparse
 import json
@@ -13,13 +13,15 @@ from engines.config import ConfigError, make_config
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
-from engines.models import devices
+from engines.models import clip_files, devices
 from engines.models.catalog import MODELS, default_model, open_model
+from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.protocol import Model
 from engines.runtime import listing
 from engines.runtime.driver import Job, Run, run_batch
-from engines.sampling.chance import LARGEST_SEED
+from engines.runtime.recorder import LIKELY
+from engines.sampling.chance import LARGEST_SEED, read_seed
 from engines.testing import conformance
 from engines.testing.subject import claims, find, subject
 from traces import dumps, write
@@ -62,7 +64,7 @@ def list_everything(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and say what it came to."""
-    target = _target(options.output)
+    target, seed = _target(options.output), _seed(options.seed)
     method = find(options.method)
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
@@ -72,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
-    running = Run(Job(method, model, prompt, config, options.seed, small=small))
+    prompt = _prompt(model, prompt)
+    running = Run(Job(method, model, prompt, config, seed, small=small, likely=options.likely))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
     with _writing(options.output):
@@ -92,8 +95,25 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
+def _prompt(model: Model, said: str) -> str:
+    """The prompt, or for a model that takes clips, the one that a GIF or MP4 at a path comes to.
+
+    Raises:
+        ConfigError: for a file that cannot be read.
+    """
+    if not isinstance(model, ClipModel) or not said.lower().endswith(clip_files.ENDINGS):
+        return said
+    try:
+        with Path(said).open("rb") as file:
+            data = file.read(clip_files.MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--prompt: {said!r} cannot be read ({why}); check the path.") from None
+    return model.prompt_for(data)
+
+
 @contextmanager
-def _writing(place: str) -> Iterator[None]:
+def _writing(place: str, field: str = "-o") -> Iterator[None]:
     """A disk that is full or closed to us is told in a sentence; a reader that went away is not told at all.
 
     Raises:
@@ -104,7 +124,7 @@ def _writing(place: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ConfigError(f"-o: {place!r} cannot be written ({error.strerror}); choose another place.") from error
+        raise ConfigError(f"{field}: {place!r} cannot be written ({error.strerror}); choose another place.") from error
 
 
 def _target(named: str) -> Path | None:
@@ -121,6 +141,15 @@ def _target(named: str) -> Path | None:
     if not target.parent.is_dir():
         raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
     return target
+
+
+def _seed(text: str) -> int:
+    try:
+        return read_seed(int(text))
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        return read_seed(text)
 
 
 def _drafter(name: str | None, method: Method, model: Model, device: str | None) -> Model | None:
@@ -181,6 +210,18 @@ def calibrate(options: argparse.Namespace) -> int:
     return DONE
 
 
+def convert_cosmos(options: argparse.Namespace) -> int:
+    """Write a Cosmos checkpoint's weights in a form that is safe to read."""
+    from engines.models.hub import cosmos_convert  # brings diffusers, which no other action needs
+
+    with _writing(options.target, "TARGET"):
+        cosmos_convert.convert(Path(options.source), Path(options.tokenizer), Path(options.target), print)
+    print(
+        f"run it with: python -m engines run scd --model {quote(options.target)} --preset Cosmos --prompt CLIP.mp4 ..."
+    )
+    return DONE
+
+
 def _ranks(node: Sequence[int]) -> str:
     return "{" + ",".join(map(str, node)) + "}"
 
@@ -218,7 +259,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
-    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate}")
+    actions = parser.add_subparsers(required=True, metavar="{list,run,check,calibrate,convert-cosmos}")
     listing: Any = _action(actions, "list", "methods with their settings, models with what they need")
     listing.add_argument("--json", action="store_true", help="as JSON, for programs")
     listing.set_defaults(action=list_everything)
@@ -227,14 +268,27 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--model", help="an id of list, or a checkpoint's folder; default: the method's studio model")
     running.add_argument("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
     running.add_argument("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
-    running.add_argument("--seed", type=int, default=0, help=f"from 0 to {LARGEST_SEED}; default: 0")
+    running.add_argument("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
     running.add_argument(
+        "--likely",
+        type=int,
+        metavar="K",
+        help=f"tokens to record of each distribution behind a verdict; default: {LIKELY} on models that ship, else 0",
+    )
+    running.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output"
     )
     running.set_defaults(action=run)
+    converting: Any = _action(
+        actions, "convert-cosmos", "write a published Cosmos model without pickles; docs/models.md"
+    )
+    converting.add_argument("source", metavar="SOURCE", help="folder of the model, with config.json and model.pt")
+    converting.add_argument("tokenizer", metavar="TOKENIZER", help="folder of its tokenizer, with autoencoder.jit")
+    converting.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
+    converting.set_defaults(action=convert_cosmos)
     checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")

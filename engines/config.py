@@ -5,11 +5,16 @@ A field is annotated `Annotated[type, Knob(...)]`. Types are int, float, bool, o
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from reprlib import Repr
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 Value = bool | int | float | str
 _LARGE: Final = 1e6
 """No choice is a number so large."""
+_SHOWN: Final = 80
+"""Characters of a value in a message."""
+_BRIEFLY: Final = Repr()
+_BRIEFLY.maxlevel, _BRIEFLY.maxstring, _BRIEFLY.maxother, _BRIEFLY.maxlong = 4, _SHOWN, _SHOWN, _SHOWN
 
 
 class ConfigError(ValueError):
@@ -27,6 +32,17 @@ class Knob:
     step: float | None = None
     when: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     """Settings that it depends on: it matters only while each of them has one of these values."""
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: on one line and short, however large or deep it is."""
+    text = _BRIEFLY.repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def shown_name(name: object) -> str:
+    """A name that somebody gave, with which a message begins: as it is where it could be one."""
+    return name if isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN else shown(name)
 
 
 def _said(value: Value) -> str:
@@ -70,7 +86,7 @@ class Setting:
         """
         parsed = self._read(value)
         if parsed is None:
-            raise ConfigError(f"{self.name}: {value!r} is not allowed; use {self.allowed}.")
+            raise ConfigError(f"{self.name}: {shown(value)} is not allowed; use {self.allowed}.")
         return parsed
 
     def _read(self, value: object) -> Value | None:
@@ -121,7 +137,7 @@ def make_config(config: type[C], values: Mapping[str, object]) -> C:
     known = {setting.name: setting for setting in settings(config)}
     for name in values:
         if name not in known:
-            raise ConfigError(f"{name}: no such setting; there are {', '.join(known)}.")
+            raise ConfigError(f"{shown_name(name)}: no such setting; there are {', '.join(known)}.")
     return config(**{name: known[name].parse(value) for name, value in values.items()})
 
 

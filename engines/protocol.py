@@ -41,6 +41,8 @@ class Task:
     """Tokens before the canvas, where they are of the same vocabulary."""
     ends: tuple[int, ...] = ()
     """Ids behind which nothing counts."""
+    drawing: "Drawing | None" = field(default=None, kw_only=True)
+    """Who draws this canvas where it cannot be drawn without the prompt; the model does elsewhere."""
 
     @property
     def length(self) -> int:
@@ -175,7 +177,25 @@ class Session(Protocol):
 
 
 @runtime_checkable
-class Model(Protocol):
+class Drawing(Protocol):
+    """Draws a canvas."""
+
+    def legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
+        """What is needed to draw a trace.
+
+        Args:
+            canvases: The tokens after each step.
+            mentioned: Further tokens that the trace speaks of.
+        """
+        ...
+
+    def output(self, tokens: Sequence[Any]) -> Output:
+        """The tokens as a person sees them."""
+        ...
+
+
+@runtime_checkable
+class Model(Drawing, Protocol):
     """A network, or a formula in place of one, with the canvas that it fills."""
 
     card: ModelCard
@@ -209,17 +229,4 @@ class Model(Protocol):
 
     def start(self, tasks: Sequence[Any], guided: bool) -> Session:
         """Open a session, one lane per task."""
-        ...
-
-    def legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
-        """What is needed to draw a trace.
-
-        Args:
-            canvases: The tokens after each step.
-            mentioned: Further tokens that the trace speaks of.
-        """
-        ...
-
-    def output(self, tokens: Sequence[Any]) -> Output:
-        """The tokens as a person sees them."""
         ...

@@ -280,6 +280,7 @@ class TestFiles:
         writer.begin({})
         writer.append([self.row("a"), self.row("b")])
         under_way = path if ending == ".jsonl" else tmp_path / "rows.jsonl.gz.part"
+        writer.release()  # as a kill does
         with under_way.open("ab") as file:
             file.write(b'{"key": "c", "lab')
         again = Rows(path)
@@ -293,6 +294,64 @@ class TestFiles:
         more.begin({})
         more.append([self.row("d")])
         assert list(Rows(path).rows) == ["a", "b", "c", "d"]
+        more.release()
+
+    @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+    def test_one_writes_at_a_time(self, tmp_path: Path, ending: str) -> None:
+        path = tmp_path / f"rows{ending}"
+        first, second, late = Rows(path), Rows(path), Rows(path)
+        first.begin({})
+        first.append([self.row("a")])
+        with pytest.raises(RowsError, match=r"another sweep is writing to .*; wait until it is done, or name another"):
+            second.begin({})
+        first.append([self.row("b")])
+        first.finish()
+        with pytest.raises(RowsError, match=r"another sweep wrote to .* just now; give the same command again"):
+            late.begin({})
+        after = Rows(path)
+        assert list(after.rows) == ["a", "b"]
+        after.begin({})
+        after.append([self.row("c")])
+        after.finish()
+        assert list(Rows(path).rows) == ["a", "b", "c"]
+
+    def test_a_row_with_one_wrong_bit_is_not_taken(self) -> None:
+        line = written(self.row("a", answer="12"))
+        assert read_line(line, "line 1") == self.row("a", answer="12")
+        end = line.index(b',"crc"')
+        for at in range(end):
+            for bit in range(8):
+                wrong = line[:at] + bytes([line[at] ^ 1 << bit]) + line[at + 1 :]
+                with pytest.raises(SweepError):
+                    read_line(wrong, "line 1")
+        with pytest.raises(SweepError, match=r"line 1\.crc: .* damaged; remove the line, and the sweep solves it anew"):
+            read_line(line.replace(b'"answer":"12"', b'"answer":"13"'), "line 1")
+        old = read_line(line[:end] + b"}\n", "line 1")
+        assert old == self.row("a", answer="12"), "rows of older files have no checksum"
+
+    def test_a_full_disk_is_a_line_and_loses_no_row(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, grown = tmp_path / "rows.jsonl", [self.row(letter) for letter in "abc"]
+
+        def full(rows: Rows, lines: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        def solved(*_: object) -> Iterator[list[ResultRow]]:
+            yield grown[:2]
+            monkeypatch.setattr(Rows, "_write", full)
+            yield grown[2:]
+
+        one = expand(grid()).configurations[0]
+        chunk = Chunk(model="text-target", device="cpu", configuration=one, seed=0, problems=(0,))
+        monkeypatch.setattr(sweep, "solve_all", solved)
+        monkeypatch.setattr(sweep, "missing", lambda *_: [chunk])
+        options = sweep._options(["grid", "-o", str(path)])
+        assert sweep._sweep(expand(grid()), Rows(path), options) == 74
+        said = capsys.readouterr().err
+        assert f"-o: {path} cannot be written (No space left on device); make room: 2 rows are kept" in said
+        monkeypatch.undo()
+        assert list(Rows(path).rows) == ["a", "b"]
 
     @pytest.mark.parametrize(
         ("name", "content", "said"),

@@ -11,13 +11,13 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Final
 
-from traces import limits
+from traces import limits, rules
 from traces.check_extensions import check_extensions
 from traces.check_steps import check_steps
 from traces.coarse import filled
 from traces.errors import Problem, quote, raise_first
 from traces.replay import canvas_size, outcomes
-from traces.schema import Canvas, Fate, Summary, Token, Trace
+from traces.schema import Canvas, Fate, Patches, Summary, Token, Trace, is_later
 from traces.stats import summarise
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
@@ -55,7 +55,10 @@ def problems(trace: Trace) -> Iterator[Problem]:
 def part_problems(trace: Trace) -> Iterator[Problem]:
     """All that is wrong with the records, each taken alone."""
     sound = True
-    parts = (_check_texts, _check_head, _check_canvas, _check_legend, check_steps, _check_output, check_extensions)
+    parts = (
+        *(_check_texts, _check_head, _check_rules, _check_canvas, _check_legend),
+        *(check_steps, _check_output, check_extensions),
+    )
     for check_part in parts:
         for problem in check_part(trace):
             sound = False
@@ -78,6 +81,7 @@ def _check_texts(trace: Trace) -> Iterator[Problem]:
     mappings: dict[str, Mapping[str, object]] = {
         "config": trace.config,
         "model.weights": trace.model.weights,
+        "model.files": trace.model.files,
         "environment.libraries": trace.environment.libraries,
     }
     for field, mapping in mappings.items():
@@ -109,13 +113,30 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
     else:
         if offset != timedelta(0):
             yield Problem("created", f"{quote(trace.created)} is not in UTC", "end it in +00:00")
-    for name, digest in trace.model.weights.items():
-        if not _SHA256.fullmatch(digest):
-            yield Problem(
-                f"model.weights[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits"
-            )
+    yield from _check_hashes("model.weights", trace.model.weights)
+    yield from _check_hashes("model.files", trace.model.files)
     if trace.environment.threads is not None and trace.environment.threads < 1:
         yield Problem("environment.threads", f"{trace.environment.threads} is below 1", "leave it out where unknown")
+
+
+def _check_hashes(field: str, hashes: Mapping[str, str]) -> Iterator[Problem]:
+    for name, digest in hashes.items():
+        if not _SHA256.fullmatch(digest):
+            yield Problem(f"{field}[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits")
+
+
+def _check_rules(trace: Trace) -> Iterator[Problem]:
+    if len(trace.rules) > limits.RULES:
+        yield Problem("rules", f"are {len(trace.rules)}, more than {limits.RULES}", "keep one for each kind of verdict")
+        return
+    for index, rule in enumerate(trace.rules):
+        for name, text in {"formula": rule.formula, "says": rule.says}.items():
+            yield from _too_long(f"rules[{index}].{name}", text, limits.NAME_CHARACTERS)
+        try:
+            list(rules.read(rule.formula))
+        except ValueError as error:
+            if not is_later(trace.version):
+                yield Problem(f"rules[{index}].formula", str(error), "use the names of docs/trace.md, each in braces")
 
 
 def _check_canvas(trace: Trace) -> Iterator[Problem]:
@@ -167,6 +188,8 @@ def _check_legend(trace: Trace) -> Iterator[Problem]:
         if pixels is not None and pixels[0] != tiles.size * tiles.columns:
             wanted = f"{quote(tiles.columns)} tiles of {quote(tiles.size)} pixels to a row"
             yield Problem("legend.tiles.png", f"is {pixels[0]} pixels wide, not {wanted}", "correct size or columns")
+    if trace.legend.patches is not None:
+        yield from _check_patches("legend.patches", trace.legend.patches)
     for index, frame in enumerate(trace.legend.frames):
         if not 0 <= frame.step <= len(trace.steps):
             last = len(trace.steps)
@@ -174,6 +197,18 @@ def _check_legend(trace: Trace) -> Iterator[Problem]:
                 f"legend.frames[{index}].step", f"{quote(frame.step)} is outside 0 ... {last}", "drop the frame"
             )
         yield from _check_picture(f"legend.frames[{index}].image", frame.image)
+
+
+def _check_patches(path: str, patches: Patches) -> Iterator[Problem]:
+    yield from _check_picture(f"{path}.image", patches.image)
+    for name, value in {"size": patches.size, "columns": patches.columns}.items():
+        if value < 1:
+            yield Problem(f"{path}.{name}", f"{quote(value)} is below 1", "describe the grid of pictures")
+    for index, token in enumerate(patches.ids):
+        if token < 0:
+            yield Problem(f"{path}.ids[{index}]", f"{quote(token)} is negative", "give the id of the vocabulary")
+    if len(set(patches.ids)) != len(patches.ids):
+        yield Problem(f"{path}.ids", "name a token twice", "give each token one picture")
 
 
 def _check_picture(field: str, url: str, kind: str | None = None) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.replay import canvas_size
 from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, Token, Trace, is_later
 
-_COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "paths")
+_COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "likely", "paths")
 _PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
 _PROBABILITY_REMEDY: Final = "give a probability between 0 and 1"
 _MOST: Final = limits.MEASURE
@@ -66,6 +66,8 @@ def _check_columns(path: str, step: Step, size: int, width: int | None) -> Itera
         yield from _check_range(f"{path}.{name}", getattr(step, name) or (), 0, 1, _PROBABILITY_REMEDY)
     for index, top in enumerate(step.top or ()):
         yield from _check_top(f"{path}.top[{index}]", top)
+    for index, likely in enumerate(step.likely or ()):
+        yield from _check_likely(f"{path}.likely[{index}]", likely or ())
     yield from _check_verdicts(path, step)
 
 
@@ -149,6 +151,19 @@ def _check_top(field: str, top: Sequence[tuple[int, float]]) -> Iterator[Problem
             problem = f"{probability:g} is above the one before it"
             yield Problem(f"{field}[{index}][1]", problem, "list the likeliest token first")
         before = probability
+
+
+def _check_likely(field: str, likely: Sequence[tuple[int, float, float]]) -> Iterator[Problem]:
+    before = 1.0
+    for index, (token, p, q) in enumerate(likely):
+        yield from _check_id(f"{field}[{index}][0]", token)
+        for at, share in enumerate((p, q), 1):
+            yield from _check_range(f"{field}[{index}][{at}]", (share,), 0, 1, _PROBABILITY_REMEDY, whole=True)
+        if p > before + _SLACK:
+            yield Problem(f"{field}[{index}][1]", f"{p:g} is above the one before it", "list them by falling p")
+        before = p
+    if len({token for token, _, _ in likely}) != len(likely):
+        yield Problem(field, "names a token twice", "give each token once")
 
 
 def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bool) -> Iterator[Problem]:

@@ -10,12 +10,15 @@ from pydantic_core.core_schema import DataclassSchema
 from traces import limits
 from traces.io import TRACE_TYPE
 from traces.measures import FREE_PREFIX, MEASURES, Measure
+from traces.places import by_place
 from traces.replay import PENDING
 from traces.schema import FATES, VERSION, Fate, Trace
 from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
 _REFERENCE: Final = "#/$defs/"
+_PLACES: Final = 16
+"""Places of a draft that a summary names."""
 
 
 class _Records(GenerateJsonSchema):
@@ -79,12 +82,26 @@ def at_a_glance(trace: Trace) -> str:
         "forwards": f"{summary.forwards} ({modes})" if modes else str(summary.forwards),
         "tokens per forward": f"{summary.tokens_per_forward:.3f}",
         "acceptance": f"{acceptance} ({summary.accepted} of {summary.judged} drafts judged)",
+        **_by_place(trace),
         "query tokens": str(summary.query_tokens),
         "row forwards": str(summary.row_forwards),
         "seconds": f"{summary.seconds:.4g} ({summary.forward_seconds:.4g} in the network)",
         "note": trace.note,
     }
     return "\n".join(f"{name:<18}  {_printable(value)}" for name, value in rows.items() if value)
+
+
+def _by_place(trace: Trace) -> dict[str, str]:
+    """Mean accepted length and the marginal rates of the first places; nothing for a run that verified no drafts."""
+    found = by_place([trace.steps])
+    if found is None:
+        return {}
+    rates = " ".join(f"{place.marginal:.2f}" for place in found.places[:_PLACES])
+    more = " ..." if len(found.places) > _PLACES else ""
+    return {
+        "accepted length": f"{found.mean_accepted_length:.3f} in {found.passes} passes that verified drafts",
+        "by place": f"{rates}{more}",
+    }
 
 
 def _printable(text: str) -> str:
@@ -195,6 +212,7 @@ def _limits_table() -> str:
         "milliseconds of one stage of a step": limits.MILLISECONDS,
         "seed, id of a token or whole setting, either sign": limits.WHOLE,
         "a method's own number, either sign": limits.MEASURE,
+        "rules": limits.RULES,
         "settings in config": limits.SETTINGS,
         "values in extensions": limits.EXTENSION_VALUES,
         "lists and objects within each other in extensions": limits.EXTENSION_NESTING,

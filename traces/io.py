@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -23,6 +22,7 @@ from traces import limits
 from traces.check import part_problems, story_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
+from traces.files import whole
 from traces.later import LaterTrace, TraceWarning, Unknown, put_back, warning
 from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace, is_later
 from traces.stats import summarise
@@ -102,15 +102,8 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
     _loaded(data, path.name)  # What cannot be read is not written.
-    with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
-        try:
-            part.write(data)
-            part.close()
-            os.chmod(part.name, 0o644)
-            os.replace(part.name, path)
-        except BaseException:
-            os.unlink(part.name)
-            raise
+    with whole(path) as part:
+        part.write_bytes(data)
 
 
 def read(path: str | os.PathLike[str]) -> Trace:

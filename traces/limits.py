@@ -18,6 +18,8 @@ ENTRIES: Final = 1_000_000
 """Entries of all steps together."""
 PATH_STATES: Final = 1001
 """States of one denoising path."""
+RULES: Final = 40
+"""Ways to a verdict, in `rules`."""
 SETTINGS: Final = 1000
 """In `config`."""
 EXTENSION_VALUES: Final = 10_000
@@ -46,3 +48,5 @@ RESULT_ROWS: Final = 200_000
 """Rows of one file of results."""
 RESULT_SETTINGS: Final = 100
 """In one config or one list of a row of results."""
+RESULT_PLACES: Final = 1024
+"""Places of a draft that a row of results counts."""

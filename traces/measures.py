@@ -90,6 +90,14 @@ MEASURES: Final[dict[str, Measure]] = {
         "position", "Noise norm, target", "distance from the target's mean in its standard deviations", "", 0
     ),
     "last_std": Measure("position", "Last std", "standard deviation of the last denoising step", "", 0),
+    "last_std_draft": Measure("position", "Last std, draft", "the same of the draft's last step", "", 0),
+    "last_mean_distance": Measure(
+        "position", "Distance of means", "between the means of the draft's and the target's last step", "", 0
+    ),
+    "last_place": Measure(
+        "position", "Place of the draft", "along the line from the draft's mean, at 0, towards the target's"
+    ),
+    "last_place_token": Measure("position", "Place of the token", "the same of the token that the position holds"),
     "tries": Measure("position", "Tries", "draws until the residual was hit", "draws", 0),
     "capped": Measure("position", "Capped", "1 when the tries ran out and a fallback was drawn", "", 0, 1),
     "guidance": Measure("position", "Guidance", "scale of classifier-free guidance at the token"),

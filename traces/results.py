@@ -8,6 +8,7 @@ field.
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -58,7 +59,8 @@ class ResultRow:
     label: Name
     config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
     problem: Count
-    correct: bool
+    correct: bool | None
+    """None where nobody knows the answer."""
     forwards: Count
     forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
     row_forwards: Count
@@ -79,6 +81,12 @@ class ResultRow:
     seed: Count | None = None
     answer: Text = ""
     """What the run gave as its answer."""
+    judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Drafts judged at the first place of a draft, the second ...; see `traces.places`."""
+    accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Those of them that were accepted."""
+    verifications: Count = 0
+    """Passes that verified drafts."""
     batch: Count = 1
     """Problems that were decoded in lockstep with this one, itself included."""
 
@@ -106,6 +114,7 @@ class Results:
         return ", ".join(part[: limits.NAME_CHARACTERS] for part in parts if part)
 
 
+_SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
 _ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
 _NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
 _WORDS: Final = Words(
@@ -155,6 +164,10 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     Raises:
         SweepError: With the field, the value and the remedy.
     """
+    summed = _SUMMED.search(line)
+    if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
+        remedy = "remove the line, and the sweep solves it anew"
+        raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
     found = read_json(line, path, limits.PART_VALUES)
     if isinstance(found, dict) and isinstance(about := found.get("about"), dict):
         return about
@@ -177,12 +190,13 @@ def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a l
 
 
 def written(row: ResultRow) -> bytes:
-    """The row as a line.
+    """The row as a line, with a checksum at its end by which a damaged one is known.
 
     Raises:
         SweepError: When it could not be read again.
     """
-    line = to_json(row) + b"\n"
+    text = to_json(row)
+    line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
     read_line(line, f"row {quote(row.key)}")
     return line
 
@@ -204,6 +218,14 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
         if part > row.forwards:
             problem = f"adds up to {part}, more than the {row.forwards} forwards"
             yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
+    if len(row.judged_by_place) != len(row.accepted_by_place):
+        problem = f"has {len(row.judged_by_place)} places where accepted_by_place has {len(row.accepted_by_place)}"
+        yield Problem(f"{path}.judged_by_place", problem, "give both for the same places")
+    for place, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
+        if not accepted <= judged <= row.verifications:
+            problem = f"counts {accepted} accepted of {judged} judged in {row.verifications} verifications"
+            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one place")
+            return
 
 
 def _one_of_every_key(found: Iterable[ResultRow]) -> tuple[ResultRow, ...]:

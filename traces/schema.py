@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
 SCHEMA: Final = "draftscope-trace"
-VERSION: Final = "1.1"
+VERSION: Final = "1.2"
 
 
 def is_later(version: str) -> bool:
@@ -198,6 +198,9 @@ class Step:
     """The uniform draw compared with `accept_prob`."""
     top: tuple[tuple[tuple[int, float], ...], ...] | None = None
     """Likeliest tokens with their probabilities, best first."""
+    likely: tuple[tuple[tuple[int, float, float], ...] | None, ...] | None = None
+    """Where a draft was judged: id, p and q of the tokens that are likeliest under p, under q and in the residual
+    max(0, p - q), k of each, of the draft and of what replaced it; each once, by falling p. From 1.2 on."""
     numbers: Mapping[str, Numbers] = field(default_factory=dict)
     """The method's own numbers per position, named in `traces.measures`."""
     signals: Mapping[str, float] = field(default_factory=dict)
@@ -206,6 +209,23 @@ class Step:
     graph: tuple[Node, ...] | None = None
     paths: tuple[PathPair | None, ...] | None = None
     """For continuous tokens that were judged: how draft and target came by them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How the method comes to a verdict, to be filled with a token's own numbers. From 1.2 on.
+
+    In `formula`, {name} is a number or a word of the entry, and {one ? other} the sign between two of them.
+    `traces.rules` has the names. Of the rules of a trace, the first one applies that speaks of the entry's fate and
+    whose names the entry has.
+    """
+
+    fates: tuple[Fate, ...]
+    formula: str
+    says: str = ""
+    """The rule in a plain sentence."""
+    redrawn: Literal["residual", "judge", "likeliest"] | None = None
+    """What takes a rejected draft's place: a draw from max(0, p - q), one from p, or the likeliest token under p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +254,18 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """Pictures of single tokens, where neighbours change how a token looks, laid out as `Tiles` are. From 1.2 on."""
+
+    image: str
+    """data:image/png or image/webp, base64."""
+    size: int
+    columns: int
+    ids: tuple[int, ...]
+    """Which token each picture shows; those that the steps speak of, as far as there is room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """A picture of the canvas after step `step`, for models whose tokens cannot be drawn one by one."""
 
@@ -253,6 +285,7 @@ class Legend:
     """Ids behind which nothing counts: the summary's tokens go up to the first of them, which is included."""
     tiles: Tiles | None = None
     frames: tuple[Frame, ...] = ()
+    patches: Patches | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +295,9 @@ class ModelCard:
     id: str
     title: str = ""
     weights: Mapping[str, str] = field(default_factory=dict)
-    """File name -> sha256."""
+    """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +374,8 @@ class Trace:
     environment: Environment = field(default_factory=Environment)
     canvas: Canvas
     legend: Legend = field(default_factory=Legend)
+    rules: tuple[Rule, ...] = ()
+    """The method's own; readers fall back on coin and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
     output: Output
     summary: Summary

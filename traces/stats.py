@@ -157,6 +157,11 @@ def cost(steps: Sequence[Step]) -> Cost:
     )
 
 
+def draft_forwards(steps: Sequence[Step]) -> int:
+    """Forward passes of another model than the one that judges; the rest are target passes."""
+    return sum(step.call.role == "draft" for step in steps)
+
+
 def cost_by_role(steps: Sequence[Step]) -> dict[str, Cost]:
     """Cost per role (draft, target, self), in order of first appearance."""
     return _grouped(steps, lambda step: step.call.role)

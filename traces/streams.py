@@ -1,9 +1,12 @@
 """What command lines share: `-` for standard input, errors that name the file once, and readers that go away."""
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from traces import limits
@@ -17,6 +20,11 @@ GONE: Final = 141
 """Exit code of a command whose reader went away, as that of others that a closed pipe ends."""
 FULL: Final = 74
 """Exit code where output could not be written, as sysexits.h has it."""
+_SAID: Final = 500
+"""Characters of somebody else's message."""
+LOW: Final = 71
+"""Exit code where memory did not suffice, as sysexits.h has it."""
+_NO_MEMORY: Final = "memory: there is not enough for this; give a smaller file, or more memory.\n"
 
 
 def read_named(path: str) -> Trace:
@@ -37,15 +45,58 @@ def read_named(path: str) -> Trace:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
-def piped(main: Callable[[], int]) -> int:
+def bytes_of(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """What a file that a command names holds, or standard input for `-`; at most so many bytes of it.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    if os.fspath(path) == STANDARD:
+        return sys.stdin.buffer.read(most)
+    with open(path, "rb") as file:
+        return file.read(most)
+
+
+@contextmanager
+def output_file(named: str, ending: str) -> Iterator[Path]:
+    """The path to write to: the one that a command names, or for `-` a file that goes to standard output afterwards.
+
+    Args:
+        named: What the command was given.
+        ending: That of the file where it is `-`, with its dot.
+    """
+    if named != STANDARD:
+        yield Path(named)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"output{ending}"
+        yield path
+        if path.exists():
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.flush()
+
+
+def piped(main: Callable[[], int | None]) -> int:
     """The exit code of a command, whose output may go to a reader that has seen enough, as `head` has."""
     try:
-        code = main()
+        code = main() or 0
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the exit
         if isinstance(error, BrokenPipeError):
             return GONE
+        if error.errno is None:  # what a library makes of a file that it cannot read
+            sys.stderr.write(f"{' '.join(str(error).split())[:_SAID]}\n")
+            return 1
         sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another place.\n")
         return FULL
+    except MemoryError:
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # torch has no class of its own for this
+            raise
+        sys.stderr.write(_NO_MEMORY)
+        return LOW
     return code

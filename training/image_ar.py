@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.studio.networks import CODES, CONDITIONS, Tokenizer, Transformer, condition_ids
+from engines.models.studio.video_networks import VideoTransformer
 from training import data
 from training.image_tokenizer import as_images
 from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse
@@ -90,7 +91,7 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
     }
 
 
-def optimizers(model: Transformer, lr: float) -> list[torch.optim.Optimizer]:
+def optimizers(model: Transformer | VideoTransformer, lr: float) -> list[torch.optim.Optimizer]:
     """Muon on the blocks' matrices, AdamW on embeddings, norms and head."""
     matrices = [p for p in model.backbone.layers.parameters() if p.ndim == 2]
     inside = {id(p) for p in matrices}

@@ -1,11 +1,14 @@
 """Figures and the player: pure functions of traces, and of the results of sweeps."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any, Final
 
 from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
-from visualizers.figure import Figure, FigureError, Traces
+from visualizers.figure import Figure, FigureError, FileFigure, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
+from visualizers.figures.by_place import BY_PLACE
 from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
@@ -17,14 +20,17 @@ from visualizers.figures.graph import GRAPH
 from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
+from visualizers.figures.pictures import PICTURES
 from visualizers.figures.redundancy import REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
+from visualizers.figures.seeds import SEEDS
 from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
 from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
 from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
+from visualizers.figures.windows import WINDOWS
 from visualizers.style import themed
 
 __all__ = [
@@ -48,11 +54,13 @@ FIGURES = MappingProxyType(
         figure.name: figure
         for figure in (
             CANVAS,
+            PICTURES,
             ACCEPTANCE,
             CHURN,
             REDUNDANCY,
             RACE,
             COMPARISON,
+            SEEDS,
             LATENCY,
             BETA,
             COLLISION,
@@ -64,6 +72,7 @@ FIGURES = MappingProxyType(
             ORDER,
             ROUTING,
             ESTIMATORS,
+            BY_PLACE,
             ACCEPTED,
             DRAFT_STEPS,
             THROUGHPUT,
@@ -89,8 +98,10 @@ FIGURES = MappingProxyType(
 SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, SETTING)})
 """Name -> figure of the results of many runs, see `read_results`."""
 
-TIMING_FIGURES = MappingProxyType({figure.name: figure for figure in (SPEED_UP, SHARES)})
-"""Name -> figure of timings, see `read_timings`."""
+TIMING_FIGURES: Final[Mapping[str, FileFigure[Any]]] = MappingProxyType(
+    {figure.name: figure for figure in (WINDOWS, SPEED_UP, SHARES)}
+)
+"""Name -> figure of what a benchmark measured."""
 
 
 def supported(traces: Traces) -> tuple[Figure, ...]:

@@ -1,6 +1,8 @@
 """Command line: traces to a page with the player and all figures, one figure, or a moving picture.
 
-A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp.
+A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. A .zip holds
+every figure as PDF, SVG, PNG and CSV, the traces, a caption and the commands that make them again. - in place of a file
+is standard input or output; --format then says what to write.
 
 With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
 """
@@ -15,8 +17,9 @@ from typing import NoReturn, TypeVar
 import plotly.graph_objects as go
 
 from traces.errors import TraceError
+from traces.files import whole
 from traces.schema import Trace
-from traces.streams import piped, read_named
+from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
     FIGURES,
     SWEEP_FIGURES,
@@ -26,10 +29,10 @@ from visualizers import (
     SweepError,
     SweepView,
     read_results,
-    read_timings,
     supported,
     themed,
 )
+from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
 from visualizers.groups import SPEEDS
@@ -39,6 +42,7 @@ from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 
 Read = TypeVar("Read")
+ZIP = "zip"
 BROKEN_TRACE = 1
 WRONG_USAGE = 2
 NO_BROWSER = 3
@@ -54,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("choreographer").setLevel(logging.CRITICAL)
     parser = _parser()
     options = parser.parse_args(arguments)
+    options.figures = options.figure
+    options.figure = options.figures[0] if options.figures else None
     if options.list:
         print(_listing())
         return 0
@@ -64,15 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wrong = "traces" if sources[0] == "traces" else f"--{sources[0]}"
         parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
     kind = _kind(parser, options)
+    draw = {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]]
+    named = options.output
     try:
-        return {"traces": _drawn, "sweep": _swept, "timings": _timed}[sources[0]](parser, options, kind)
+        with output_file(named, f".{kind}") as options.output:
+            return draw(parser, options, kind)
+    except BrokenPipeError:
+        raise
     except BrowserMissing as error:
         print(error, file=sys.stderr)
         return NO_BROWSER
     except OSError as error:
-        parser.error(
-            f"-o {options.output}: cannot be written ({error.strerror}); choose a file in a folder that exists"
-        )
+        parser.error(f"-o {named}: cannot be written ({error.strerror}); choose a file in a folder that exists")
 
 
 def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> int:
@@ -89,9 +98,13 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
         if kind in ENDINGS:
             film(traces, options, _report if sys.stderr.isatty() else None)
             return 0
+        if kind == ZIP:
+            pack = Options(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
+            write_zip(traces, options.output, figures=options.figures, step=options.step, options=pack)
+            return 0
         figure = _chosen(parser, options, traces, kind)
         _write(figure, traces, options, kind)
-    except (FigureError, MovingError) as error:
+    except (BundleError, FigureError, MovingError) as error:
         parser.error(str(error))
     return 0
 
@@ -126,7 +139,7 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
     if figure is None:
         parser.error(f"--timings {options.timings}: needs --figure, one of {', '.join(TIMING_FIGURES)}")
     try:
-        drawn = figure.draw(_read_results(options.timings, read_timings))
+        drawn = _read_results(options.timings, figure.draw_file)
     except SweepError as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
@@ -135,20 +148,25 @@ def _timed(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
 
 
 def _save(figure: Described, drawn: go.Figure, options: argparse.Namespace, kind: str) -> None:
-    path = Path(options.output)
+    path = options.output
     if kind == "html":
-        path.write_text(page_of([(figure, drawn)]), encoding="utf-8")
+        with whole(path) as part:
+            part.write_text(page_of([(figure, drawn)]), encoding="utf-8")
     else:
         write_image(themed(drawn, options.theme), path)
 
 
 def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Namespace, kind: str) -> None:
-    path = Path(options.output)
+    path = options.output
     if figure is None:
         figures = section(supported(traces), traces, step=options.step)
-        path.write_text(standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures), encoding="utf-8")
+        text = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=figures)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     elif kind == "html":
-        path.write_text(page([figure], traces, step=options.step), encoding="utf-8")
+        text = page([figure], traces, step=options.step)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     else:
         drawn = themed(figure.draw(traces, step=options.step), options.theme)
         write_image(drawn, path, width=figure.width(traces))
@@ -157,7 +175,7 @@ def _write(figure: Figure | None, traces: Sequence[Trace], options: argparse.Nam
 def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
     """Read results; whatever is wrong is said with the path."""
     try:
-        return reader(Path(path).read_bytes())
+        return reader(bytes_of(path))
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     except OSError as error:
@@ -166,8 +184,13 @@ def _read_results(path: str, reader: Callable[[bytes], Read]) -> Read:
 
 def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     kind = Path(options.output).suffix.removeprefix(".").lower()
-    if kind not in ("html", *FORMATS, *ENDINGS):
-        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS))}")
+    if options.output == STANDARD:
+        kind = options.format or "html"
+    elif options.format not in (None, kind):
+        parser.error(f"--format {options.format}: -o {options.output} ends otherwise; leave it out or choose -o -")
+    if kind not in ("html", *FORMATS, *ENDINGS, ZIP):
+        parser.error(f"-o {options.output}: choose a file that ends in .html, .{', .'.join((*FORMATS, *ENDINGS, ZIP))}")
+    _check_zip(parser, options, kind)
     if kind not in ENDINGS:
         for name in given(options):
             parser.error(f"--{name}: belongs to moving pictures; leave it out or choose .{', .'.join(ENDINGS)}")
@@ -178,6 +201,19 @@ def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
         if getattr(options, name) is not None:
             parser.error(f"--{name} {getattr(options, name)}: .{kind} shows whole runs in motion; leave --{name} out")
     return kind
+
+
+def _check_zip(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
+    """Refuse what belongs to a zip alone, and what a zip does not take."""
+    if kind == ZIP:
+        if not options.traces:
+            parser.error(f"-o {options.output}: .zip holds figures of traces; give TRACE")
+        return
+    if len(options.figures or ()) > 1:
+        parser.error(f"--figure {options.figures[1]}: a .{kind} file holds one figure; choose .zip for several")
+    for given_, name in ((options.preset, f"--preset {options.preset}"), (options.no_traces, "--no-traces")):
+        if given_:
+            parser.error(f"{name}: belongs to .zip; leave it out or choose that")
 
 
 def _chosen(
@@ -211,15 +247,20 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz")
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz; - is standard input")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write: .html, .pdf, .svg, .png, .gif, .mp4 or .webp"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="what to write: .html, .pdf, .svg, .png, .zip, .gif, .mp4 or .webp; - is standard output",
     )
+    parser.add_argument("--format", choices=("html", *FORMATS, *ENDINGS), help="of -o -; html if left out")
     parser.add_argument(
         "--figure",
+        action="append",
         choices=(*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES),
         metavar="NAME",
-        help="one figure instead of the page",
+        help="one figure instead of the page; of a .zip several, each with --figure",
     )
     parser.add_argument(
         "--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes"
@@ -235,7 +276,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     parser.add_argument("--setting", metavar="NAME", help="the setting along the axis of a sweep")
-    parser.add_argument("--timings", metavar="RESULTS", help="what benchmarks.continuous wrote, instead of traces")
+    parser.add_argument(
+        "--timings", metavar="RESULTS", help="what benchmarks.continuous or benchmarks.video wrote, instead of traces"
+    )
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}"
+    )
+    parser.add_argument("--no-traces", action="store_true", help="leave the traces out of a .zip")
     add_options(parser)
     parser.add_argument("--list", action="store_true", help="list the figures and leave")
     return parser

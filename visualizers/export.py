@@ -1,5 +1,8 @@
 """Figures as files for a paper: PDF, SVG and PNG, printed by a browser."""
 
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +11,7 @@ import plotly.graph_objects as go
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
+from traces.files import whole
 from visualizers.figure import WIDTH
 
 FORMATS: Final = ("pdf", "svg", "png")
@@ -23,6 +27,19 @@ class BrowserMissing(RuntimeError):
     """There is no browser that could print the figure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Print:
+    """A figure to print."""
+
+    figure: go.Figure
+    kind: str
+    """One of `FORMATS`."""
+    width: int = WIDTH
+    """Pixels that it is laid out for."""
+    scale: float = 1.0
+    """What all its lengths are multiplied by: letters and lines, too."""
+
+
 def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
     """Write a figure to a file, in the format that its ending names.
 
@@ -31,13 +48,31 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
         OSError: The file cannot be written.
     """
     kind = path.suffix.removeprefix(".").lower()
-    scale = PNG_SCALE if kind == "png" else 1
-    options = {"format": kind, "width": width, "height": figure.layout.height, "scale": scale}
+    (data,) = printed([Print(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
+    with whole(path) as part:
+        part.write_bytes(data)
+
+
+def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done: None) -> list[bytes]:
+    """Print figures, all by one browser: it takes longer to start than to print; `report` hears how many are done.
+
+    Raises:
+        BrowserMissing: Neither Chrome nor Chromium was found, or it did not start.
+    """
+    kinds = " and ".join(dict.fromkeys(one.kind.upper() for one in wanted))
     try:
-        # No MathJax: kaleido would load it from the network.
-        data = kaleido.calc_fig_sync(figure.to_dict(), opts=options, kopts={"mathjax": False})
+        return asyncio.run(_printed(wanted, report))
     except ChromeNotFoundError:
-        raise BrowserMissing(f"{kind.upper()} files are printed by a browser and none was found: {_REMEDY}") from None
+        raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
     except (BrowserClosedError, BrowserDepsError, BrowserFailedError):
-        raise BrowserMissing(f"{kind.upper()} files are printed by a browser and it did not start: {_REMEDY}") from None
-    path.write_bytes(data)
+        raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
+
+
+async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:
+    found = []
+    async with kaleido.Kaleido(n=1, mathjax=False) as printer:  # No MathJax: it would come from the network.
+        for done, one in enumerate(wanted, 1):
+            size = {"width": one.width, "height": one.figure.layout.height, "scale": one.scale}
+            found.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
+            report(done)
+    return found

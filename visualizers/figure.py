@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -12,10 +13,21 @@ from plotly.subplots import make_subplots
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
 from visualizers.style import themed
+from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
-MOST_PANELS: Final = 3
+MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
+MOST_FRAMES: Final = 16
+"""Latent frames of a video that have panels, names or lines of their own."""
+PAPERS: Final = {"coupling": {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}}
+"""Setting -> value -> what papers call a run with it, where runs differ in it."""
+SUBTITLE: Final = 108
+"""Letters of what stands below a title that fit on a line, on the page too."""
+SUBTITLE_LINE: Final = 16
+"""Pixels that a line of it takes."""
+TOP: Final = 84
+"""Pixels above the panels, of a figure that does not say."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
 
@@ -39,6 +51,8 @@ class Figure:
     drawing: Callable[[Traces, int | None], go.Figure]
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
+    whole: bool = False
+    """Whether it shows the whole run where no step is given, instead of a moment of its own choice."""
     panel_width: int | None = None
     """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
 
@@ -59,9 +73,20 @@ class Figure:
             if not 0 <= step <= last:
                 raise FigureError(f"step {step}: choose a step from 0 to {last}")
         figure = self.drawing(traces, step)
+        figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
-        figure.update_layout(title={"text": heading, "subtitle": {"text": subtitle(traces)}})
-        return themed(figure, "light")
+        return themed(titled(figure, heading, subtitle(traces)), "light")
+
+
+def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
+    """Return the figure with a title and what stands below it, in as many lines as it takes, changed in place."""
+    lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
+    more = SUBTITLE_LINE * (len(lines) - 1)
+    figure.update_layout(title={"text": heading, "subtitle": {"text": "<br>".join(lines)}})
+    if more:
+        top = figure.layout.margin.t or TOP
+        figure.update_layout(margin={"t": top + more}, height=(figure.layout.height or 460) + more)
+    return figure
 
 
 def _frames(trace: Trace) -> int:
@@ -87,6 +112,26 @@ class DataFigure(Generic[Data]):
         figure = self.drawing(data)
         figure.update_layout(title_text=self.title)
         return themed(figure, "light")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFigure(DataFigure[Data]):
+    """A figure of what a benchmark wrote."""
+
+    benchmark: str
+    """Which one: `python -m benchmarks.<benchmark> --json FILE`."""
+    column: str
+    """Of its rows, and of no other benchmark's."""
+    read: Callable[[bytes], Data]
+    """Raises `SweepError` for a file that does not hold such data."""
+
+    def draw_file(self, data: bytes) -> go.Figure:
+        """Draw the content of a file.
+
+        Raises:
+            SweepError: With the field, the value and the remedy.
+        """
+        return self.draw(self.read(data))
 
 
 def plain(text: str) -> str:
@@ -121,10 +166,7 @@ def labels(traces: Traces) -> tuple[str, ...]:
     """
     differing = _differing(traces)
     names = [
-        settings(
-            trace.variant or trace.method, {name: trace.config[name] for name in differing if name in trace.config}
-        )
-        for trace in traces
+        _named(trace, {name: trace.config[name] for name in differing if name in trace.config}) for trace in traces
     ]
     for attribute in ("model", "seed"):
         if len(set(names)) == len(names):
@@ -141,6 +183,15 @@ def labels(traces: Traces) -> tuple[str, ...]:
         seen[name] += 1
         distinct.append(plain(name if seen[name] == 1 else f"{name} ({seen[name]})"))
     return tuple(distinct)
+
+
+def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:
+    """A run with the settings in which it differs from others; papers have names for some of these."""
+    name = trace.variant or trace.method
+    for setting, names in PAPERS.items():
+        if not trace.variant and (called := names.get(str(differing.get(setting)))):
+            name, differing = called, {each: value for each, value in differing.items() if each != setting}
+    return settings(name, differing)
 
 
 def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
@@ -181,6 +232,12 @@ def too_many(traces: Traces, has: Callable[[Trace], bool]) -> str | None:
     """Return the reason why `traces` cannot be drawn side by side when there are too many."""
     count = sum(map(has, traces))
     return f"draws up to {MOST_PANELS} traces side by side, {count} given" if count > MOST_PANELS else None
+
+
+def too_long(traces: Traces) -> str | None:
+    """Return the reason why a panel a latent frame cannot be drawn, where a video has too many."""
+    longest = max((_frames(trace) for trace in traces), default=0)
+    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
 
 
 def _these(traces: Traces) -> str:

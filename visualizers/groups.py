@@ -8,11 +8,11 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from types import MappingProxyType
 from typing import Final
 
+from traces.pairing import estimate
 from traces.results import ResultRow, SweepError
 
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
@@ -52,8 +52,7 @@ class Group:
 
         Runs of one problem are averaged first: they are not independent.
         """
-        shares = [*self.shares().values()]
-        return stdev(shares) / sqrt(len(shares)) if len(shares) > 1 else None
+        return estimate([*self.shares().values()]).error
 
     def total(self, name: str) -> float:
         """Sum of a number over the rows."""
@@ -65,11 +64,27 @@ class Group:
         outside = sum(row.forwards_by_mode.get(mode, 0) for row in self.rows for mode in OUTSIDE_DECODING)
         return sum(row.forwards for row in self.rows) - outside
 
+    @property
+    def mean_accepted_length(self) -> float | None:
+        """Drafts accepted in a pass that verified drafts; None where the rows do not say."""
+        return _per(float(sum(sum(row.accepted_by_place) for row in self.rows)), self.total("verifications"))
+
+    @property
+    def by_place(self) -> tuple[tuple[int, int], ...]:
+        """Judged and accepted drafts at every place of a draft, over all rows."""
+        places: list[list[int]] = []
+        for row in self.rows:
+            places += [[0, 0] for _ in row.judged_by_place[len(places) :]]
+            for place, judged, accepted in zip(places, row.judged_by_place, row.accepted_by_place, strict=False):
+                place[0] += judged
+                place[1] += accepted
+        return tuple((judged, accepted) for judged, accepted in places)
+
     def shares(self) -> dict[int, float]:
         """Problem -> share of its runs that solved it."""
         answers: dict[int, list[bool]] = {}
         for row in self.rows:
-            answers.setdefault(row.problem, []).append(row.correct)
+            answers.setdefault(row.problem, []).append(bool(row.correct))
         return {problem: fmean(each) for problem, each in answers.items()}
 
 
@@ -153,8 +168,11 @@ def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
     """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: There are too many groups for any figure.
+        SweepError: There are too many groups for any figure, or rows without a judged answer.
     """
+    if unjudged := sum(row.correct is None for row in rows):
+        problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
+        raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
@@ -224,6 +242,9 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
             "runs": len(group.rows),
             "accuracy": group.accuracy,
             "accuracy_standard_error": group.accuracy_error,
+            "mean_accepted_length": group.mean_accepted_length,
+            "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_place],
+            "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_place if judged],
             **{name: values[index] for name, values in found.items()},
         }
         for index, group in enumerate(groups)
@@ -235,13 +256,16 @@ def as_csv(found: Sequence[Mapping[str, object]]) -> str:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(found[0] if found else ())
-    writer.writerows([_cell(value) for value in record.values()] for record in found)
+    writer.writerows([cell(value) for value in record.values()] for record in found)
     return target.getvalue()
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value as a cell of CSV: a config as text, and no text that a spreadsheet would take for a formula."""
     if isinstance(value, Mapping):
         return canonical(value)
+    if isinstance(value, list):
+        return " ".join(f"{rate:.6g}" for rate in value)
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 

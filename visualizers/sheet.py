@@ -120,15 +120,16 @@ def _section(drawn: Sequence[tuple[Described, go.Figure]], level: int) -> str:
 
 
 def _figure(figure: Described, drawn: go.Figure, level: int) -> str:
-    # Titles hold text that is ready for plotly, and so for HTML.
+    # Titles hold text that is ready for plotly, and so for HTML, but may hold the quotes that end an attribute.
     heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
+    label = heading.replace('"', "&quot;")
     top = (drawn.layout.margin.t or drawn.layout.template.layout.margin.t) - TITLE_HEIGHT
     drawn.update_layout(title=None, template=None, margin={"t": top}, height=drawn.layout.height - TITLE_HEIGHT)
     wide = " wide" if len(list(drawn.select_xaxes())) > 1 else ""  # Panels scroll where they would get too narrow.
-    answers = f" Answers to {html.escape(figure.paper)}." if figure.paper else ""
+    answers = f" Reproduces {html.escape(figure.paper)}." if figure.paper else ""
     return (
         f'<figure id="figure-{figure.name}">\n<h{level}>{heading}</h{level}>\n<p class="runs">{runs}</p>\n'
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{heading}">'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">'
         f'<div class="plot{wide}"></div></div>\n'
         f"<figcaption>{html.escape(figure.caption)}{answers}</figcaption>\n"
         f'<script type="application/json">{_inert(drawn.to_json())}</script>\n</figure>'

@@ -6,25 +6,27 @@ checks a trace file.
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import gradio as gr
 from gradio.events import api as endpoint
 
-from demo import gpu
 from demo.controls import read_config
-from demo.decoding import Asked, Ended, race
+from demo.decoding import Asked, Ended
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.pages.run import read_seed
-from engines.config import ConfigError
+from demo.log import failed, for_visitors, refused
+from demo.turns import FAILED, called, decoded, program_gone
+from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.errors import ModelError
 from engines.runtime import listing
+from engines.sampling.chance import read_seed
 from traces import TraceError, dumps, loads
+from traces.places import by_place
 from traces.schema import Trace
 
 
@@ -33,7 +35,7 @@ def build() -> None:
     models = [name for name in MODELS if at_hand(name)]
     for decoding in (run, summary):
         decoding.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
-        endpoint(decoding, api_name=decoding.__name__, **COMPUTE)
+        endpoint(called(decoding.__name__, decoding), api_name=decoding.__name__, **COMPUTE)
     methods.__annotations__["method"] = _one_of(METHODS) | None
     endpoint(methods, api_name="methods")
     with gr.Row(visible=False):
@@ -84,6 +86,7 @@ def summary(
     """Decode one prompt as /run does, and say what it came to: passes, acceptance rate, tokens a pass, time, text."""
     with _told():
         trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+    places = by_place([trace.steps])
     return {
         "method": trace.method,
         "variant": trace.variant,
@@ -93,6 +96,9 @@ def summary(
         "config": dict(trace.config),
         "device": trace.environment.device,
         **asdict(trace.summary),
+        "ended": trace.extensions.get("draftscope", {}).get("ended"),
+        "mean_accepted_length": places and round(places.mean_accepted_length, 6),
+        "acceptance_by_place": [round(place.marginal, 6) for place in places.places] if places else [],
         "text": trace.output.text,
         "deviation": trace.note,
     }
@@ -108,18 +114,56 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (ValueError, ModelError) as error:
-        raise gr.Error(str(error), print_exception=False) from error
+        refused("api", error)
+        raise gr.Error(for_visitors(str(error)), print_exception=False) from error
     except Exception as error:
-        raise gr.Error(f"the app failed at this ({type(error).__name__}); its log says where.") from error
+        failed("api", error)
+        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
+
+
+def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """What is wrong with the call of a tool, in the words that a caller over HTTP hears; None where nothing is."""
+    if tool not in ENDPOINTS:
+        return f"tool: there is no {shown(tool)}; there are {', '.join(ENDPOINTS)}."
+    takes = inspect.signature(ENDPOINTS[tool]).parameters
+    for name in arguments:
+        if name not in takes:
+            return f"{shown_name(name)}: {tool} takes no such argument; there are {', '.join(takes)}."
+    for name, about in takes.items():
+        if about.default is inspect.Parameter.empty and name not in arguments:
+            return f"{name}: is missing; {tool} needs it."
+    try:
+        if tool == "validate":
+            _check_address(arguments["file"])
+        elif tool == "methods":
+            if arguments.get("method") is not None:
+                _check_method(arguments["method"])
+        else:
+            given = {name: about.default for name, about in takes.items()} | dict(arguments)
+            settings = _settings(given["method"], given["preset"], given["settings"])
+            _asked(given["method"], given["prompt"], given["seed"], given["model"], settings)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _check_method(method: object) -> None:
+    if not isinstance(method, str) or method not in METHODS:
+        raise ConfigError(f"method: there is no {shown(method)}; there are {', '.join(METHODS)}.")
+
+
+def _check_address(file: object) -> None:
+    if not isinstance(file, str) or not file.startswith(("http://", "https://", "data:")):
+        raise ConfigError(f"file: {shown(file)} is no address; give one that begins with http://, https:// or data:.")
 
 
 def _settings(method: str, preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not isinstance(method, str) or method not in METHODS:
-        raise ConfigError(f"method: there is no {method!r}; there are {', '.join(METHODS)}.")
+    _check_method(method)
     if settings is not None and not isinstance(settings, dict):
-        raise ConfigError(f"settings: {settings!r} is not allowed; give an object of names and values.")
+        raise ConfigError(f"settings: {shown(settings)} is not allowed; give an object of names and values.")
     if preset is not None and not isinstance(preset, str):
-        raise ConfigError(f"preset: {preset!r} is not allowed; give one of {', '.join(METHODS[method].presets)}.")
+        remedy = f"give one of {', '.join(METHODS[method].presets)}" if METHODS[method].presets else "leave it out"
+        raise ConfigError(f"preset: {shown(preset)} is not allowed; {remedy}.")
     return {**(METHODS[method].preset(preset) if preset else {}), **(settings or {})}
 
 
@@ -128,7 +172,7 @@ def _asked(method: str, prompt: str | None, seed: int, model: str | None, settin
     chosen = METHODS[method]
     name = model or default_model(chosen.family)
     if not isinstance(name, str) or name not in MODELS:
-        raise ConfigError(f"model: there is no {name!r}; there are {', '.join(MODELS)}.")
+        raise ConfigError(f"model: there is no {shown(name)}; there are {', '.join(MODELS)}.")
     said = MODELS[name].default_prompt if prompt is None else prompt
     if not isinstance(said, str) or len(said) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
@@ -138,14 +182,8 @@ def _asked(method: str, prompt: str | None, seed: int, model: str | None, settin
 
 
 def _decoded(asked: Asked) -> Trace:
-    told: Iterator[Any] = gpu.through(asked.seconds, race, [asked], _never)
-    (ended,) = [one for one in told if isinstance(one, Ended)]
+    (ended,) = [told for told in decoded([asked], program_gone, "api") if isinstance(told, Ended)]
     return ended.traces[0]
-
-
-def _never() -> bool:
-    """Nobody stops what a program asked for."""
-    return False
 
 
 def methods(method: str | None = None) -> dict[str, Any]:
@@ -155,8 +193,9 @@ def methods(method: str | None = None) -> dict[str, Any]:
         method: The one method to describe; all of them when left out.
     """
     every = listing.methods()
-    if method is not None and (not isinstance(method, str) or method not in every):
-        raise gr.Error(f"method: there is no {method!r}; there are {', '.join(every)}.", print_exception=False)
+    if method is not None:
+        with _told():
+            _check_method(method)
     told = every if method is None else {method: every[method]}
     families = {one["family"] for one in told.values()}
     fitting = {
@@ -195,3 +234,12 @@ def validate(file: bytes | None) -> dict[str, Any]:
         "steps": len(trace.steps),
         "tokens": trace.summary.tokens,
     }
+
+
+ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {
+    "run": run,
+    "summary": summary,
+    "methods": methods,
+    "validate": validate,
+}
+"""What the app offers to programs: endpoints over HTTP, and tools."""

@@ -1,4 +1,4 @@
-"""What the ratio biases: every way of judging drafts, live, on a distribution that is known."""
+"""Bias of published variants: every way of judging drafts, live, on a distribution that is known."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,8 +9,9 @@ from demo import controls
 from demo.biases import Biases, conduct
 from demo.copy_text import copy
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE
+from demo.limits import COMPUTE, Deadline, current
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.turns import queued
 from demo.widgets import data_table, notice, notice_box, table
 from engines.config import settings
 from engines.continuous.mixture2d import Plane
@@ -40,7 +41,8 @@ class BiasPage:
         form: set[Any] = {self.site.dark, *self.controls.of.values()}
         buttons = [self.start, self.stop]
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
-        done = begun.then(self.draw, form, {self.progress, self.table, *self.panel.parts}, **COMPUTE, **QUIET)
+        drawn = queued(self.site, self.progress, "bias", self.draw)
+        done = begun.then(drawn, form, {self.progress, self.table, *self.panel.parts}, **COMPUTE, **QUIET)
         done.then(self.settle, None, buttons, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
 
@@ -48,7 +50,9 @@ class BiasPage:
         """Make ready to draw."""
         self.site.visitors.prune()
         self.site.visitor(request).start()
-        waiting = notice("info", "The server computes one thing at a time; yours is next in line.", "Waiting.")
+        waiting = notice(
+            "info", "The server computes one thing at a time; where another is under way, this waits.", "Starting."
+        )
         return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
 
     def settle(self) -> Update:
@@ -61,20 +65,17 @@ class BiasPage:
 
     def draw(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Draw tokens of every mode, then show them."""
-        try:
-            plane = controls.read_config(Plane, self.controls.values(values))
-        except ValueError as error:
-            yield {self.progress: notice("error", str(error))}
-            return
+        plane = controls.read_config(Plane, self.controls.values(values))
         yield {self.progress: notice("info", "The distributions of target and draft are integrated.", "One moment.")}
         biases = None
-        for progress in conduct(plane, self.site.visitor(request).stopped):
+        stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
+        for progress in conduct(plane, stopped):
             biases = progress.biases
             said = f"{progress.done:,} of {progress.total:,} tokens are drawn."
             yield {self.progress: notice("info", said, "Drawing.")}
         if biases is None:
             said = "What is shown below, if anything, is from before."
-            yield {self.progress: notice("info", said, "Stopped.")}
+            yield {self.progress: notice("info", said, stopped.said)}
             return
         shown = self.panel.show(BIAS, BIAS.draw(biases.picture()), bool(values[self.site.dark]), request)
         yield {self.progress: {}, self.table: counted(biases), **shown}

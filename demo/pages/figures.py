@@ -1,4 +1,4 @@
-"""Figures: what the paper shows, from the run at hand; experiments of many runs; results of sweeps."""
+"""Figures: what the paper shows, from this run; experiments of many runs; results of sweeps."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,20 +8,21 @@ import gradio as gr
 from demo import gpu
 from demo.decoding import PICTURE_TOKENS
 from demo.experiments import EXPERIMENTS, Experiment, conduct_on
+from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE, EXPERIMENT_RUNS
+from demo.limits import COMPUTE, EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.turns import queued
 from demo.widgets import notice, notice_box
 from engines.models.catalog import MODELS, ModelInfo
-from engines.models.errors import ModelError
 from traces.schema import Trace
-from visualizers import FIGURES, Figure, supported
+from visualizers import FIGURES, Figure
 
-_LEAD = "Figures of the run at hand: your last run, or the recording or trace file you opened since."
+_LEAD = "Figures of this run: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
 _LEAD_EXPERIMENTS = (
     "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ... Where "
@@ -37,7 +38,7 @@ class FiguresPage:
         self.site = site
         self.run = run
         with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("The run at hand"):
+            with gr.Tab("This run"):
                 self._build_single()
             with gr.Tab("Experiments"):
                 self._build_experiments()
@@ -45,24 +46,16 @@ class FiguresPage:
                 results = ResultsPage(site)
             with gr.Tab("What drafting gains") as timings_tab:
                 timings = TimingsPage(site)
-            with gr.Tab("What the ratio biases"):
+            with gr.Tab("Bias of published variants"):
                 BiasPage(site)
             timings_tab.select(timings.draw, timings.inputs, timings.parts, **QUIET)
             tab.select(results.draw, results.inputs, results.parts, **QUIET)
 
     def _build_single(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")
-        with gr.Row():
-            with gr.Column(scale=1, min_width=240):
-                self.name = gr.Radio([], label="Figure", visible=False, elem_id="figure-name", elem_classes="vertical")
-                self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False)
-            with gr.Column(scale=4, min_width=320):
-                self.panel = Panel(self.site, "figure")
-        self.inputs: set[Any] = {self.name, self.step, self.site.shown, self.site.dark}
-        outputs = [self.step, *self.panel.parts]
-        self.parts = [self.lead, self.name, *outputs]
-        self.name.input(self.choose, self.inputs, outputs, **QUIET)
-        self.step.release(self.choose, self.inputs, outputs, **QUIET)
+        self.chooser = FigureChooser(self.site, "figure")
+        self.inputs: set[Any] = self.chooser.inputs
+        self.parts: list[Any] = [self.lead, *self.chooser.parts]
 
     def _build_experiments(self) -> None:
         gr.Markdown(_LEAD_EXPERIMENTS, elem_classes="lead")
@@ -97,36 +90,16 @@ class FiguresPage:
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
         begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
-        done = begun.then(self.conduct, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
+        conducted = queued(self.site, self.progress, "experiment", self.conduct)
+        done = begun.then(conducted, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
         done.then(self.settle, None, buttons, **AT_ONCE)
         self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces at hand support."""
         traces = values[self.site.shown].traces()
-        figures = supported(traces) if traces else ()
-        if not figures:
-            hidden = {self.name: gr.update(visible=False), self.step: gr.update(visible=False)}
-            return {self.lead: _EMPTY, **hidden, **self.panel.hide("")}
-        names = [figure.name for figure in figures]
-        name = values[self.name] if values[self.name] in names else names[0]
-        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
-        return {self.lead: _LEAD, self.name: offered, **self._draw(FIGURES[name], traces, None, values, request)}
-
-    def choose(self, values: Update, request: gr.Request) -> Update:
-        """Draw the chosen figure."""
-        traces = values[self.site.shown].traces()
-        figure = FIGURES.get(values[self.name])
-        if figure is None or not traces or figure.supports(traces):
-            return self.panel.hide("This figure cannot be drawn from the run at hand; choose another.")
-        return self._draw(figure, traces, values[self.step], values, request)
-
-    def _draw(self, figure: Figure, traces: Sequence[Trace], step: Any, values: Update, request: gr.Request) -> Update:
-        last = max(len(trace.steps) for trace in traces)
-        at = min(int(step), last) if step else min(len(trace.steps) for trace in traces) // 2
-        drawn = figure.draw(traces, step=at if figure.stepped else None)
-        slider = gr.update(visible=figure.stepped, maximum=last, value=at)
-        return {self.step: slider, **self.panel.show(figure, drawn, bool(values[self.site.dark]), request)}
+        offered = self.chooser.offer(traces, values, request)
+        return {self.lead: _LEAD if traces else _EMPTY, **offered}
 
     def choose_experiment(self, values: Update) -> Update:
         """Say what the experiment asks."""
@@ -139,7 +112,9 @@ class FiguresPage:
     def begin(self, request: gr.Request) -> Update:
         """Make ready for an experiment."""
         self.site.visitor(request).start()
-        waiting = notice("info", "The model serves one run at a time; yours is next in line.", "Waiting.")
+        waiting = notice(
+            "info", "The model serves one run at a time; where another one is under way, this one waits.", "Starting."
+        )
         return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
 
     def settle(self) -> Update:
@@ -152,23 +127,19 @@ class FiguresPage:
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.run.sampling[experiment.family].values(values)
-        stopped = self.site.visitor(request).stopped
+        stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
         done = 0
-        try:
-            info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
-            wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
-            for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
-                done = progress.done
-                said = f"{done} of {progress.total} runs of {info.title} are done."
-                update: Update = {self.progress: notice("info", said, "Running.")}
-                if not figure.supports(progress.traces):
-                    update |= self.panel_of(figure, progress.traces, values, request)
-                yield update
-        except (ValueError, ModelError) as error:
-            yield {self.progress: notice("error", str(error))}
-            return
+        info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
+        wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
+        for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
+            done = progress.done
+            said = f"{done} of {progress.total} runs of {info.title} are done."
+            update: Update = {self.progress: notice("info", said, "Running.")}
+            if not figure.supports(progress.traces):
+                update |= self.panel_of(figure, progress.traces, values, request)
+            yield update
         total = len(experiment.arms) * seeds
-        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", "Stopped.")
+        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.said)
         yield {self.progress: ended}
 
     def panel_of(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:

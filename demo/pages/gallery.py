@@ -1,16 +1,24 @@
 """Gallery: recorded runs, open at once, no model needed."""
 
 from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
 
 import gradio as gr
 
+from demo.naming import method_title
 from demo.outcome import outcome
 from demo.pages.run import titles
+from demo.pairs import deviation_of
 from demo.recordings import Recording
 from demo.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.viewer import recorded, trace_viewer
-from demo.widgets import Card, card_wall, facts, facts_row
+from demo.why import why, why_box
+from demo.widgets import Card, card_wall, facts, facts_row, notice, notice_box
+from engines.config import ConfigError
+from engines.methods import METHODS
+from traces.pairing import target_forwards
 
 _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
@@ -18,20 +26,28 @@ _LEAD = (
 )
 _GO_THERE = """() => document.getElementById('gallery-outcome').scrollIntoView({
   behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
+_SHOWN: Final = 60
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
 
 class GalleryPage:
     """The page and its handler."""
 
-    def __init__(self, site: Site, entries: Sequence[Recording]) -> None:
+    def __init__(self, site: Site, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
         self.site = site
         self.entries = entries
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
+        if gone:
+            count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
+            said = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
+            notice_box(said, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.facts = facts_row(elem_id="gallery-outcome")
-        self.viewer = trace_viewer("gallery-viewer", methods=titles(), address=False, visible=False)
-        opened = self.cards.choose(self.open, None, {self.viewer, self.facts, site.shown}, **AT_ONCE)
+        self.why = why_box(elem_id="gallery-why")
+        self.viewer = trace_viewer("gallery-viewer", methods=titles(), visible=False)
+        self.shows: list[Any] = [self.viewer, self.facts, self.why, site.shown]
+        """What changes with the recording that is shown."""
+        opened = self.cards.choose(self.open, None, self.shows, **AT_ONCE)
         opened.then(None, js=_GO_THERE, **QUIET)
 
     def open(self, event: gr.EventData) -> Update:
@@ -40,14 +56,56 @@ class GalleryPage:
         if not isinstance(index, int) or not 0 <= index < len(self.entries):
             said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
             raise gr.Error(f"recording: there is no number {said}; choose one of the {len(self.entries)} shown.")
-        entry = self.entries[index]
+        return self._shown(self.entries[index])
+
+    def named(self, name: str) -> Update:
+        """Show the recording that an address names.
+
+        Raises:
+            ConfigError: when there is none of that name.
+        """
+        for entry in self.entries:
+            if name == name_of(entry):
+                return self._shown(entry)
+        raise ConfigError(
+            f"gallery: {name[:_SHOWN]!r} is not here, or not any more; choose a recording in the Gallery."
+        )
+
+    def _shown(self, entry: Recording) -> Update:
         return {
             self.viewer: gr.update(value=recorded(entry.paths), visible=True),
             self.facts: facts(outcome(entry.traces)),
+            self.why: why(entry.traces),
             self.site.shown: Shown(entry.paths, "a recorded run"),
         }
 
 
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
-    return Card(entry.title, entry.note, entry.about, output.image or "", output.text or "")
+    address = urlencode({"gallery": name_of(entry)})
+    return Card(
+        entry.title,
+        entry.note,
+        entry.about,
+        output.image or "",
+        output.text or "",
+        address,
+        method_title(entry.method),
+        badge(entry),
+    )
+
+
+def badge(entry: Recording) -> str:
+    """What a recording shows at a glance: how many passes it saved, and whether its distribution is the model's own."""
+    made = entry.traces[-1]
+    exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
+    if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
+        return exact
+    ratio = target_forwards(entry.traces[0]) / max(target_forwards(made), 1)
+    saved = f"{ratio:.1f} × fewer target passes" if ratio > 1 else f"{1 / ratio:.1f} × more target passes"
+    return f"{saved}, {exact}"
+
+
+def name_of(entry: Recording) -> str:
+    """What addresses call a recording."""
+    return entry.paths[-1].name.removesuffix(".json.gz")

@@ -11,7 +11,7 @@ import gradio as gr
 from demo.figure_panel import Panel
 from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
-from demo.site import QUIET, Site, Update
+from demo.site import LATEST, QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
 from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
@@ -105,9 +105,9 @@ class ResultsPage:
         drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
         self.inputs: set[Any] = {*chosen, self.path, self.site.dark}
         self.parts: list[Any] = [*chosen, *drawn]
-        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **QUIET)
+        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **LATEST)
         opened = [self.path, self.which, self.upload, self.problem]
-        self.which.input(self.choose, {self.which}, opened, **QUIET)
+        self.which.input(self.choose, {self.which}, opened, **LATEST)
         self.upload.upload(self.open, {self.upload}, opened, **QUIET)
         self.path.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
 

@@ -6,27 +6,32 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo import controls, gpu
-from demo.decoding import Advance, Asked, Ended, Opened, race
+from demo import controls
+from demo.addresses import Address, fragment_of
+from demo.clip_panel import ClipPanel
+from demo.decoding import Asked, Ended, Opened
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
 from demo.pairs import Pair
+from demo.recordings import Recording
 from demo.sessions import Shown, Visitor
-from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.viewer import advanced, begun, finished, offered, trace_viewer
+from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
+from demo.tour import Scene, tour
+from demo.turns import decoded, queued
+from demo.viewer import Passes, begun, finished, offered, trace_viewer
+from demo.why import why, why_box
 from demo.widgets import facts, facts_row, notice, notice_box
-from engines.config import ConfigError
+from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
-from engines.models.errors import ModelError
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
-from engines.sampling.chance import LARGEST_SEED
-from traces.schema import Trace
+from engines.sampling.chance import LARGEST_SEED, read_seed
 
 DEFAULT: Final = METHODS["scd"]
+_USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
 EXAMPLES: Final = {
     DRAWS: (
@@ -37,34 +42,39 @@ EXAMPLES: Final = {
         "a purple coat in a storm",
     ),
     MODELS["text-target"].default_prompt: (
-        "James is 22 years old. In 7 years his sister Jennifer will be 2 times as old as James is now. "
-        "How old is Jennifer right now?",
-        "A grandfather eats 6 tacos per day, his spouse eats 5 tacos per day, and their son eats 4 tacos per day. "
-        "How many tacos does this family eat in one month?",
-        "A lasagna has 24 servings. If Liam can eat 4 servings a day while Noah can eat 2 times as much, "
-        "how many days will the lasagna last?",
+        "Tommy finished half of a 150 piece puzzle, and then started and finished another 558 piece puzzle within an "
+        "hour. How many puzzle pieces did Tommy place during that hour?",
+        "A stack is made out of 5 green tiles, 2 times as many white tiles, and an unknown number of pink tiles. "
+        "If there are 36 tiles in the stack in total, how many pink tiles are there?",
+        "A loaf of bread at the bakery costs $9. muffins cost $5 each. "
+        "How much more do 6 loaves of bread cost than 9 muffins?",
     ),
 }
-"""What to try, by a model's own example: models that share it know the same words."""
-_REPEATED: Final = 32
-"""Passes that are told again with the next, while the page still draws how a run begins: gradio may merge messages."""
+"""What to try, by a model's own example: models that share it know the same words. All texts make PSD draft."""
+_INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
 class RunPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recorded: Sequence[Pair] = ()) -> None:
-        """Lay it out; the pairs are there to look at before anything runs, the first one first."""
+    def __init__(self, site: Site, recorded: Sequence[Pair] = (), toured: Sequence[Scene] = ()) -> None:
+        """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour."""
         self.site = site
         self.pairs = tuple(recorded)
+        self.scenes = tuple(toured)
         self._build()
         self._connect()
 
     def _build(self) -> None:
-        model = MODELS[default_model(DEFAULT.family)]
+        played = [_asked_for(pair.recording) for pair in self.pairs[:1]]
+        model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
         first = self.pairs[0].recording.traces if self.pairs else ()
-        self.viewer = trace_viewer("viewer", offered(self.pairs), methods=titles(), brief=True)
+        self.opening = gr.State(None)
+        """The address that is being opened, until its run is over."""
+        tour(self.scenes, elem_id="tour")
+        first_shown = offered(self.pairs, _INVITE if self.scenes else "")
+        self.viewer = trace_viewer("viewer", first_shown, methods=titles(), brief=True)
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,
@@ -91,6 +101,7 @@ class RunPage:
             ).dataset
             for own, texts in EXAMPLES.items()
         }
+        self.clips = ClipPanel(self.prompt, self.problem, model.id)
         with gr.Accordion("Method, model, seed and settings", open=False, elem_classes="settings"):
             with gr.Row(elem_classes="aligned"):
                 self.method = gr.Dropdown(
@@ -105,17 +116,18 @@ class RunPage:
                     0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120
                 )
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
-            with gr.Accordion("Prompt vocabulary", open=False) as self.words:
+            with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
-            self._build_settings()
+            self._build_settings(model)
         self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
         self.facts = facts_row(outcome(first), elem_id="outcome")
+        self.why = why_box(first, elem_id="why")
         self.moving = MovingPanel(self.site, "run-moving")
 
-    def _build_settings(self) -> None:
+    def _build_settings(self, model: ModelInfo) -> None:
         self.own: dict[str, controls.Controls] = {}
         self.presets: dict[str, gr.Dropdown] = {}
         self.groups: dict[str, gr.Column] = {}
@@ -138,25 +150,27 @@ class RunPage:
             self.samplings[family] = group
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
-        self.length.visible = MODELS[default_model(DEFAULT.family)].text
+        self.length.visible = model.text
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
+        self.form: frozenset[Any] = frozenset(form)
+        """What `asked` reads."""
         ready = {self.problem, self.run, self.stop, *self.moving.parts}
         started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
-        decoded = started.then(
-            self.decode,
-            form,
-            {self.problem, self.viewer, self.facts, self.caption, self.site.shown},
+        done = started.then(
+            queued(self.site, self.problem, "run", self.decode),
+            form | {self.opening},
+            {self.problem, self.viewer, self.facts, self.why, self.caption, self.site.shown, self.opening},
             **COMPUTE,
             **QUIET,
         )
-        decoded.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
+        done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
-        told = {self.site.shown, self.facts, self.caption, self.method, *self.moving.parts}
-        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE)
+        told = {self.site.shown, self.facts, self.why, self.caption, self.method, self.model, *self.moving.parts}
+        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
             self.choose_method,
@@ -164,11 +178,12 @@ class RunPage:
             [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
             **AT_ONCE,
         )
+        self.clips.connect(self.model)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
             self.choose_model,
-            {self.model},
+            {self.model, self.opening},
             [self.prompt, self.words, self.length, *self.examples.values()],
             **AT_ONCE,
         )
@@ -183,7 +198,7 @@ class RunPage:
                 return {control: gr.skip() for control in moved.values()}
             return {moved[setting]: value for setting, value in controls.preset_values(method, name).items()}
 
-        preset.input(choose, preset, list(moved.values()), **AT_ONCE)
+        preset.input(choose, preset, list(moved.values()), **AT_ONCE_LATEST)
         gr.on(
             [control.input for control in moved.values()], None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET
         )
@@ -208,39 +223,62 @@ class RunPage:
         """Decode and show every forward pass as it happens."""
         visitor = self.site.visitor(request)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        try:
-            yield from self._race(self.asked(values), visitor)
-        except (ValueError, ModelError) as error:
-            yield {self.problem: notice("error", str(error))}
+        yield from self._race(self.asked(values), visitor, values.get(self.opening))
 
-    def _race(self, asked: Sequence[Asked], visitor: Visitor) -> Iterator[Update]:
+    def _race(self, asked: Sequence[Asked], visitor: Visitor, opening: Address | None) -> Iterator[Update]:
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        first: list[Advance] = []
-        for told in gpu.through(sum(one.seconds for one in asked), race, asked, visitor.stopped):
+        passes = Passes(name)
+        for told in decoded(asked, visitor.stopped, "page"):
             if isinstance(told, Opened):
                 viewer = begun(told, name)
-                yield {self.viewer: viewer, self.problem: warning, self.facts: [], self.caption: _said(_CAPTION_LIVE)}
+                nothing: Update = {self.facts: [], self.why: []}
+                yield {self.viewer: viewer, self.problem: warning, self.caption: _said(_CAPTION_LIVE), **nothing}
             elif isinstance(told, Ended):
-                yield self._result(told.traces, name, visitor, warning)
-            elif len(first) < _REPEATED:
-                first += told
-                yield {self.viewer: advanced(first, name)}
+                address = fragment_of(asked[-1], beside=len(asked) > 1)
+                at = opening.at if opening and opening.asked == asked[-1] else None
+                shown = visitor.keep(told.traces, "your last run")
+                viewer = finished(shown.paths, name, address, at)
+                yield {**self._result(told, warning), self.viewer: viewer, self.site.shown: shown}
             else:
-                yield {self.viewer: advanced(told, name)}
+                yield {self.viewer: passes.message(told)}
 
-    def _result(self, traces: Sequence[Trace], name: str, visitor: Visitor, warning: dict[str, str]) -> Update:
-        shown = visitor.keep(traces, "your last run")
+    def _result(self, told: Ended, warning: dict[str, str]) -> Update:
+        traces = told.traces
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
-        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", "Stopped.")
+        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", told.ended)
         return {
-            self.viewer: finished(shown.paths, name),
             self.facts: facts(outcome(traces)) if complete else [],
+            self.why: why(traces) if complete else [],
             self.problem: warning if complete else stopped,
             self.caption: _said(_CAPTION_DONE),
-            self.site.shown: shown,
+            self.opening: None,
+        }
+
+    def opened(self, address: Address) -> Update:
+        """The form as an address asks for it.
+
+        Raises:
+            ValueError: for an address without a run.
+        """
+        asked = address.asked
+        if asked is None:
+            raise ValueError("address: names no run; give a method.")
+        method, values = METHODS[asked.method], as_values(asked.config)
+        settings = {**self.sampling[method.family].of, **self.own[method.name].of}
+        update: Update = {control: values[name] for name, control in settings.items()}
+        usual = asked.config == method.config()
+        if preset := self.presets.get(method.name):
+            update[preset] = controls.DEFAULTS if usual else controls.CUSTOM
+        return update | {
+            self.opening: address,
+            self.method: method.name,
+            self.model: gr.update(choices=_models(method.family), value=asked.model),
+            self.prompt: asked.prompt,
+            self.seed: asked.seed,
+            self.beside: address.beside,
         }
 
     def asked(self, values: Update) -> Sequence[Asked]:
@@ -268,10 +306,13 @@ class RunPage:
             raise gr.Error(f"pair: there is no number {said}; choose one of the {len(self.pairs)} shown.")
         recording = self.pairs[index].recording
         alike = METHODS[recording.method].family == METHODS[values[self.method]].family
+        model = _asked_for(recording) if alike else None  # another method brings its own models, a moment later
         return {
             self.method: gr.skip() if alike else recording.method,
+            self.model: model.id if model else gr.skip(),
             self.site.shown: Shown(recording.paths, "a recorded run"),
             self.facts: facts(outcome(recording.traces)),
+            self.why: why(recording.traces),
             self.caption: gr.update(visible=False),
             **self.moving.cleared(),
         }
@@ -295,8 +336,11 @@ class RunPage:
         """Say what the model can be asked."""
         model = MODELS[values[self.model]]
         asks = bool(model.default_prompt)
+        opening: Address | None = values.get(self.opening)
+        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
+        prompt = asked.prompt if asked else model.default_prompt
         return {
-            self.prompt: gr.update(value=model.default_prompt, placeholder=_placeholder(model), interactive=asks),
+            self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=asks),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.length: gr.update(visible=model.text),
             **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
@@ -314,20 +358,15 @@ def _said(text: str) -> Update:
     return gr.update(value=text, visible=True)
 
 
+def _asked_for(recording: Recording) -> ModelInfo | None:
+    """The model of a recording, where it can be asked for something."""
+    model = MODELS.get(recording.traces[-1].model.id)
+    return model if model and model.default_prompt and at_hand(model.id) else None
+
+
 def titles() -> dict[str, str]:
     """Name -> title of every method."""
     return {method.name: method.title for method in METHODS.values()}
-
-
-def read_seed(value: Any) -> int:
-    """A seed from the form or a request.
-
-    Raises:
-        ConfigError: when it is not a whole number within the limits.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise ConfigError(f"seed: {value!r} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
-    return value
 
 
 def vocabulary() -> str:

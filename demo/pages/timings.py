@@ -1,4 +1,4 @@
-"""What drafting gains: times of CSpD beside ordinary decoding, shipped or of the visitor's own machine."""
+"""What drafting gains: passes and times beside ordinary decoding, shipped or of the visitor's own machine."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -8,26 +8,29 @@ import gradio as gr
 from demo.figure_panel import Panel
 from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
-from demo.site import QUIET, Site, Update
+from demo.site import LATEST, QUIET, Site, Update
 from demo.widgets import data_table, notice, notice_box, table
-from traces.timings import Timings
-from visualizers import TIMING_FIGURES, SweepError, read_timings
+from traces.timings import Timing, Timings
+from traces.windows import Window, Windows
+from visualizers import TIMING_FIGURES, SweepError
+from visualizers.figure import FileFigure
 
 _LEAD: Final = (
-    "How much faster drafts make continuous tokens, by draft length and batch, and where the time goes. Times hold for "
-    "one machine: `python -m benchmarks.continuous --json FILE` measures yours, and the file can be opened here."
+    "How many passes and how much time drafts save: for videos and pictures by window, for continuous tokens by draft "
+    "length and batch. Times hold for one machine: `python -m benchmarks.video --json FILE` and `python -m "
+    "benchmarks.continuous --json FILE` measure yours, and either file can be opened here."
 )
-_SHIPPED: Final = "continuous.json"
 _HEADS: Final = ("Draft length", "Batch", "Times as fast", "Tokens a verification", "Expected")
+_WINDOW_HEADS: Final = ("Decoded", "Decoder", "Window", "Times fewer passes", "Times as fast")
 
 
 class TimingsPage:
     """The page and its handlers."""
 
     def __init__(self, site: Site, folder: Path = FOLDER) -> None:
-        self.site = site
-        shipped = folder / _SHIPPED
-        self.path = gr.State(shipped if shipped.exists() else None)
+        self.site, self.folder = site, folder
+        self.opened = gr.State({})
+        """Benchmark -> file of a visitor's own."""
         gr.Markdown(_LEAD, elem_classes="lead")
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
@@ -47,12 +50,13 @@ class TimingsPage:
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="timings-problem", elem_classes="panel-problem")
                 self.panel = Panel(site, "timings")
-        self.table = data_table("Speed of every setting", elem_id="timings-table")
-        self.inputs: set[Any] = {self.figure, self.path, site.dark}
+        self.table = data_table("Every setting", elem_id="timings-table")
+        self.inputs: set[Any] = {self.figure, self.opened, site.dark}
         self.parts: list[Any] = [*self.panel.parts, self.table]
-        self.figure.input(self.draw, self.inputs, self.parts, **QUIET)
-        self.upload.upload(self.open, {self.upload}, [self.path, self.upload, self.problem], **QUIET)
-        self.path.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
+        self.figure.input(self.draw, self.inputs, self.parts, **LATEST)
+        told = [self.opened, self.figure, self.upload, self.problem]
+        self.upload.upload(self.open, {self.upload, self.opened, self.figure}, told, **QUIET)
+        self.opened.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is shown stays when the file is not sound."""
@@ -60,37 +64,49 @@ class TimingsPage:
         try:
             if len(data) > UPLOAD_BYTES:
                 raise SweepError(f"file: has more than {UPLOAD_BYTES // 2**20} MB; give fewer rows")
-            read_timings(data)
+            figure = _reader(data, TIMING_FIGURES[values[self.figure]])
+            figure.read(data)
         except SweepError as error:
             wrong = notice("error", str(error), "These are no sound timings.")
-            return {self.problem: wrong, self.upload: None, self.path: gr.skip()}
+            return {self.problem: wrong, self.upload: None}
         path = self.site.visitor(request).file("timings")
         path.write_bytes(data)
-        return {self.path: path, self.upload: None, self.problem: {}}
+        opened = {**values[self.opened], figure.benchmark: path}
+        return {self.opened: opened, self.figure: figure.name, self.upload: None, self.problem: {}}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Draw the chosen figure of the timings at hand."""
-        path: Path | None = values[self.path]
-        if path is None:
+        figure = TIMING_FIGURES[values[self.figure]]
+        shipped = self.folder / f"{figure.benchmark}.json"
+        path: Path = values[self.opened].get(figure.benchmark, shipped)
+        if path == shipped and not path.exists():
             return self.panel.hide("No timings ship with this app; measure some and open the file.")
         if not path.exists():
             return {self.panel.problem: notice("error", "The file is no longer here; open it again.")}
-        timings = read_timings(path.read_bytes())
-        figure = TIMING_FIGURES[values[self.figure]]
+        timings = figure.read(path.read_bytes())
         shown = self.panel.show(figure, figure.draw(timings), bool(values[self.site.dark]), request)
         return {self.table: told(timings), **shown}
 
 
-def told(timings: Timings) -> dict[str, Any]:
+def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
+    """The figure that a file is for: the chosen one, or the first whose column it has."""
+    fit = [figure for figure in (chosen, *TIMING_FIGURES.values()) if f'"{figure.column}"'.encode() in data]
+    return (fit or [chosen])[0]
+
+
+def told(measured: Timings | Windows) -> dict[str, Any]:
     """One line a setting."""
-    lines = [
-        (
-            row.gamma,
-            row.batch,
-            f"{row.faster_median:.2f}",
-            f"{row.tokens_per_verification:.2f}",
-            f"{row.tokens_expected:.2f}",
-        )
-        for row in timings.rows
-    ]
-    return table(_HEADS, lines)
+    if isinstance(measured, Windows):
+        return table(_WINDOW_HEADS, [_window(row) for row in measured.rows])
+    return table(_HEADS, [_timing(row) for row in measured.rows])
+
+
+def _window(row: Window) -> tuple[str | int, ...]:
+    fewer = f"{row.nfe_ratio:.2f} \N{PLUS-MINUS SIGN} {row.nfe_ratio_error:.2f}"
+    faster = f"{row.time_ratio:.2f} \N{PLUS-MINUS SIGN} {row.time_ratio_error:.2f}"
+    return row.kind, row.decoder, row.window, fewer, faster
+
+
+def _timing(row: Timing) -> tuple[str | int, ...]:
+    yielded = (f"{number:.2f}" for number in (row.faster_median, row.tokens_per_verification, row.tokens_expected))
+    return row.gamma, row.batch, *yielded

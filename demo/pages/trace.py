@@ -6,16 +6,20 @@ from typing import Any
 import gradio as gr
 
 from demo.moving_panel import MovingPanel
-from demo.outcome import command, outcome
+from demo.outcome import outcome
+from demo.pages.run import titles
 from demo.sessions import Shown, file_name
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update
+from demo.viewer import recorded, trace_viewer
+from demo.why import why, why_box
 from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
+from visualizers.bundle.words import command
 from visualizers.figure import labels
 from visualizers.page import standalone
 
-_LEAD = "The record of the run at hand. It replays, draws and compares without the model."
+_LEAD = "The record of this run. It replays, draws and compares without the model."
 _EMPTY = "There is no trace at hand. Press Run, choose a recording in the Gallery, or open a file here."
 _STEP_HEADS = ("Pass", "Role", "Mode", "Rows", "Query tokens", "Positions", "Accepted", "Judged", "Milliseconds")
 
@@ -34,9 +38,11 @@ class TracePage:
             elem_id="upload",
         )
         self.problem = notice_box(elem_id="upload-problem")
+        self.viewer = trace_viewer("trace-viewer", methods=titles(), address=False, visible=False)
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.facts = facts_row(elem_id="trace-outcome")
+            self.why = why_box(elem_id="trace-why")
             with gr.Row():
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
@@ -63,15 +69,19 @@ class TracePage:
 
     @property
     def _of_one(self) -> list[Any]:
-        return [self.facts, self.json, self.page, self.command, self.details, self.steps, self.step, self.entries]
+        one = [self.facts, self.why, self.json, self.page, self.command]
+        return [*one, self.details, self.steps, self.step, self.entries]
 
     def _connect(self) -> None:
         opened = self.upload.upload(
-            self.open, {self.upload, self.site.shown}, [self.problem, self.upload, self.site.shown], **QUIET
+            self.open,
+            {self.upload, self.site.shown},
+            [self.problem, self.upload, self.viewer, self.site.shown],
+            **QUIET,
         )
         opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
-        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **QUIET)
-        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE)
+        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **LATEST)
+        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE_LATEST)
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is at hand stays when the file is not sound."""
@@ -81,7 +91,8 @@ class TracePage:
             return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         shown = self.site.visitor(request).keep([trace], "the file you opened")
         sound = notice("info", f"{trace.method} on {trace.model.id}, {len(trace.steps)} forward passes.", "Opened.")
-        return {self.problem: sound, self.upload: None, self.site.shown: shown}
+        playing = gr.update(value=recorded(shown.paths), visible=True)
+        return {self.problem: sound, self.upload: None, self.viewer: playing, self.site.shown: shown}
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Show what is at hand."""
@@ -120,6 +131,7 @@ class TracePage:
         count = len(trace.steps)
         return {
             self.facts: facts(outcome([trace])),
+            self.why: why([traces[0], trace]) if index else why([trace]),
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
             self.command: command(trace),
@@ -153,6 +165,7 @@ def details_of(trace: Trace) -> dict[str, Any]:
         ("Software", ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])),
         ("Commit", place.commit or "unknown"),
         *((f"Weights {name}", digest) for name, digest in trace.model.weights.items()),
+        *((f"File {name}", digest) for name, digest in trace.model.files.items()),
         *([("Note", trace.note)] if trace.note else []),
     ]
     return table(("What", "Value"), rows)

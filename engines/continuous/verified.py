@@ -38,6 +38,7 @@ class Verified:
         self, token: Tensor, fate: Tensor, coins: Coins, numbers: Mapping[str, Tensor], readback: Tensor
     ) -> Decision:
         """The Decision on the block; `numbers` are what the method adds to the measures of the last step."""
+        W = self.block.W
         return Decision(
             self.block.position,
             token,
@@ -46,7 +47,7 @@ class Verified:
             draft=self.x,
             accept_prob=coins.accept_prob,
             coin=coins.coin,
-            numbers={**self._measures(), **numbers},
+            numbers={**self._measures(), **self._on_the_line(token[:W]), **numbers},
             walks=Walks(self.drawn, self.paths, self.x, self.y),
         )
 
@@ -66,6 +67,24 @@ class Verified:
             before = self.drawn.states[:, -1] - self.paths.states[: len(self.x), -1]
             numbers["distance_squared_before"] = before.square().sum(-1)
         return numbers
+
+    def _on_the_line(self, token: Float[Tensor, "W D"]) -> dict[str, Tensor]:
+        """Where draft and token lie along the line from the mean of the draft's last step to that of the target's.
+
+        Mixtures have several means, and no such line.
+        """
+        p, q = self.paths.last[: self.block.W], self.drawn.last
+        if p.mean.shape[1] != 1 or q.mean.shape[1] != 1:
+            return {}
+        start, line = q.mean[:, 0], p.mean[:, 0] - q.mean[:, 0]
+        length = line.norm(dim=-1)
+        along = line / length.clamp(min=torch.finfo(line.dtype).tiny)[:, None]
+        return {
+            "last_std_draft": q.std.mean((-1, -2)),
+            "last_mean_distance": length,
+            "last_place": ((self.x - start) * along).sum(-1),
+            "last_place_token": ((token - start) * along).sum(-1),
+        }
 
 
 def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:

@@ -19,6 +19,7 @@ from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
 from traces.foresight import rank_sequences
 from traces.schema import ModelCard, Step
+from traces.streams import bytes_of
 
 FOLDER: Final = ASSETS / "graphs"
 PROMPTS: Final = ASSETS / "problems.json"
@@ -35,7 +36,7 @@ def prompts(path: Path, count: int) -> list[str]:
         ValueError: for a file that holds no such list, or fewer prompts.
     """
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        data: Any = json.loads(bytes_of(path))
         found = [one if isinstance(one, str) else str(one["question"]) for one in data]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(

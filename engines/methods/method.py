@@ -4,11 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engines.config import ConfigError
+from engines.config import ConfigError, shown
 from engines.continuous.denoising import ContinuousSampling
 from engines.protocol import Decoder, Family
 from engines.sampling.chance import Chance
 from engines.sampling.distributions import Sampling
+from traces.schema import Rule
+
+
+def no_rules(_: Any) -> tuple[Rule, ...]:
+    """The rules of a method that has none of its own."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,8 @@ class Method:
     """Empty where the output distribution under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
+    rules: Callable[[Any], tuple[Rule, ...]] = no_rules
+    """How a verdict comes about under these settings, as `traces.rules` writes it; none where the general form fits."""
     drafter: Callable[[Any], str] | None = None
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
     variants: bool = False
@@ -40,7 +48,7 @@ class Method:
         if name in self.presets:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
-        raise ConfigError(f"preset: {self.name} has no {name!r}; {there_are}.")
+        raise ConfigError(f"preset: {self.name} has no {shown(name)}; {there_are}.")
 
     def variant(self, config: Any) -> str:
         """The preset by whose name a run with these settings goes: of those that fit, the one that says most."""

@@ -19,7 +19,7 @@ from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, 
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
-from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
+from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from traces.schema import Fate
@@ -29,6 +29,9 @@ from traces.schema import Fate
 class Config(LikeliestTokens):
     """Settings of PSD."""
 
+    block: Annotated[
+        Size, Knob("Block size", "Tokens that are decoded together; in small blocks little is left open to draft.")
+    ] = "32"
     policy: Annotated[
         Literal["confidence", "localleap", "greedy"],
         Knob("Policy", "pi: reveal all confident tokens, those and what is nearly as sure beside them, or the best."),

@@ -28,6 +28,11 @@ class ModelInfo:
     prompt_help: str
     small: str = ""
     """Id of the small model of the same vocabulary that drafts for it."""
+    proof: str = "config.json"
+    """File that a checkpoint has in the hub's cache once it was fetched in a form that can be read."""
+
+    clips: bool = False
+    """Whether it continues clips; see `engines.models.clip_model.ClipModel`."""
 
     @property
     def text(self) -> bool:
@@ -46,6 +51,23 @@ def _published(name: str, title: str, gigabytes: float, small: str) -> ModelInfo
         "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
         "Ask a question.",
         small,
+    )
+
+
+def _cosmos(size: str, gigabytes: float) -> ModelInfo:
+    """A base model of Cosmos-1.0-Autoregressive, which is published as a pickle."""
+    name = f"nvidia/Cosmos-1.0-Autoregressive-{size}"
+    return ModelInfo(
+        name,
+        f"Cosmos 1.0 Autoregressive {size}, 33 frames of 640x1024",
+        ("discrete-ar",),
+        f"{gigabytes} GB (twice that on a CPU), converted once as docs/models.md says: hf download {name}, then python "
+        "-m engines convert-cosmos; its code is Apache-2.0, its weights are under the NVIDIA Open Model License, and "
+        "no published weights were tried",
+        "",
+        "Continues a clip behind its first nine frames: give the path of a GIF or MP4 on the command line.",
+        proof="model.safetensors.index.json",
+        clips=True,
     )
 
 
@@ -80,6 +102,16 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("studio-image", "Studio image model, 48x48", "studio-image-draft"),
                 ("studio-image-draft", "Studio image model, small drafter", ""),
             )
+        ),
+        ModelInfo(
+            "studio-video",
+            "Studio video model, 33 frames of 48x48",
+            ("discrete-ar",),
+            "nothing: weights ship in assets/models",
+            "clip 2",
+            "Continues a held-out clip behind its first nine frames: clip 1 to clip 48. On the command line, also the "
+            "path of a GIF or MP4.",
+            clips=True,
         ),
         ModelInfo(
             "toy-raster",
@@ -153,12 +185,15 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 ("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", 15.2, ""),
             )
         ),
+        _cosmos("4B", 8.0),
+        _cosmos("12B", 23.1),
     )
 }
 
 _LOADERS: Final = {
     "studio-image": "engines.models.studio.image",
     "studio-image-draft": "engines.models.studio.image",
+    "studio-video": "engines.models.studio.video",
     "toy-raster": "engines.models.toy_raster",
     "toy-raster-small": "engines.models.toy_raster",
     "patch-target": "engines.models.studio.patch",
@@ -184,9 +219,14 @@ def models_for(family: Family) -> list[str]:
     return [info.id for info in MODELS.values() if family in info.families and at_hand(info.id)]
 
 
+def ships(model_id: str) -> bool:
+    """Whether a model is one of the project's own, which come with it."""
+    return model_id in _LOADERS
+
+
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project or was fetched, so that it can be offered."""
-    return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, "config.json"), str)
+    return model_id in _LOADERS or isinstance(try_to_load_from_cache(model_id, MODELS[model_id].proof), str)
 
 
 def small_of(model_id: str) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +16,36 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.utils import logging
 
+from engines.config import shown
 from engines.models.errors import ModelError
 
+CONFIG: Final = "config.json"
+LARGEST: Final = 2**31
+"""No number of a config is larger."""
 _INDEX: Final = "model.safetensors.index.json"
+_OTHERS: Final = (
+    CONFIG,
+    _INDEX,
+    "tokenizer.json",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+)
+"""Read, or only looked for, by `engines.models.hub`."""
 _SINGLE: Final = "model.safetensors"
 _HEAD: Final = "lm_head.weight"
 _FLOATS: Final = ("F16", "BF16", "F32")
+_WHOLE_BYTES: Final = 2**28
+"""A file up to here is hashed whole: about a second."""
+_SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
+_SAID: Final = 500
+"""Characters of a problem: libraries answer with pages."""
+_NAME: Final = 100
+"""Characters of a file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +58,7 @@ class Source:
 
     def lacks(self, problem: str) -> ModelError:
         """The error that says what is wrong with this checkpoint."""
-        return ModelError(f"{self.name}: {problem}. {self.remedy}")
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}. {self.remedy}")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files.
@@ -47,8 +70,10 @@ class Source:
             found = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise self.lacks(f"{name} is missing in {self.folder}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self.lacks(f"{name} is not JSON: {error}") from error
+        except OSError as error:
+            raise self.lacks(f"{name} cannot be read ({error.strerror})") from error
         if not isinstance(found, dict):
             raise self.lacks(f"{name} holds no JSON object")
         return found
@@ -72,28 +97,58 @@ def read_network(
     """
     with torch.device("meta"):
         native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
-    wanted = {_rename(name, renamed): name for name in native}
+    original = {name: _rename(name, renamed) for name in native}
+    spare = original.get(_HEAD) if config.tie_word_embeddings else None  # the embedding takes its place
+    found = read_tensors(source, {original[name]: native[name] for name in native}, kind.__name__, spare)
+    state = {name: found[original[name]] for name in native if original[name] in found}
+    with _bars_on_terminals_only():
+        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
+    return network
+
+
+def read_tensors(
+    source: Source, wanted: Mapping[str, tuple[int, ...]], kind: str, spare: str | None = None
+) -> dict[str, Tensor]:
+    """The tensors of a folder, by the names that it has for them.
+
+    Args:
+        source: Where the weights are.
+        wanted: Shape of every tensor that must be there.
+        kind: What they are the weights of, for messages.
+        spare: A tensor of `wanted` that may be missing, and is left out where it is there.
+
+    Raises:
+        ModelError: as `read_network` does.
+    """
     files = weight_files(source)
-    found = _headers(source, files)
-    spare = _rename(_HEAD, renamed) if config.tie_word_embeddings else None  # the embedding takes its place
+    check_tensors(source, tensor_heads(source, files), wanted, kind, spare)
+    return {name: tensor for file in files for name, tensor in load_file(file).items() if name != spare}
+
+
+def check_tensors(
+    source: Source,
+    found: Mapping[str, tuple[tuple[int, ...], str]],
+    wanted: Mapping[str, tuple[int, ...]],
+    kind: str,
+    spare: str | None = None,
+) -> None:
+    """Compare shapes and number formats, as safetensors calls them, with the wanted shapes.
+
+    Raises:
+        ModelError: as `read_network` does.
+    """
     if missing := sorted(wanted.keys() - found.keys() - {spare}):
         raise source.lacks(f"{_several(missing)} missing in its weights")
     if extra := sorted(found.keys() - wanted.keys()):
-        raise source.lacks(f"{_several(extra)} in its weights, and a {kind.__name__} has no place for it")
+        raise source.lacks(f"{_several(extra)} in its weights, and a {kind} has no place for it")
     for name in sorted(found):
         shape, number = found[name]
         if number not in _FLOATS:
             raise source.lacks(f"tensor {name!r} is stored as {number}; only {', '.join(_FLOATS)} can be read")
-        if shape != native[wanted[name]]:
+        if shape != wanted[name]:
             raise source.lacks(
-                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(native[wanted[name]])}"
+                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(wanted[name])}"
             )
-    state: dict[str, Tensor] = {}
-    for file in files:
-        state |= {wanted[name]: tensor for name, tensor in load_file(file).items() if name != spare}
-    with _bars_on_terminals_only():
-        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
-    return network
 
 
 @contextmanager
@@ -122,8 +177,8 @@ def weight_files(source: Source) -> list[Path]:
             raise source.lacks(f"{_INDEX} has no 'weight_map'")
         names = sorted(set(map(str, index.values())))
     for name in names:
-        if Path(name).name != name:
-            raise source.lacks(f"{_INDEX} names {name!r}, which lies outside the folder")
+        if Path(name).name != name or len(name) > _NAME:
+            raise source.lacks(f"{_INDEX} names {name[:_NAME]!r}, which lies outside the folder or cannot be a file")
         if not (source.folder / name).is_file():
             raise source.lacks(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
     return [source.folder / name for name in names]
@@ -138,7 +193,40 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
+def weight_hashes(source: Source) -> dict[str, str]:
+    """The files with the weights, each with a hash.
+
+    A file in the hub's cache is named by its SHA-256, and one of up to 256 MB is hashed whole. Of a larger one, which
+    would cost seconds to minutes, the hash is of its size, of its head with every tensor's name, shape and place, and
+    of one megabyte in 64; its name says so.
+    """
+    found = {}
+    for file in weight_files(source):
+        whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
+        found[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
+    return found
+
+
+def sampled(file: Path) -> str:
+    """SHA-256 of the size and the head of a safetensors file, and of a megabyte in 64 of the rest."""
+    size = file.stat().st_size
+    digest = hashlib.sha256(size.to_bytes(8, "little"))
+    with file.open("rb") as stream:
+        start = stream.read(8)
+        head = int.from_bytes(start, "little")
+        digest.update(start + stream.read(min(head, size)))
+        for place in [*range(8 + head, size, _SAMPLE_EVERY), max(0, size - _SAMPLE_BYTES)]:
+            stream.seek(place)
+            digest.update(stream.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def other_hashes(source: Source) -> dict[str, str]:
+    """The other files of a checkpoint that decide what it decodes, each with its SHA-256: its config and tokenizer."""
+    return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
+
+
+def tensor_heads(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and number format of every tensor, read from the heads of the files."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in files:
@@ -150,6 +238,23 @@ def _headers(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int
         except (SafetensorError, OSError) as error:
             raise source.lacks(f"{file.name} cannot be read: {error}") from error
     return found
+
+
+def number_of(
+    source: Source, settings: Mapping[str, Any], name: str, fraction: bool = False, most: int = LARGEST
+) -> int | float:
+    """A positive number from config.json, at most `most`, a whole one unless it may be a fraction.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    if name not in settings:
+        raise source.lacks(f"config.json has no {name!r}")
+    value = settings[name]
+    fits = isinstance(value, int | float if fraction else int) and not isinstance(value, bool) and 0 < value <= most
+    if not fits:
+        raise source.lacks(f"config.json has {shown(value)} for {name!r}, which is not allowed")
+    return value  # type: ignore[no-any-return]
 
 
 def _rename(name: str, renamed: Sequence[tuple[str, str]]) -> str:

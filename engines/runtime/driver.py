@@ -15,12 +15,12 @@ from torch import Tensor
 
 from engines.config import ConfigError, as_values
 from engines.methods.method import Method
-from engines.models.catalog import load_model, models_for, small_of
+from engines.models.catalog import load_model, models_for, ships, small_of
 from engines.models.pair import PairSession, check_pair
-from engines.protocol import Decision, Decoder, Model, Request, Session, Task
+from engines.protocol import Decision, Decoder, Drawing, Model, Request, Session, Task
 from engines.runtime.environment import environment
-from engines.runtime.recorder import derive, pack, unpack
-from engines.sampling.chance import LARGEST_SEED, SeededChance
+from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
+from engines.sampling.chance import SeededChance, read_seed
 from traces.replay import Replay
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
@@ -42,16 +42,24 @@ class Job:
     """Distinguishes sequences that share a seed."""
     small: Model | None = None
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
+    likely: int | None = None
+    """Tokens to record of each distribution behind a verdict; by default `LIKELY` on models that ship, else none."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed <= LARGEST_SEED:
-            raise ConfigError(f"seed: {self.seed} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+        read_seed(self.seed)
+        if self.likely is not None and not (isinstance(self.likely, int) and 0 <= self.likely <= MOST_LIKELY):
+            raise ConfigError(f"likely: {self.likely!r} is not allowed; use a whole number from 0 to {MOST_LIKELY}.")
         if self.method.family not in self.model.families:
             raise ConfigError(
                 f"model: {self.method.name} runs on models of the family {self.method.family}, and "
                 f"{self.model.card.id} is of {' and '.join(self.model.families)}; "
                 f"use {', '.join(models_for(self.method.family))}."
             )
+
+    @property
+    def recorded(self) -> int:
+        """How many tokens are recorded of each distribution behind a verdict."""
+        return self.likely if self.likely is not None else LIKELY if ships(self.model.card.id) else 0
 
     @property
     def draft(self) -> Model | None:
@@ -75,6 +83,11 @@ class Job:
             ValueError: for a prompt or setting that the model refuses.
         """
         return self.model.pose(self.prompt, self.config)
+
+    @property
+    def drawing(self) -> Drawing:
+        """Who draws the canvas."""
+        return self.task.drawing or self.model
 
     def decoder(self) -> Decoder:
         """A fresh decoder of the job."""
@@ -127,8 +140,17 @@ class Clock:
         self._since = time.perf_counter()
 
 
-def drive(lanes: Sequence[Lane], session: Session, sampling: Any, *, record: bool = True) -> Iterator[list[int]]:
+def drive(
+    lanes: Sequence[Lane], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
+) -> Iterator[list[int]]:
     """Advance all lanes together, one forward pass per iteration, until each is done.
+
+    Args:
+        lanes: The sequences.
+        session: Answers their requests.
+        sampling: The settings of their method.
+        record: Whether steps are kept.
+        likely: Tokens to keep with them of each distribution behind a verdict.
 
     Yields:
         The lanes that took part in the pass. With `record`, their step has been appended.
@@ -146,7 +168,7 @@ def drive(lanes: Sequence[Lane], session: Session, sampling: Any, *, record: boo
             assert isinstance(decision, Decision)
             decisions[lane] = decision
         clock.lap("decide")
-        packed = {lane: pack(d, derive(d)) for lane, d in decisions.items()} if record else {}
+        packed = {lane: pack(d, derive(d), likely) for lane, d in decisions.items()} if record else {}
         clock.skip()
         host = _read_back([d.readback for d in decisions.values()], [part for p in packed.values() for part in p.parts])
         clock.lap("decide")
@@ -211,7 +233,7 @@ class Run:
         self._session = open_session([job])
 
     def __iter__(self) -> Iterator[Step]:
-        for _ in drive([self._lane], self._session, self.job.config):
+        for _ in drive([self._lane], self._session, self.job.config, likely=self.job.recorded):
             yield self._lane.steps[-1]
 
     def trace(self) -> Trace:
@@ -226,7 +248,7 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
         raise ValueError("jobs: a batch shares one model and one config; run the others on their own.")
     lanes = [Lane(job.decoder()) for job in jobs]
     session = open_session(jobs)
-    for _ in drive(lanes, session, first.config):
+    for _ in drive(lanes, session, first.config, likely=first.recorded):
         pass
     return [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]
 
@@ -242,7 +264,9 @@ def sample_tokens(jobs: Sequence[Job]) -> list[list[Any]]:
 
 def mentioned(steps: Iterable[Step]) -> set[int]:
     """The ids that steps speak of: tokens, drafts, and what was likely."""
+    steps = tuple(steps)
     spoken = {token for step in steps for best in step.top or () for token, _ in best}
+    spoken |= {token for step in steps for likely in step.likely or () for token, _, _ in likely or ()}
     return spoken.union(
         token for step in steps for token in (*step.token, *(step.draft or ())) if isinstance(token, int)
     )
@@ -250,14 +274,14 @@ def mentioned(steps: Iterable[Step]) -> set[int]:
 
 def make_trace(job: Job, lane: Lane) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
-    model, task, steps = job.model, job.task, lane.steps
+    model, task, steps, drawing = job.model, job.task, lane.steps, job.drawing
     replay, canvases = Replay(task.length), {}
     for k, step in enumerate(steps, 1):
         replay.apply(step)
         canvases[k] = replay.state().tokens
     end = replay.state()
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
-    legend = model.legend(canvases, mentioned(steps))
+    legend = drawing.legend(canvases, mentioned(steps))
     return Trace(
         method=job.method.name,
         variant=job.method.variant(job.config),
@@ -270,8 +294,9 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         environment=environment(model.device, model.dtype),
         canvas=task.canvas,
         legend=legend,
+        rules=tuple(job.method.rules(job.config)),
         steps=tuple(steps),
-        output=model.output(tokens),
+        output=drawing.output(tokens),
         summary=summarise(steps, task.length, bool(lane.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
     )

@@ -19,7 +19,14 @@ _DIGITS: Final = 6
 _PLACES: Final = 3
 """Decimals of a point in the plane of paths: noise has a spread of 1."""
 _ALTERNATIVES: Final = 5
+LIKELY: Final = 8
+"""Tokens that are kept of each distribution behind a verdict, unless a run asks for another number."""
+MOST_LIKELY: Final = 100
+_SHARE_DIGITS: Final = 4
+"""Of their probabilities, which are drawn as bars."""
 _TOP: Final = "top"
+_JUDGED: Final = torch.tensor([*(fate.judged for fate in Fate), False])
+"""By fate code, NO_ENTRY included."""
 
 
 def derive(decision: Decision) -> Mapping[str, Tensor]:
@@ -56,12 +63,39 @@ class Packed:
     columns: tuple[str, ...]
     signals: tuple[str, ...]
     graph: DraftGraph | None
-    parts: tuple[Tensor, Tensor, Tensor, Tensor]
-    """float64 [columns, E] and [signals], what became of a graph's K drafts [K + 1, K] or [0], and `Walks.seen`."""
+    parts: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    """float64 [columns, E] and [signals], what became of a graph's K drafts [K + 1, K] or [0], `Walks.seen`, and
+    `likeliest`."""
 
 
-def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
-    """All numbers as a few tensors, so that a step costs one copy to the host."""
+def likeliest(decision: Decision, count: int) -> Tensor:
+    """Id, p and q of what the verdicts were between [R, C, 3]; a token may stand in a row more than once.
+
+    That is the draft, what replaced it, and the `count` likeliest tokens under p, under q and in the residual. There is
+    a row for every judged entry or, on devices where it costs to know which are, for every draft.
+    """
+    p, q, draft = decision.p, decision.q, decision.draft
+    if p is None or q is None or draft is None or not count:
+        return decision.token.new_zeros(0, 0, 3, dtype=torch.float64)
+    W, V = p.shape
+    named = torch.stack([draft, decision.token[:W]], 1)
+    if p.device.type == "cpu":
+        judged = _JUDGED[decision.fate[:W]]  # NO_ENTRY is the last one
+        p, q, named = p[judged], q[judged], named[judged]
+    both = torch.stack([p, q]).float()
+    most = torch.cat([both, both[:1] - both[1:]]).topk(min(count, V)).indices  # [3, R, k]
+    ids = torch.cat([named, most.movedim(0, 1).flatten(1)], 1)
+    return torch.cat([ids[None].double(), both.gather(-1, ids.expand(2, *ids.shape)).double()]).movedim(0, -1)
+
+
+def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> Packed:
+    """All numbers as a few tensors, so that a step costs one copy to the host.
+
+    Args:
+        decision: What a method decided.
+        derived: Numbers that follow from it.
+        likely: Tokens to keep of each distribution behind a verdict.
+    """
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
@@ -87,13 +121,13 @@ def pack(decision: Decision, derived: Mapping[str, Tensor]) -> Packed:
     if graph is not None:
         fared = torch.cat([graph.accepted[None], graph.vouched]).double()
     seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
-    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared, seen)
+    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared, seen, likeliest(decision, likely))
     return Packed(tuple(columns), tuple(names), graph, parts)
 
 
 def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
     """The Step of a packed decision from its parts on the host."""
-    table, signals, fared, seen = parts
+    table, signals, fared, seen, likely = parts
     columns = dict(zip(packed.columns, table, strict=True))
     real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
     fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
@@ -121,6 +155,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         accept_prob=accept_prob,
         coin=coin,
         top=top,
+        likely=_likely(likely, real, fate),
         numbers={name: _numbers(column, real) for name, column in columns.items()},
         signals=({} if draft is None else {"accepted": accepted, "window": sum(d is not None for d in draft)})
         | {
@@ -196,15 +231,37 @@ def _alternatives(columns: dict[str, list[float]], real: list[int]) -> tuple[tup
     return tuple(tuple((int(token[i]), share[i]) for token, share in pairs if share[i] > 0) for i in real)
 
 
+def _likely(
+    table: list[list[list[float]]], real: list[int], fate: Sequence[Fate]
+) -> tuple[tuple[tuple[int, float, float], ...] | None, ...] | None:
+    """Each token once, by falling p, at the entries that were judged; None where none was."""
+    judged = [entry for entry, f in enumerate(fate) if f.judged]
+    if not table or not judged:
+        return None
+    rows = table if len(table) == len(judged) else [table[real[entry]] for entry in judged]
+    ids, *shares = np.moveaxis(np.asarray(rows), -1, 0)
+    columns = zip(ids.astype(int).tolist(), *_rounded(shares, _SHARE_DIGITS), strict=True)
+    told: list[tuple[tuple[int, float, float], ...] | None] = [None] * len(real)
+    for entry, column in zip(judged, columns, strict=True):
+        each = {one for one in zip(*column, strict=True) if one[1] > 0 or one[2] > 0}
+        told[entry] = tuple(sorted(each, key=_falling))
+    return tuple(told)
+
+
+def _falling(likely: tuple[int, float, float]) -> tuple[float, float, int]:
+    token, p, q = likely
+    return -p, -q, token
+
+
 def _numbers(column: list[float], real: list[int]) -> Numbers:
     return tuple(None if column[i] != column[i] else column[i] for i in real)
 
 
-def _rounded(table: list[list[float]]) -> list[list[float]]:
-    """The table with _DIGITS significant digits; each is a whole number over a power of ten, so it prints short."""
+def _rounded(table: Any, digits: int = _DIGITS) -> list[Any]:
+    """The table with so many significant digits; each is a whole number over a power of ten, so it prints short."""
     values = np.asarray(table)
     with np.errstate(divide="ignore", invalid="ignore"):
-        places = _DIGITS - 1 - np.floor(np.log10(np.abs(values)))
+        places = digits - 1 - np.floor(np.log10(np.abs(values)))
     up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
     rounded = np.where(values == 0, 0.0, np.round(values / down * up) / up * down)
     return list(rounded.tolist())

@@ -13,8 +13,21 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from engines.config import ConfigError, shown
+
 LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
+
+
+def read_seed(value: object) -> int:
+    """The seed that somebody gave, as every command, page and function checks it.
+
+    Raises:
+        ConfigError: when it is not a whole number within the limits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
+        raise ConfigError(f"seed: {shown(value)} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

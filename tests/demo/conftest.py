@@ -53,9 +53,20 @@ def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def small(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the app as a Space would run it, with a line for two."""
+    variables = {"SPACE_ID": "somebody/draftscope", "DRAFTSCOPE_WAITING": "2", "DRAFTSCOPE_PER_ADDRESS": "none"}
+    with serving(library, tmp_path_factory.mktemp("small"), **variables, DRAFTSCOPE_RUN_SECONDS="none") as address:
+        yield address
+
+
 @contextmanager
-def serving(library: Path, temporary: Path) -> Iterator[str]:
-    """The app with the recordings of a folder. Told to end, it takes its visitors' files with it."""
+def serving(library: Path, temporary: Path, **variables: str) -> Iterator[str]:
+    """The app with the recordings of a folder, and further variables of the environment.
+
+    Told to end, it takes its visitors' files with it.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -65,6 +76,7 @@ def serving(library: Path, temporary: Path) -> Iterator[str]:
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
         "TMPDIR": str(temporary),
+        **variables,
     }
     address = f"http://127.0.0.1:{port}"
     process = subprocess.Popen([sys.executable, "-m", "support.served", str(library)], env=environment, cwd=ROOT)

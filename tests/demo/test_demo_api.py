@@ -183,6 +183,7 @@ def test_validate_says_that_nothing_was_given() -> None:
 
 def test_the_server_is_ready_and_hands_out_nothing_else(server: str) -> None:
     assert _status(f"{server}/healthz") == 200
+    assert _status(f"{server}/monitoring/summary") == 200  # the page asks for it, and logs a refusal
     for path in ("/monitoring", "/openapi.json", "/docs", f"/gradio_api/file={Path(__file__).resolve()}"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(server + path)

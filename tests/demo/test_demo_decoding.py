@@ -1,16 +1,18 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
 import torch
 from support.raster import MODEL, decoded, job
 
+from demo import viewer
 from demo.decoding import LiveRuns, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
 from demo.pages.figures import _fitting
-from demo.viewer import advanced
+from demo.viewer import Passes
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import language_model
@@ -63,8 +65,23 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
         assert mentioned([advance.step]) <= told.keys()
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
-    pushed = [one["step"] for one in advanced(passes, "race")["passes"]]
+    pushed = [json.loads(line.split(" ", 2)[2]) for line in Passes("race").message(passes)["passes"].splitlines()]
     assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
+
+
+def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(message: dict[str, Any]) -> list[tuple[int, int]]:
+        return [(int(lane), int(k)) for lane, k, _ in (line.split(" ", 2) for line in message["passes"].splitlines())]
+
+    turns = list(LiveRuns([job("ar"), job("scd")]).turns())
+    passes = Passes("race")
+    messages = [passes.message(turn) for turn in turns]
+    assert told(messages[40]) == [(one.lane, one.sequence) for turn in turns[:41] for one in turn]
+    assert messages[41]["passes"].startswith(messages[40]["passes"] + "\n")  # gradio sends what was added
+    monkeypatch.setattr(viewer, "MOST_TOLD", 1)
+    short = Passes("race")
+    for turn in turns:
+        assert told(short.message(turn))[-len(turn) :] == [(one.lane, one.sequence) for one in turn]
 
 
 def test_a_run_left_early_is_marked_incomplete() -> None:

@@ -56,6 +56,6 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
 
 def test_lanes_are_named_after_their_methods_unless_these_are_the_same() -> None:
     ordinary, coupled = decoded("ar"), decoded("scd", window=16)
-    assert _names([ordinary, coupled]) == ("Autoregressive decoding", "Speculative Coupled Decoding")
+    assert _names([ordinary, coupled]) == ("Ordinary decoding, one token at a time", "Speculative Coupled Decoding")
     assert _names([coupled, replace(coupled, seed=1)]) == ()
     assert _names([replace(ordinary, method="<b>"), replace(coupled, variant="SJD")]) == ("<b>", "SJD")

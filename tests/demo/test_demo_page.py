@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
 from support.raster import decoded
 from support.results import sweep
 
@@ -19,7 +20,7 @@ from traces import dumps, read
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-TABS = ("Run", "Figures", "Gallery", "Trace", "Methods")
+TABS = ("Run", "Compare", "Which one?", "Figures", "Gallery", "Trace", "Methods")
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 COUNT_PUSHES = """() => {
   const player = draftscopePlayers.viewer;
@@ -87,6 +88,7 @@ def test_the_first_paint_is_a_recorded_run(page: Page) -> None:
     expect(page.locator("#viewer")).to_contain_text("Speculative Coupled Decoding")
 
 
+@pytest.mark.timed
 def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
     choose_raster(page)
     page.evaluate(COUNT_PUSHES)
@@ -141,6 +143,7 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
     expect(preset).to_have_value("Defaults")
 
 
+@pytest.mark.timed
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     choose_raster(page)
     run(page)
@@ -193,6 +196,7 @@ def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -
     assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("place", ["run", "trace"])
 def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path, place: str) -> None:
     take_over(page)
@@ -214,17 +218,16 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="Experiments").click()
     page.locator("#run-experiment").click()
-    expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible(timeout=60_000)
-    page.locator("#stop-experiment").click()
+    press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
     expect(page.locator("#run-experiment")).to_be_enabled(timeout=20_000)
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Figures").click()
-    page.get_by_role("tab", name="What the ratio biases").click()
+    page.get_by_role("tab", name="Bias of published variants").click()
     page.locator("#run-bias").click()
-    page.locator("#stop-bias").click()
+    press_once(page, "#stop-bias")
     expect(page.locator("#bias-progress")).to_contain_text("Stopped.", timeout=60_000)
     expect(page.locator("#bias-plot")).to_be_hidden()
     page.get_by_label("number input for Draft's variances").fill("1")
@@ -297,7 +300,7 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
-    expect(plot).to_contain_text("Tokens per verification", timeout=20_000)  # of what ships
+    expect(plot).to_contain_text("SJD, video", timeout=20_000)  # of what ships
     upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
     row = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
     row |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
@@ -319,20 +322,21 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme} for scheme in ("light", "dark")], indirect=True, ids=str)
-def test_every_page_is_accessible_and_fits_a_phone(page: Page) -> None:
+@pytest.mark.parametrize(
+    ("page", "width"), [({"color_scheme": "light"}, 1280), ({"color_scheme": "dark"}, 390)], indirect=["page"]
+)
+def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
     axe = Axe()
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 844})
-        for tab in TABS:
-            page.get_by_role("tab", name=tab, exact=True).click()
-            if tab == "Figures":
-                expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
-            page.wait_for_timeout(300)
-            found = axe.run(page, options=AXE_OPTIONS).response["violations"]
-            nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
-            assert nodes == [], f"{tab} at {width}"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{tab} at {width}"
+    page.set_viewport_size({"width": width, "height": 844})
+    for tab in TABS:
+        page.get_by_role("tab", name=tab, exact=True).click()
+        if plot := {"Figures": "#figure-plot", "Which one?": "#which-plot"}.get(tab):
+            expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible(timeout=60_000)
+        page.wait_for_timeout(300)
+        found = axe.run(page, options=AXE_OPTIONS).response["violations"]
+        nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
+        assert nodes == [], tab
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 
 def test_the_form_is_reached_by_keyboard(page: Page) -> None:

@@ -1,5 +1,6 @@
 """The Run page's handlers, without a browser."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from support.raster import MODEL
 from demo.pages.run import RunPage
 from demo.sessions import Shown, Visitors
 from demo.site import Site
+from demo.turns import queued
 from engines.models import catalog
 
 
@@ -47,6 +49,11 @@ def test_a_run_is_decoded_on_the_device_that_was_resolved(page: RunPage, monkeyp
 
 
 def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
-    *_, last = page.decode(form(page, model=MODEL, prompt="a boot"), gr.Request(session_hash="mine"))
+    handle = queued(page.site, page.problem, "run", page.decode)
+
+    async def told() -> Any:
+        return [one async for one in handle(form(page, model=MODEL, prompt="a boot"), gr.Request(session_hash="mine"))]
+
+    *_, last = asyncio.run(told())
     assert last[page.problem]["kind"] == "error"
     assert last[page.problem]["text"].startswith("prompt: toy-raster draws without a prompt")

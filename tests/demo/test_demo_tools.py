@@ -74,8 +74,6 @@ def test_a_tool_answers_with_json(server: str) -> None:
         ({"method": "ar", "model": MODEL, "prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
         ({"method": "scd", "model": MODEL, "settings": {"width": 3}}, "width: no such setting; there are"),
         ({"method": "ar", "model": MODEL, "seed": -1}, "seed: -1 is not allowed; use a whole number"),
-        ({"method": "magic"}, "'magic' is not one of ["),
-        ({}, "'method' is a required property"),
     ],
 )
 def test_a_tool_says_what_was_wrong(arguments: dict[str, Any], told: str, server: str) -> None:

@@ -16,7 +16,7 @@ from demo.__main__ import main
 from demo.app import build
 from demo.copy_text import copy
 from demo.measured import measured
-from demo.outcome import command, outcome
+from demo.outcome import outcome
 from demo.recordings import FOLDER, Recording, listed, record, recordings
 from demo.sessions import Visitors
 from engines.config import make_config
@@ -24,6 +24,7 @@ from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.environment import device_name
 from traces import read, write
+from visualizers.bundle.words import command
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
     assert passes.figure == str(coupled.summary.forwards)
     ratio = ordinary.summary.forwards / coupled.summary.forwards
     assert passes.note == f"{ratio:.2f} × fewer; ordinary: {ordinary.summary.forwards}"
-    assert time.figure == f"{coupled.summary.seconds:.2f} s"
+    assert time.figure == f"{coupled.summary.seconds:.2g} s"
     assert ("faster" in time.note) == (coupled.summary.seconds < ordinary.summary.seconds)
     assert rate.figure == f"{coupled.summary.tokens_per_forward:.2f}"
     made = coupled.summary
@@ -48,7 +49,7 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
 def test_a_slower_run_is_called_slower() -> None:
     trace = decoded("ar")
     slow = replace(trace, summary=replace(trace.summary, seconds=2 * trace.summary.seconds))
-    assert "2.00 × slower" in outcome([trace, slow])[1].note
+    assert "2.0 × slower" in outcome([trace, slow])[1].note
 
 
 def test_the_command_repeats_the_run(tmp_path: Path) -> None:

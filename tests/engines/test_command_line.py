@@ -285,7 +285,7 @@ def test_a_text_is_as_long_as_its_model_has_room_for(tmp_path: Path, capsys: pyt
 
 def test_every_action_and_option_has_a_help_text() -> None:
     (actions,) = [action for action in _parser()._actions if isinstance(action.choices, dict)]
-    assert set(actions.choices) == {"list", "run", "check", "calibrate"}
+    assert set(actions.choices) == {"list", "run", "check", "calibrate", "convert-cosmos"}
     for name, parser in actions.choices.items():
         assert parser.description.endswith("."), name
         assert [action.dest for action in parser._actions if not action.help] == [], name

@@ -253,8 +253,23 @@ def sharded(folder: Path) -> None:
 
 
 def escaping(folder: Path) -> None:
-    index = {"weight_map": {"model.transformer.wte.weight": "../elsewhere.safetensors"}}
+    indexed(folder, "../elsewhere.safetensors")
+
+
+def indexed(folder: Path, file: str) -> None:
+    index = {"weight_map": {"model.transformer.wte.weight": file}}
     write_json(folder / "model.safetensors.index.json", index)
+
+
+def in_pieces(name: str, text: str) -> Callable[[Path], None]:
+    """A tokenizer in several files, of which one holds something else."""
+
+    def change(folder: Path) -> None:
+        (folder / "tokenizer.json").unlink()
+        write(folder, "llada", pieces=True)
+        (folder / name).write_text(text)
+
+    return change
 
 
 _Q0 = "model.transformer.blocks.0.q_proj.weight"
@@ -270,6 +285,13 @@ _Q0 = "model.transformer.blocks.0.q_proj.weight"
         (configured(d_model="32"), "config.json has '32' for 'd_model', which is not allowed"),
         (configured(n_layers=0), "config.json has 0 for 'n_layers'"),
         (configured(weight_tying=1), "config.json has 1 for 'weight_tying'"),
+        (configured(n_layers=10**9), "config.json has 1000000000 for 'n_layers', which is not allowed"),
+        (configured(rms_norm_eps=10**400), "config.json has 1000.*0 for 'rms_norm_eps', which is not allowed"),
+        (configured(model_type=["llada"]), r"config.json has \['llada'\] for 'model_type', and sdar"),
+        (lambda folder: (folder / "config.json").write_text("[" * 10**5), "config.json is not JSON: maximum recursion"),
+        (in_pieces("vocab.json", "{"), "vocab.json, merges.txt or tokenizer_config.json cannot be read: .*EOF"),
+        (in_pieces("merges.txt", "h e x\n"), "vocab.json, merges.txt or tokenizer_config.json cannot be read: "),
+        (in_pieces("tokenizer_config.json", "[]"), "cannot be read: "),
         (configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         (configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer"),
         (configured(embedding_size=30), "config.json has 30 for 'embedding_size', its tokenizer"),
@@ -284,6 +306,7 @@ _Q0 = "model.transformer.blocks.0.q_proj.weight"
         (cut, "model.safetensors cannot be read"),
         (sharded, "model-00002-of-00003.safetensors is missing"),
         (escaping, "outside the folder"),
+        (lambda folder: indexed(folder, "a" * 5000), "names 'a*', which lies outside the folder or cannot be a file"),
         (removed("tokenizer.json"), "tokenizer.json is missing, and so is vocab.json"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         (
@@ -301,6 +324,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
         published.load_folder(folder)
     assert str(caught.value).startswith("LLaDA-tiny: ")
     assert f"hf download OWNER/NAME --local-dir {folder}" in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
 
 
 def test_a_tied_checkpoint_may_carry_a_head_which_is_not_used(tmp_path: Path) -> None:
@@ -374,6 +398,7 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
         "Efficient-Large-Model",
         "GSAI-ML",
         "Dream-org",
+        "nvidia",
     }
     assert all(f"hf download {info.id}" in info.needs for info in published)
     assert all(info.small in MODELS for info in published if info.small)

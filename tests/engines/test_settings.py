@@ -1,13 +1,19 @@
 """Distributions after post-processing, settings and prompts: right when right, clear when wrong."""
 
+import json
+from typing import Any
+
 import pytest
 import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
+from engines.sampling.chance import read_seed
 from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
 
+DEEP: Any = json.loads("[" * 900 + "]" * 900)
+"""Too deep for repr."""
 LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=torch.float64)  # [rows, T, V]
 
 
@@ -47,12 +53,25 @@ def test_settings_are_read_from_text() -> None:
         ({"stale": "perhaps"}, "stale: 'perhaps' is not allowed; use true or false"),
         ({"windw": "3"}, "windw: no such setting; there are"),
         ({"window": True}, "window: True"),
+        ({"window": DEEP}, "window: [[[[[...]]]]] is not allowed"),
+        ({"window": list(range(100_000))}, "window: [0, 1, 2, 3, 4, 5, ...] is not allowed"),
+        ({"window": "9" * 10**6}, "window: '999"),
+        ({"win\ndow": 3}, "'win\\ndow': no such setting"),
+        ({"w" * 10**6: 3}, "www': no such setting"),
     ],
 )
 def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make_config(scd.Config, values)
     assert named in str(caught.value)
+    assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [DEEP, [DEEP], "7" * 10**6, -1, True, None])
+def test_a_seed_is_refused_in_a_short_line(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"^seed: .* is not allowed; use a whole number from 0") as caught:
+        read_seed(value)
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
 
@@ -30,3 +30,15 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         yield browser
         browser.close()
+
+
+def press_once(page: Page, button: str, *, there: str = "body") -> None:
+    """Press a button as soon as it and something else are there: while something runs a button may move, or go."""
+    page.wait_for_function(
+        """([button, there]) => {
+          const found = document.querySelector(button);
+          return found?.checkVisibility() && document.querySelector(there) && (found.click(), true);
+        }""",
+        arg=[button, there],
+        timeout=60_000,
+    )

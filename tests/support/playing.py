@@ -25,8 +25,14 @@ def show(page: Page, *traces: Trace, fragment: str = "") -> None:
         "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
     )
     page.goto(SITE + fragment)
-    settle(page)
+    every_view(page)
     assert [url for url in asked if not url.startswith(SITE)] == []
+
+
+def every_view(page: Page) -> None:
+    """Open the views that a standalone page begins without."""
+    page.evaluate("document.querySelector('.ds-whole').click(); document.activeElement.blur()")
+    settle(page)
 
 
 def harness(page: Page, files: dict[str, bytes] | None = None) -> None:

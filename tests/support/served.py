@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 
 from demo.app import build
-from demo.recordings import recordings
+from demo.recordings import left_out, recordings
 from demo.server import serve
 from demo.sessions import Visitors
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     visitors = Visitors()
-    serve(build(visitors, recordings(folder)), visitors, folder)
+    found = recordings(folder)
+    gone = left_out(found, folder)
+    serve(build(visitors, found, gone), visitors, folder, gone)

@@ -14,6 +14,7 @@ from support.browser import chromium
 from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
 
+from benchmarks._shown import check_page
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 from visualizers.__main__ import main
@@ -95,13 +96,14 @@ def test_one_figure_as_a_page(traces: list[str], tmp_path: Path) -> None:
 
 def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
     odd = tmp_path / "odd.json"
-    hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    hostile = "</script><script>alert('pwned')</script><img src=x onerror=alert(1)>\" onmouseover='alert(1)//pwned'"
     write(replace(ALL["ar"](), method=hostile), odd)
     target = tmp_path / "odd.html"
     assert main([str(odd), "-o", str(target)]) == 0
     text = target.read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "<img src=x" not in text
+    check_page(text)  # neither does it end an attribute and begin another
 
 
 @pytest.mark.browser
@@ -143,7 +145,7 @@ def test_wrong_usage_names_setting_value_and_choices(
     pdf = str(tmp_path / "x.pdf")
     for arguments, parts in [
         ([traces[1], "-o", str(tmp_path / "x.bmp")], ["x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"]),
-        ([traces[1], "-o", pdf], ["--figure", "canvas, acceptance, churn"]),
+        ([traces[1], "-o", pdf], ["--figure", "canvas, pictures, acceptance, churn"]),
         ([traces[1], "--figure", "nope", "-o", pdf], ["--figure", "'nope'", "churn"]),
         ([traces[0], "--figure", "beta", "-o", pdf], ["figure beta", "needs the measures"]),
         ([traces[1], "--figure", "canvas", "--step", "999", "-o", pdf], ["step 999", "from 0 to"]),
@@ -153,7 +155,7 @@ def test_wrong_usage_names_setting_value_and_choices(
         ([traces[1], "--figure", "frontier", "-o", pdf], ["--figure frontier", "--sweep RESULTS"]),
         (["--sweep", "results.json", "-o", pdf], ["--sweep results.json", "frontier, setting"]),
         ([traces[1], "--sweep", "r.json", "--figure", "frontier", "-o", pdf], ["--sweep r.json", "takes no traces"]),
-        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "speed-up, time-shares"]),
+        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "windows, speed-up, time-shares"]),
         (["--sweep", "r.json", "--timings", "t.json", "-o", pdf], ["--timings t.json", "takes no --sweep"]),
         (["-o", pdf], ["TRACE"]),
     ]:

@@ -64,6 +64,7 @@ def example(name: str) -> list[Trace]:
         "comparison": [plain_run(), run("none"), run()],
         "redundancy": [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
         "difference": [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
+        "seeds": [each(seed=seed) for each in (plain_run, run) for seed in range(3)],
         "strength": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
         "window": [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
         "order": [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
@@ -101,8 +102,9 @@ def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     assert len(figure.caption) > 100
     assert drawn.layout.title.text
     assert drawn.layout.title.subtitle.text
-    assert all(axis.title.text for axis in list(drawn.select_xaxes()) if not axis.matches or axis.title.text)
-    assert any(axis.title.text for axis in drawn.select_yaxes()) or name in ("latency", "comparison")
+    axes = [axis for axis in drawn.select_xaxes() if not axis.matches or axis.title.text]
+    assert all(axis.title.text for axis in axes) or name in ("pictures", "seeds")  # which name columns
+    assert any(axis.title.text for axis in drawn.select_yaxes()) or name in ("latency", "comparison", "pictures")
     assert json.loads(drawn.to_json())["layout"]["height"] > 100
 
 
@@ -157,7 +159,7 @@ def test_refusals_say_what_is_missing() -> None:
     ar = plain_run()
     assert FIGURES["acceptance"].supports([ar]) == "needs accept probabilities, which this trace does not have"
     assert FIGURES["beta"].supports([ar, ar]) == "needs the measures `age` and `tv`, which these 2 traces do not have"
-    assert FIGURES["churn"].supports([run()] * 4) == "draws up to 3 traces side by side, 4 given"
+    assert FIGURES["churn"].supports([run()] * 7) == "draws up to 6 traces side by side, 7 given"
     assert FIGURES["race"].supports([run()] * 13) == "draws up to 12 runs, 13 given"
     assert FIGURES["difference"].supports([run(), run(seed=1)]) == "needs at least 3 runs"
     assert FIGURES["comparison"].supports([run()]) == "needs at least 2 runs"
@@ -168,8 +170,8 @@ def test_refusals_say_what_is_missing() -> None:
 def test_supported_figures_of_one_run() -> None:
     names = [figure.name for figure in supported([run()])]
     assert names == [
-        "canvas", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram", "hamming",
-        "accepted-drafts", "along",
+        "canvas", "pictures", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram",
+        "hamming", "by-place", "accepted-drafts", "along",
     ]  # fmt: skip
 
 
@@ -185,8 +187,8 @@ class TestLabels:
     def test_runs_are_named_by_what_differs(self) -> None:
         assert labels([plain_run(), run("none"), run()]) == (
             "ordinary",
-            "jacobi (coupling none)",
-            "jacobi (coupling maximal)",
+            "SJD",
+            "MC-SJD",
         )
         assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
         assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
@@ -207,8 +209,8 @@ class TestLabels:
     def test_groups_hold_runs_that_differ_in_seed_alone(self) -> None:
         groups = grouped([run(seed=0), run("none"), run(seed=1)])
         assert {name: len(runs) for name, runs in groups.items()} == {
-            "jacobi (coupling maximal)": 2,
-            "jacobi (coupling none)": 1,
+            "MC-SJD": 2,
+            "SJD": 1,
         }
         assert list(grouped([run(alpha=0.5), run(alpha=1.0)], apart="alpha")) == ["jacobi"]
 

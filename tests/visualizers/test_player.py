@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
-from support.playing import go, harness, pixels, plain, settle, show, snapshot
+from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import HOSTILE, Size, jacobi, ordinary, tiles, written
 
 from traces.io import dumps
@@ -179,9 +179,9 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
 
 def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
     show(page, jacobi())
-    box = page.locator(".ds-picture canvas").bounding_box()
-    page.mouse.click(box["x"] + 5, box["y"] + 5)
-    page.mouse.move(box["x"] + 150, box["y"] + 150)
+    canvas = page.locator(".ds-picture canvas")
+    canvas.click(position={"x": 5, "y": 5})
+    canvas.hover(position={"x": 150, "y": 150})
     settle(page)
     assert snapshot(page)["position"] == 0
     page.keyboard.press("Escape")
@@ -450,6 +450,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.set_content(standalone([ordinary(), jacobi()], "A disc, decoded twice"))
+    every_view(page)
     page.evaluate("player.set(40)")
     page.locator(".ds-picture canvas").nth(1).hover(position={"x": 40, "y": 60})
     page.locator(".ds-table summary").nth(1).click()
@@ -459,6 +460,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
     page.set_content(standalone([written()], "Text"))
+    every_view(page)
     page.get_by_label("Show fates on the canvas").check()
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from support.blocks import diffusion
-from support.playing import go, harness, pixels, plain, settle, show, snapshot
+from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
 from support.speculation import Plan, speculated
 
 from traces.schema import Fate, Trace
@@ -142,6 +142,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.set_content(standalone([diffusion(), speculated(Plan(depth=7, held=(0, 5)))], "A sum"))
+    every_view(page)
     page.evaluate("player.set(2)")
     page.get_by_text("Every draft in words").locator("visible=true").click()
     settle(page)

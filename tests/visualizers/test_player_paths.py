@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from support import handmade
 from support.blocks import diffusion
-from support.playing import go, harness, pixels, plain, settle, show, snapshot
+from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
 
 from traces.schema import Trace
 from visualizers.page import standalone
@@ -77,6 +77,7 @@ def test_a_tap_reaches_them(browser: Browser) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()
     page.set_content(standalone([handmade.cspd()], "A test"))
+    every_view(page)
     settle(page)
     page.locator(".ds-picture canvas").tap(position=cell(page, CELLS["rejected"]))
     settle(page)
@@ -167,6 +168,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.set_content(standalone([handmade.cspd(), apart()], "Two runs"))
+    every_view(page)
     settle(page)
     page.locator(".ds-picture canvas").first.hover()
     settle(page)

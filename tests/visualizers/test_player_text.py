@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from support.blocks import END, PROMPT, Blocks, diffusion, s2d2, simsd
-from support.playing import go, harness, pixels, plain, settle, show, snapshot
+from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import jacobi
 
 from traces.replay import PENDING, state_after
@@ -317,6 +317,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     page = context.new_page()
     for traces, moment in (([diffusion(), s2d2()], 14), ([simsd()], 6), ([diffusion()], 1000)):
         page.set_content(standalone(traces, "A sum"))
+        every_view(page)
         page.evaluate("now => player.set(now)", moment)
         page.locator(".ds-token.is-final").first.hover()
         for closed in page.get_by_text("What every query sees").all():

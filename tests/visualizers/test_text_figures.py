@@ -32,8 +32,8 @@ def test_supported_figures_of_runs_in_blocks() -> None:
         return [figure.name for figure in supported([trace])]
 
     assert names(RUN) == [
-        "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "accepted-drafts", "draft-steps",
-        "ar-ness", "confidence", "foresight", "contributions", "mask", "along",
+        "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "by-place", "accepted-drafts",
+        "draft-steps", "ar-ness", "confidence", "foresight", "contributions", "mask", "along",
     ]  # fmt: skip
     assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence", "contributions"]
     assert "routing" not in names(simsd())
@@ -47,7 +47,7 @@ def test_refusals_say_what_is_missing() -> None:
     )
     assert FIGURES["mask"].supports([plain]) == "needs a recorded attention mask, which this trace does not have"
     assert FIGURES["accepted-drafts"].supports([plain]) == "needs judged drafts, which this trace does not have"
-    assert FIGURES["order"].supports([RUN] * 4) == "draws up to 3 traces side by side, 4 given"
+    assert FIGURES["order"].supports([RUN] * 7) == "draws up to 6 traces side by side, 7 given"
     many = [s2d2(Blocks(cost=cost)) for cost in range(7)]
     for name in ("ar-ness", "accepted-drafts"):
         assert FIGURES[name].supports(many) == "draws up to 6 groups of runs, 7 given"

@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from traces.replay import PENDING, outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_long, too_many
 from visualizers.figures.canvas import panel_height, square_axes
 from visualizers.picture import cells, grid
 from visualizers.style import cividis, fate_marker
@@ -157,7 +157,7 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, size: float, named:
 
 ACCEPTANCE = Figure(
     name="acceptance",
-    title="Accept probability over the canvas",
+    title="Acceptance heat map",
     caption=(
         "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
         "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "
@@ -166,8 +166,11 @@ ACCEPTANCE = Figure(
         "over a whole run a mark says how. A video has a panel for every latent frame."
     ),
     paper="",
-    supports=lambda traces: missing(traces, _judged, "accept probabilities") or too_many(traces, _judged),
+    supports=lambda traces: (
+        missing(traces, _judged, "accept probabilities") or too_many(traces, _judged) or too_long(traces)
+    ),
     drawing=_draw,
     stepped=True,
+    whole=True,
     panel_width=460,
 )

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.replay import State, outcomes, state_after
 from traces.schema import FATES, Canvas, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.style import NEUTRAL, fate_marker
@@ -48,7 +48,7 @@ def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) ->
 def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
     """Say where the latent frames of a video lie, which stand side by side."""
     frames = frame_count(trace.canvas)
-    if frames == 1:
+    if not 1 < frames <= MOST_FRAMES:
         return
     columns = trace.canvas.shape[-1]
     middles = [frame * columns + (columns - 1) / 2 for frame in range(frames)]

@@ -6,8 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Trace
-from traces.stats import agreement_by_age, agreement_by_position, mean_difference, token_difference
-from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position, mean_difference, token_difference
+from visualizers.figure import MOST_PANELS, Figure, Traces, grouped, missing, side_by_side
 from visualizers.style import series
 from visualizers.summary import Mean, mean_of
 
@@ -33,19 +33,30 @@ def _has_agreement(trace: Trace) -> bool:
     return bool(agreement_by_position(trace.steps))
 
 
+def _agreeing(traces: Traces) -> Mapping[str, tuple[Trace, ...]]:
+    """Runs that can be drawn, gathered where they differ in seed or prompt alone."""
+    return grouped([trace for trace in traces if _has_agreement(trace)])
+
+
+def _few(traces: Traces) -> str | None:
+    count = len(_agreeing(traces))
+    return f"draws up to {MOST_PANELS} groups of runs side by side, {count} given" if count > MOST_PANELS else None
+
+
 def _beta(traces: Traces, step: int | None) -> go.Figure:
-    drawn = [trace for trace in traces if _has_agreement(trace)]
-    names = labels(drawn)
-    several = len(drawn) > 1
-    heads = [*(f"{name}: some positions" if several else "Some positions" for name in names), "All positions"]
+    groups = _agreeing(traces)
+    several = len(groups) > 1
+    heads = [*(f"{name}: some positions" if several else "Some positions" for name in groups), "All positions"]
     figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.04)
-    for panel, trace in enumerate(drawn, start=1):
-        for i, (position, trajectory) in enumerate(telling(agreement_by_position(trace.steps)).items()):
+    for panel, runs in enumerate(groups.values(), start=1):
+        for i, (position, trajectory) in enumerate(telling(agreement_by_position(runs[0].steps)).items()):
             figure.add_trace(_trajectory(i, position, trajectory), row=1, col=panel)
-    for i, (name, trace) in enumerate(zip(names, drawn, strict=True)):
-        for mark in _mean_by_age(i, name, trace):
-            figure.add_trace(mark, row=1, col=len(drawn) + 1)
-    oldest = max(row.age for trace in drawn for row in agreement_by_age(trace.steps))
+    pooled = {name: agreement_by_age([step for run in runs for step in run.steps]) for name, runs in groups.items()}
+    for i, (name, ages) in enumerate(pooled.items()):
+        said = name if len(groups[name]) == 1 else f"{name}, {len(groups[name])} runs"
+        for mark in _mean_by_age(i, said, ages):
+            figure.add_trace(mark, row=1, col=len(groups) + 1)
+    oldest = max(row.age for ages in pooled.values() for row in ages)
     figure.update_xaxes(title_text="Age in the window (iterations)", range=[0.6, oldest + 0.4])
     if oldest <= MOST_TICKS:
         figure.update_xaxes(dtick=1)
@@ -68,8 +79,8 @@ def _trajectory(index: int, position: int, trajectory: Trajectory) -> go.Scatter
     )
 
 
-def _mean_by_age(index: int, name: str, trace: Trace) -> tuple[go.Scatter, ...]:
-    ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
+def _mean_by_age(index: int, name: str, every: Sequence[AgeStatistics]) -> tuple[go.Scatter, ...]:
+    ages = [row for row in every if row.count >= FEWEST_AT_AN_AGE]
     look = series(index)
     age = [row.age for row in ages]
     low = [max(0.0, row.mean - row.variance**0.5) for row in ages]
@@ -128,18 +139,18 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
 
 BETA = Figure(
     name="beta",
-    title="Agreement of successive distributions while a draft waits",
+    title="Beta trajectory: 1 - TV of successive distributions, by age",
     caption=(
         "β is the probability that a draft passes its test: 1 minus the total variation (TV) between the distribution "
         "it "
         "was drawn from and the new one. Left: single positions, among those that waited longest. Right: mean over "
         f"all positions of an age, with a band of one standard deviation, where at least {FEWEST_AT_AN_AGE} "
-        "positions got that old. Rising curves mean that waiting pays. Initial guesses are left out."
+        "positions got that old. Rising curves mean that waiting pays; yet old ages are survivors, drafts that nothing "
+        "rejected before. Runs that differ in seed or prompt alone are taken together. The player draws beta over "
+        "passes instead of ages. Initial guesses are left out."
     ),
     paper="SCD, Fig. 3",
-    supports=lambda traces: (
-        missing(traces, _has_agreement, "the measures `age` and `tv`") or too_many(traces, _has_agreement)
-    ),
+    supports=lambda traces: missing(traces, _has_agreement, "the measures `age` and `tv`") or _few(traces),
     drawing=_beta,
 )
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.timings import Timing, Timings
-from visualizers.figure import DataFigure, plain, side_by_side
+from traces.timings import Timing, Timings, read_timings
+from visualizers.figure import FileFigure, plain, side_by_side
 from visualizers.style import NEUTRAL, hatched, series
 
 PARTS: Final = {
@@ -87,7 +87,7 @@ def _shares(timings: Timings) -> go.Figure:
     )
 
 
-SPEED_UP: Final[DataFigure[Timings]] = DataFigure(
+SPEED_UP: Final[FileFigure[Timings]] = FileFigure(
     name="speed-up",
     title="Speed by draft length and batch",
     caption=(
@@ -98,9 +98,12 @@ SPEED_UP: Final[DataFigure[Timings]] = DataFigure(
     ),
     paper="CSpD, Tables 1 and 2; Eq. 51",
     drawing=_speed_up,
+    benchmark="continuous",
+    column="gamma",
+    read=read_timings,
 )
 
-SHARES: Final[DataFigure[Timings]] = DataFigure(
+SHARES: Final[FileFigure[Timings]] = FileFigure(
     name="time-shares",
     title="Where the time of drafting goes",
     caption=(
@@ -109,4 +112,7 @@ SHARES: Final[DataFigure[Timings]] = DataFigure(
     ),
     paper="CSpD, Table 8",
     drawing=_shares,
+    benchmark="continuous",
+    column="gamma",
+    read=read_timings,
 )

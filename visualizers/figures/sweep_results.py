@@ -8,7 +8,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
-from visualizers.figure import plain, side_by_side
+from visualizers.figure import plain, side_by_side, titled
 from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 from visualizers.style import NEUTRAL, series, themed
 
@@ -49,8 +49,7 @@ class SweepFigure:
             raise SweepError("rows: there are none; give at least one result")
         view = view or SweepView()
         figure = self.drawing(rows, view)
-        figure.update_layout(title={"text": self.title, "subtitle": {"text": _subtitle(rows, view)}})
-        return themed(figure, "light")
+        return themed(titled(figure, self.title, _subtitle(rows, view)), "light")
 
 
 def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.video import frame_ends
-from visualizers.figure import Figure, Traces, labels, missing, side_by_side, too_many
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, missing, side_by_side, too_many
 from visualizers.palette import BLACK, WHITE
 from visualizers.style import NEUTRAL, fate_color, levels
 
@@ -37,6 +37,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     drawn = [trace for trace in traces if _has(trace)]
     heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(drawn), drawn, strict=True)]
     figure = side_by_side(heads, horizontal_spacing=0.06)
+    names = np.array(["", *(fate.value for fate in FATE_ORDER)])
     scale = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     occurring: set[int] = set()
     for panel, trace in enumerate(drawn, start=1):
@@ -50,11 +51,13 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
             zmax=len(FATE_ORDER) + 0.5,
             colorscale=scale,
             showscale=False,
-            hoverinfo="x+y",
+            text=names[codes],
+            hoverinfo="x+y+text",
             row=1,
             col=panel,
         )
-        for end in frame_ends(trace.canvas):
+        ends = frame_ends(trace.canvas)
+        for end in ends if len(ends) <= MOST_FRAMES else ():
             figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, row=1, col=panel)
         row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
         figure.add_scatter(
@@ -97,7 +100,7 @@ def _key(fate: Fate) -> go.Scatter:
 
 CHURN = Figure(
     name="churn",
-    title="What became of every draft, pass by pass",
+    title="Token churn: what became of every draft, pass by pass",
     caption=(
         "A row is a forward pass, a column a position. Blue cells were accepted, a crossed vermillion cell is the "
         "first rejection of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "

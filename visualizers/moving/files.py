@@ -6,13 +6,14 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import imageio_ffmpeg
 import numpy as np
 from PIL import Image, features
 
+from traces.files import whole
 from visualizers.moving.errors import MOST_BYTES, CodecMissing, MovingError
 
 ENDINGS: Final = ("gif", "mp4", "webp")
@@ -42,25 +43,18 @@ def save(path: Path, frames: Iterable[Image.Image], seconds: Sequence[float], fp
         OSError: The file cannot be written.
     """
     kind = path.suffix.removeprefix(".").lower()
-    with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=f".part.{kind}", delete=False) as part:
-        temporary = Path(part.name)
-    try:
+    with whole(path) as part:
         if kind == "gif":
-            _write_gif(temporary, frames, seconds, palette)
+            _write_gif(part, frames, seconds, palette)
         elif kind == "webp":
-            _write_webp(temporary, frames, seconds)
+            _write_webp(part, frames, seconds)
         else:
-            _write_mp4(temporary, frames, seconds, fps)
-        size = temporary.stat().st_size
+            _write_mp4(part, frames, seconds, fps)
+        size = part.stat().st_size
         if size > MOST_BYTES:
             raise MovingError(
                 f"{size / 2**20:.0f} MB are more than {MOST_BYTES // 2**20}: choose a smaller --size or fewer frames"
             )
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def palette_of(sample: Sequence[Image.Image], fixed: Sequence[str]) -> Image.Image:

@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw
 
 from traces.replay import State
 from traces.schema import Trace
+from traces.stats import draft_forwards
 from visualizers.moving.canvas import PictureCanvas
 from visualizers.moving.clip import ClipCanvas
 from visualizers.moving.clock import Clock, has_clip
@@ -52,7 +53,7 @@ class Lane:
         self._unit, self._colors = unit, colors
         self._positions = told(trace)
         self._ends = list(accumulate((step.call.milliseconds.total for step in trace.steps), initial=0.0))
-        self._drafter = sum(step.call.role == "draft" for step in trace.steps)
+        self._drafter = draft_forwards(trace.steps)
 
     @property
     def height(self) -> int:

@@ -26,6 +26,10 @@ _SCRIPTS = (
     "paths.js",
     "clip.js",
     "lane.js",
+    "rules.js",
+    "coin.js",
+    "bars.js",
+    "worked.js",
     "controls.js",
     "race.js",
     "player.js",
@@ -44,7 +48,7 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return _read("player.css") + _read("race.css")
+    return "".join(map(_read, ("player.css", "race.css", "worked.css", "many.css")))
 
 
 @cache

@@ -83,7 +83,7 @@ class PictureView extends GridView {
     super("picture", "Picture so far", "hatched = still a draft", grid);
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
     this.shown = new Int32Array(grid.positions).fill(-1);
-    this.tiles = this.picture = null;
+    this.tiles = this.patches = this.picture = null;
     this.frames = [];
     this.opened = new Map();
   }
@@ -99,6 +99,7 @@ class PictureView extends GridView {
     this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
     this.picture = open(trace.output?.image);
+    this.patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
     this.mosaic = document.createElement("canvas");
     this.mosaic.width = this.grid.columns * this.tilePixels;
@@ -140,6 +141,28 @@ class PictureView extends GridView {
     else this.markDrafts(scene, context);
     if (replay.length === 0) this.label(context, scene, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
     this.paintCursor(scene, context);
+  }
+
+  /** Pictures of single tokens: a tile of each, or patches of those that the trace speaks of. */
+  get sheet() {
+    return this.tiles ?? this.patches;
+  }
+
+  /** Which of the pictures around a step can be drawn by now. */
+  readyAt(step) {
+    const frame = (count) => this.frames.findLast((one) => one.step <= count)?.image;
+    return [this.sheet?.image, frame(step), frame(step + 1)].map((image) => Number(loaded(image))).join("");
+  }
+
+  /** Draw what stands at a position after `count` steps, cut out of the picture of that moment. Return whether there is one. */
+  drawSpot(context, position, count, side) {
+    const image = this.frames.findLast(({ step }) => step <= count)?.image;
+    if (this.tiles || !loaded(image)) return false;
+    const { frame, row, column } = this.grid.where(position);
+    const [wide, tall] = [image.naturalWidth / this.grid.frames / this.grid.cellColumns, image.naturalHeight / this.grid.cellRows];
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, (frame * this.grid.cellColumns + column) * wide, row * tall, wide, tall, 0, 0, side, side);
+    return true;
   }
 
   /** Draw a picture of the whole canvas; of a video, its latent frames stand side by side. */
@@ -199,6 +222,8 @@ class PictureView extends GridView {
       const [x, y] = this.box(position);
       const glyph = Math.min(16, size * 0.62);
       const inset = (size - glyph) / 2;
+      context.fillStyle = theme.fills[code]; // a glyph is legible on its own colour, not on that of the picture below
+      context.fillRect(x + inset - 1, y + inset - 1, glyph + 2, glyph + 2);
       drawGlyph(context, theme.glyphs[code], theme.fates[code].filled, x + inset, y + inset, glyph, theme.inks[code]);
     }
   }

@@ -109,11 +109,12 @@ function callInWords({ role, mode }) {
 
 /** Draw the tile of a token. Return whether there was one. */
 function drawTile(context, pictures, token, x, y, side) {
-  const tiles = pictures?.tiles;
-  if (!loaded(tiles?.image)) return false;
-  const { image, size, columns } = tiles;
+  const sheet = pictures?.sheet;
+  const place = sheet?.placeOf ? sheet.placeOf.get(token) : token;
+  if (place === undefined || !loaded(sheet?.image)) return false;
+  const { image, size, columns } = sheet;
   context.imageSmoothingEnabled = false;
-  context.drawImage(image, (token % columns) * size, Math.floor(token / columns) * size, size, size, x, y, side, side);
+  context.drawImage(image, (place % columns) * size, Math.floor(place / columns) * size, size, size, x, y, side, side);
   return true;
 }
 
@@ -269,7 +270,7 @@ class TimelineView extends View {
 /** How much successive distributions agree, on average over the window and at the token under the cursor. */
 class AgreementView extends View {
   constructor() {
-    super("agreement", "Agreement β = 1 − TV", "");
+    super("agreement", "Beta over passes: β = 1 − TV of successive distributions", "");
   }
 
   supports(replay) {

@@ -43,7 +43,21 @@ class ClipView extends View {
 
   fit(replay) {
     this.figure.hidden = this.frames.length === 0;
+    if (!this.figure.hidden) this.playByItself(Boolean(this.figure.closest(".is-brief")));
     return super.fit(replay);
+  }
+
+  /** Where few pictures are shown it plays by itself, unless that is unwanted; among every view it waits at its start. */
+  playByItself(brief) {
+    if (brief && this.alone === undefined) {
+      this.alone = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+      if (this.alone) this.toggle();
+    } else if (!brief && this.alone) {
+      this.alone = false;
+      if (this.timer) this.toggle();
+      this.number = 0;
+      this.slider.value = 1;
+    }
   }
 
   heightFor(width) {
@@ -64,8 +78,9 @@ class ClipView extends View {
 
   tick() {
     if (!this.canvas.isConnected) return this.toggle();
-    const most = this.decided || this.frames.length;
-    this.go((this.number + 1) % most);
+    this.number = (this.number + 1) % (this.decided || this.frames.length);
+    this.slider.value = this.number + 1;
+    if (this.scene) this.draw(this.scene);  // nothing else changes
   }
 
   showPlaying() {
@@ -91,6 +106,7 @@ class ClipView extends View {
 
   paint(scene, context) {
     const width = Math.min(this.width, WIDEST_CLIP);
+    this.scene = scene;
     this.decided = this.decidedIn(scene);
     const there = this.number < this.decided;
     const said = `frame ${this.number + 1} of ${this.frames.length}${this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet"}`;

@@ -89,7 +89,7 @@ class Readout {
     const ids = tokens.filter(Number.isInteger);
     const [side, gap] = [56, 6];
     const ratio = globalThis.devicePixelRatio || 1;
-    this.tiles.hidden = !(loaded(pictures?.tiles?.image) && ids.length);
+    this.tiles.hidden = !(loaded(pictures?.sheet?.image) && ids.length);
     if (this.tiles.hidden) return;
     this.tiles.width = side * ratio;
     this.tiles.height = (side * ids.length + gap * (ids.length - 1)) * ratio;

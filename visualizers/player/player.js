@@ -1,4 +1,4 @@
-// The player: up to two traces on one clock, one cursor, and the controls that move them.
+// The player: two traces on one clock, or up to six that are compared, one cursor, and the controls that move them.
 
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
 const HELP = [
@@ -10,9 +10,13 @@ const HELP = [
   [["←↑↓→"], "in a view: choose a token"],
   [["Enter"], "pin it"],
   [["Esc"], "let go"],
+  [["r"], "next rejection"],
+  [["l"], "next long acceptance"],
+  [["d"], "next draft"],
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
+const MOST_TOGETHER = 6;
 const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
@@ -22,11 +26,13 @@ class Player {
     this.theme = new Theme(data);
     this.lanes = [];
     this.library = [];
+    this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
     this.now = 0;
-    this.position = this.moment = null;
-    this.pinned = this.playing = this.follow = false;
+    this.position = this.moment = this.spotlight = null;
+    this.pinned = this.playing = this.follow = this.guided = false;
+    this.until = Infinity;
     this.schedule = this.schedule.bind(this);
     this.build();
     this.listen(keys);
@@ -35,12 +41,14 @@ class Player {
 
   build() {
     this.race = new Race(this);
+    this.worked = new Worked(this);
     this.controls = new Controls(this);
     this.controls.whole.hidden = !this.brief;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
     this.stage = make("div", { class: "ds-lanes" });
+    this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
     this.help = make("p", { class: "ds-help" }, ...help);
@@ -54,8 +62,9 @@ class Player {
   useBrief(brief) {
     this.brief = brief;
     this.root.classList.toggle("is-brief", brief);
-    const { controls, race, message, key, stage, help, live } = this;
-    this.root.replaceChildren(...(brief ? [message, race.node, stage, controls.node, key] : [race.node, controls.node, message, key, stage]), help, live);
+    const { controls, race, message, key, stage, worked, body, help, live } = this;
+    body.replaceChildren(...(brief ? [stage, controls.node, worked.node, key] : [stage, worked.node]));
+    this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), help, live);
     controls.whole.setAttribute("aria-pressed", String(!brief));
     this.refresh();
   }
@@ -74,8 +83,10 @@ class Player {
     this.watchSize.observe(this.root);
     // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
     const hold = (held) => () => (this.race.held = held);
-    this.stage.addEventListener("pointerenter", hold(true), { signal });
-    this.stage.addEventListener("pointerleave", hold(false), { signal });
+    for (const part of [this.stage, this.worked.node]) {
+      part.addEventListener("pointerenter", hold(true), { signal });
+      part.addEventListener("pointerleave", hold(false), { signal });
+    }
     this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
     this.root.addEventListener("focusout", hold(false), { signal });
     this.watchSight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
@@ -122,10 +133,11 @@ class Player {
 
   clear() {
     this.pause();
+    this.explore();
     this.race.leave();
     this.lanes = [];
     this.library = [];
-    this.position = this.moment = null;
+    this.position = this.moment = this.spotlight = this.chosenLane = null;
     this.pinned = this.follow = false;
     this.now = 0;
     this.refresh();
@@ -167,7 +179,7 @@ class Player {
   show(index, trace) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule);
     this.lanes[index].finish(trace);
-    if (this.library.length > MOST_LANES) this.lanes[index].offer(this.choice(index, trace));
+    if (this.library.length > this.most) this.lanes[index].offer(this.choice(index, trace));
   }
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
@@ -191,12 +203,13 @@ class Player {
   }
 
   /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
-  load(traces, { play = false, loop = false, afresh = false } = {}) {
+  load(traces, { play = false, loop = false, afresh = false, most = MOST_LANES } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
     this.library = traces;
-    traces.slice(0, MOST_LANES).forEach((trace, index) => this.show(index, trace));
+    this.most = most;
+    traces.slice(0, most).forEach((trace, index) => this.show(index, trace));
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
@@ -209,9 +222,54 @@ class Player {
     else this.play();
   }
 
-  /** Offer recorded pairs and play the first one in a loop. */
-  offer(pairs) {
-    this.race.offer(pairs);
+  /**
+   * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
+   * passes a second; pin `token`, or mark with `fates` what became of every guess. What is said about it is the host's.
+   */
+  async scene({ urls, from = 0, to = null, speed = null, token = null, fates = false }) {
+    const asked = (this.asked = Symbol("scene"));
+    this.pause();
+    this.race.chosen = -1; // of a pair that is still on its way
+    try {
+      const traces = await Promise.all(urls.map(fetchTrace));
+      if (this.asked !== asked || this.gone()) return;
+      this.guided = false;
+      this.load(traces, { afresh: true });
+    } catch (error) {
+      return this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+    this.asked = asked;
+    this.guide(true);
+    if (this.clock !== "passes") this.useClock("passes");
+    this.controls.overlay.checked = fates;
+    this.chosenLane = this.present().at(-1);
+    if (token !== null) [this.position, this.pinned] = [token, true];
+    const end = Math.min(to ?? Infinity, this.extent());
+    this.set(from);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (still || from >= end) return this.set(end);
+    this.speed = speed ?? USUAL_SPEED.passes;
+    this.until = end;
+    this.play();
+  }
+
+  /** End a tour: what it showed stays, and all of it is the reader's to move. */
+  explore() {
+    this.asked = null;
+    if (!this.guided) return;
+    this.guide(false);
+    this.takeOver();
+    this.emit("explored", {});
+  }
+
+  guide(guided) {
+    this.guided = guided;
+    this.root.classList.toggle("is-guided", guided);
+  }
+
+  /** Offer recorded pairs and play the first one in a loop; `invite` are words of a button beside them. */
+  offer(pairs, invite = "") {
+    this.race.offer(pairs, invite);
     return this.race.choose(0);
   }
 
@@ -219,6 +277,15 @@ class Player {
   async loadUrl(...urls) {
     try {
       this.load(await Promise.all(urls.flat().map(fetchTrace)));
+    } catch (error) {
+      this.fail(`This trace could not be loaded: ${error.message}`);
+    }
+  }
+
+  /** The same with up to six traces, all beside one another. */
+  async compareUrls(urls) {
+    try {
+      this.load(await Promise.all(urls.map(fetchTrace)), { most: MOST_TOGETHER, afresh: true });
     } catch (error) {
       this.fail(`This trace could not be loaded: ${error.message}`);
     }
@@ -281,6 +348,7 @@ class Player {
 
   set(now) {
     this.race.looping = this.follow = false;
+    this.until = Infinity;
     this.now = Math.max(0, Math.min(this.extent(), now));
     this.moment = null;
     this.schedule();
@@ -327,6 +395,7 @@ class Player {
     if (this.playing) this.takeOver();
     else if (this.present().length) {
       if (this.now >= this.extent()) this.now = 0;
+      if (this.now >= this.until) this.until = Infinity;
       this.race.looping = false;
       this.play();
     }
@@ -360,8 +429,8 @@ class Player {
     this.last = time;
     const { looping } = this.race;
     if (looping && this.seen) this.now = this.race.advance(seconds);
-    else if (!looping) this.now = Math.min(this.extent(), this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
-    if (!looping && this.now >= this.extent()) {
+    else if (!looping) this.now = Math.min(this.extent(), this.until, this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    if (!looping && this.now >= Math.min(this.extent(), this.until)) {
       this.pause();
       this.settleSoon();
     }
@@ -377,7 +446,7 @@ class Player {
       say(this.live, [this.controls.reading.textContent, ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
-      if (this.hash) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
+      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
       this.emit("settled", { clock: this.clock, now: this.now });
     }, SETTLE_MILLISECONDS);
   }
@@ -406,6 +475,7 @@ class Player {
     const spot = this.spotOf(event);
     if (!spot) return;
     this.position = spot.position;
+    this.chosenLane = spot.lane;
     this.moment = spot.step === null ? null : { lane: spot.lane, step: spot.step };
     this.schedule();
   }
@@ -413,6 +483,7 @@ class Player {
   onClick(event) {
     const spot = this.spotOf(event);
     if (!spot) return;
+    this.chosenLane = spot.lane;
     if (spot.goTo !== undefined) {
       this.jump(spot.lane.replay.ends[this.clock][spot.goTo]);
       if (!this.pinned) this.position = spot.position;
@@ -428,7 +499,10 @@ class Player {
     if (event.altKey || event.ctrlKey || event.metaKey || this.present().length === 0) return;
     const { target, key } = event;
     if (target.closest?.("select, textarea, input:not(.ds-slider, [type=checkbox]), [contenteditable]")) return;
+    const go = NEXT.find(([, , letter]) => letter === key);
+    if (go) return this.worked.go(go[0]);
     const { lane, view } = this.viewOf(target);
+    if (view) this.chosenLane = lane;
     const handled = (view && this.moveCursor(lane, view, key)) || this.steer(key, target);
     if (handled) event.preventDefault();
   }
@@ -451,6 +525,30 @@ class Player {
       this.position = grid.positionOf && line > 1 ? grid.positionOf[next] : next;
     }
     return this.cursorMoved();
+  }
+
+  /** The lane that the panel explains: the one that was last pointed at, else the last one. */
+  subject() {
+    const lanes = this.present();
+    return lanes.includes(this.chosenLane) ? this.chosenLane : lanes.at(-1);
+  }
+
+  /** Go to a verdict, and let go of the token that was chosen. */
+  showVerdictAt(lane, { index, entry }) {
+    this.jump(lane.replay.ends[this.clock][index + 1]);
+    this.position = null;
+    this.pinned = false;
+    this.chosenLane = lane;
+    this.spotlight = { lane, step: index, position: lane.replay.steps[index].position[entry] };
+    this.schedule();
+  }
+
+  /** The token to look at in a lane while none is chosen. */
+  spotIn(lane, count) {
+    const { spotlight, worked } = this;
+    if (spotlight?.lane === lane && spotlight.step === count - 1) return spotlight.position;
+    const spot = this.race.spot({ replay: lane.replay, lane, count });
+    return spot !== null && worked.held && worked.moment?.replay === lane.replay ? worked.moment.position : spot;
   }
 
   cursorMoved() {
@@ -483,6 +581,7 @@ class Player {
     const empty = lanes.length === 0;
     this.root.classList.toggle("is-empty", empty);
     this.root.classList.toggle("is-double", lanes.length === 2);
+    this.root.classList.toggle("is-many", lanes.length > 2);
     this.root.classList.toggle("is-text", lanes.some(({ replay }) => replay.grid.kind === "text"));
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
@@ -500,12 +599,12 @@ class Player {
     this.schedule();
   }
 
-  /** Name every lane after its method, and add the settings in which two lanes differ. */
+  /** Name every lane after its method, and add the settings in which it differs from another lane of that method. */
   nameLanes(lanes) {
     const configs = lanes.map(({ replay: { meta } }) => ({ ...("seed" in meta ? { seed: meta.seed } : {}), ...meta.config }));
-    const shared = configs.length === 2 && lanes[0].replay.meta.method === lanes[1].replay.meta.method;
     lanes.forEach((lane, index) => {
-      const differing = Object.entries(configs[index]).filter(([name, value]) => shared && configs[1 - index][name] !== value);
+      const alike = configs.filter((_, other) => lanes[other].replay.meta.method === lane.replay.meta.method);
+      const differing = Object.entries(configs[index]).filter(([name, value]) => alike.some((config) => config[name] !== value));
       lane.describe(this.nameOf(lane.replay.meta), differing.map(([name, value]) => `${name} ${value}`).join(", "));
     });
   }
@@ -536,6 +635,7 @@ class Player {
     const extent = this.scale();
     for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
     this.compare();
+    this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
     this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
@@ -545,7 +645,7 @@ class Player {
     const { replay } = lane;
     const { clock, theme } = this;
     const count = replay.stepsAt(clock, this.now);
-    const position = this.position ?? this.race.spot({ replay, lane, count });
+    const position = this.position ?? this.spotIn(lane, count);
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
     return {
       replay,
@@ -563,18 +663,24 @@ class Player {
     };
   }
 
-  /** Once both runs are over, say how the second one compares with the first. */
+  /** Once the first run and another are over, say how the other one compares with it. */
   compare() {
-    const [first, second] = this.present();
-    if (!second) return;
-    const over = [first, second].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    const [first, ...others] = this.present();
+    for (const other of others) this.compareWith(first, other);
+  }
+
+  compareWith(first, second) {
+    const runs = [first, second];
+    const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
     const times = (clock, less, more) => {
       const ratio = first.replay.extent(clock) / second.replay.extent(clock);
       if (!Number.isFinite(ratio) || ratio === 0) return null;
       return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
-    say(second.verdict, over ? `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}` : "");
+    const words = stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}`;
+    say(second.verdict, over ? words : "");
   }
 
   /** What is drawn now, for scripts and tests. */
@@ -611,8 +717,11 @@ async function fetchTrace(url) {
  *
  *   load(traces, {play, loop})      show finished traces, two side by side; more can be chosen from
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
- *   offer(pairs)                    let the reader choose among recorded pairs, and play the first one in a loop; a pair has
- *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`
+ *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
+ *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
+ *                                   words of a button beside them, whose press is "invited"
+ *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
+ *   compareUrls(urls)               show up to six traces of this site beside one another
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
  *                                   `step.frame` may hold the picture so far as a data: URL,
@@ -624,14 +733,17 @@ async function fetchTrace(url) {
  *   snapshot()                      what is drawn now
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
- * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen" and
- * "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
+ * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen",
+ * "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
  * `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = ["begin", "push", "finish", "finishUrl", "load", "loadUrl", "offer", "set", "clear", "pause", "toggle", "useClock", "snapshot", "destroy"];
+  const names = [
+    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "scene", "explore", "set", "clear", "pause", "toggle", "useClock",
+    "snapshot", "destroy",
+  ];
   return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
 }

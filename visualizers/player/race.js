@@ -6,7 +6,7 @@ const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 const SLOWEST = 2;
 const FASTEST = 20;
-const AFTER_FINISH = 3;
+const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
 /** What stands above the lanes where room is short, and the loop. */
 class Race {
@@ -26,12 +26,17 @@ class Race {
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
-    this.node = make("div", { class: "ds-race" }, line, this.reason, make("div", { class: "ds-choose" }, this.chips, this.asked));
+    this.invite = make("button", { type: "button", class: "ds-invite", hidden: true });
+    this.invite.addEventListener("click", () => player.emit("invited", {}));
+    const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
+    this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
   /** Offer pairs to choose from: `name`, `urls`, and what is true of the second run, `truth` and `why`. */
-  offer(pairs) {
+  offer(pairs, invite = "") {
     this.pairs = pairs;
+    this.invite.textContent = invite;
+    this.invite.hidden = !invite;
     const chips = pairs.map(({ name }, index) => {
       const chip = make("button", { type: "button", "aria-pressed": "false" }, name);
       chip.addEventListener("click", () => this.choose(index, true));
@@ -103,21 +108,20 @@ class Race {
       this.rest = REST_SECONDS.start;
       return 0;
     }
-    const next = now + seconds * speed * (now < finish ? 1 : AFTER_FINISH);
+    const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
+    const next = now + seconds * (now < finish ? speed : after);
     if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
     else if (next >= end) this.rest = REST_SECONDS.end;
     else return next;
     return now < finish ? finish : end;
   }
 
-  /** The token to look at in a lane while the reader has chosen none: the one that its last pass rejected, else its first judged. */
+  /** The token to look at in a lane while the reader has chosen none: of those that its last pass judged, the one that says most. */
   spot({ replay, lane, count }) {
     const { brief, lanes } = this.player;
     const step = replay.steps[count - 1];
     if (!brief || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
-    const judged = step.deciding.filter((entry) => replay.fates[step.fate[entry]].judged);
-    const entry = judged.find((each) => replay.fates[step.fate[each]].name !== "accepted") ?? judged[0];
-    return entry === undefined ? null : step.position[entry];
+    return step.judged ? step.position[tellingEntry(replay, step)] : null;
   }
 
   /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */

@@ -240,6 +240,7 @@ class Replay {
       acceptProb: column(given.accept_prob),
       coin: column(given.coin),
       top: column(given.top),
+      likely: column(given.likely)?.map(readLikely) ?? null,
       row: column(given.row),
       numbers: Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, column(values)])),
       signals: given.signals ?? {},
@@ -362,6 +363,13 @@ class Replay {
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
+  /** Where a position lies, in words. */
+  placeText(position) {
+    if (this.grid.kind === "text") return `position ${position}`;
+    const { frame, row, column } = this.grid.where(position);
+    return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row}, column ${column}`;
+  }
+
   /** What a number of a step is called. */
   signalLabel(name) {
     return (this.signals[name]?.label ?? name).toLowerCase();
@@ -379,6 +387,12 @@ class Replay {
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
 function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
+}
+
+/** What a verdict was between, as ids with p and q; null where it is not known. */
+function readLikely(likely) {
+  const sound = (one) => Array.isArray(one) && Number.isInteger(one[0]) && Number.isFinite(one[1]) && Number.isFinite(one[2]);
+  return Array.isArray(likely) && likely.length && likely.every(sound) ? likely.map(([token, p, q]) => ({ token, p, q })) : null;
 }
 
 /** A mask whose runs add up, with labels that are text; null otherwise. */

@@ -1,4 +1,4 @@
-"""Published diffusion language models, read from the hub's cache or a folder.
+"""Published checkpoints, read from the hub's cache or a folder: diffusion language models, and Cosmos.
 
 Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
 code as well.
@@ -15,17 +15,22 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
+from engines.config import shown
+from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
+from engines.models.hub import cosmos_layout
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.weights import Source, read_network, sha256, weight_files
+from engines.models.weights import LARGEST, Source, number_of, other_hashes, read_network, weight_hashes
 from traces.schema import ModelCard
 
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta")
 _TRUTHS: Final = ("tie_word_embeddings",)
+_MOST: Final = {"num_hidden_layers": 1000, "num_attention_heads": 2**16, "num_key_value_heads": 2**16}
+"""Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu") -> DiffusionLM:
+def load(model_id: str, device: str = "cpu") -> DiffusionLM | ClipModel:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
@@ -41,11 +46,12 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     return _load(Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download"), device, None)
 
 
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM:
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> DiffusionLM | ClipModel:
     """A checkpoint from a folder, loaded once and shared.
 
     Args:
-        folder: Has config.json, safetensors and the tokenizer's files under their published names.
+        folder: Has config.json, safetensors and the tokenizer's files under their published names; a Cosmos
+            checkpoint, what `engines.models.hub.cosmos_convert` writes.
         device: cpu, cuda, ...
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
 
@@ -57,8 +63,12 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
 
 
 @cache
-def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM:
+def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM | ClipModel:
     settings = source.read_json("config.json")
+    if cosmos_layout.claims(settings):
+        from engines.models.hub import cosmos  # brings diffusers, which language models do without
+
+        return cosmos.load(source, settings, device, dtype)
     family = _family(source, settings)
     config = _config(source, family, settings)
     tokenizer = _tokenizer(source)
@@ -69,19 +79,25 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> DiffusionLM
     here = torch.device(device)
     dtype = dtype or (torch.float32 if here.type == "cpu" else torch.bfloat16)
     network = read_network(source, family.network, config, dtype, family.renamed)
-    weights = {file.name: sha256(file) for file in weight_files(source)}
-    card = ModelCard(id=source.name, title=f"{family.title}: {source.name.rpartition('/')[2]}", weights=weights)
+    card = ModelCard(
+        id=source.name,
+        title=f"{family.title}: {source.name.rpartition('/')[2]}",
+        weights=weight_hashes(source),
+        files=other_hashes(source),
+    )
     return DiffusionLM(network, tokenizer, kind, card, here)
 
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
     name = settings.get("model_type")
-    if name not in FAMILIES:
-        raise source.lacks(f"config.json has {name!r} for 'model_type', and {', '.join(FAMILIES)} can be read")
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise source.lacks(f"config.json has {shown(name)} for 'model_type', and {', '.join(FAMILIES)} can be read")
     family = FAMILIES[name]
     for key, value in family.fixed.items():
         if key in settings and settings[key] != value:
-            raise source.lacks(f"config.json has {settings[key]!r} for {key!r}; {family.title} is built for {value!r}")
+            raise source.lacks(
+                f"config.json has {shown(settings[key])} for {key!r}; {family.title} is built for {value!r}"
+            )
     return family
 
 
@@ -93,14 +109,13 @@ def _config(source: Source, family: Family, settings: Mapping[str, Any]) -> Any:
 
 
 def _value(source: Source, settings: Mapping[str, Any], native: str, original: str) -> int | float | bool:
+    if native not in _TRUTHS:
+        return number_of(source, settings, original, native in _FRACTIONS, _MOST.get(native, LARGEST))
     if original not in settings:
         raise source.lacks(f"config.json has no {original!r}")
-    value = settings[original]
-    truth, number = isinstance(value, bool), isinstance(value, int | float)
-    whole = isinstance(value, int) or native in _FRACTIONS
-    if not (truth if native in _TRUTHS else number and not truth and whole and value > 0):
-        raise source.lacks(f"config.json has {value!r} for {original!r}, which is not allowed")
-    return value  # type: ignore[no-any-return]
+    if not isinstance(settings[original], bool):
+        raise source.lacks(f"config.json has {shown(settings[original])} for {original!r}, which is not allowed")
+    return bool(settings[original])
 
 
 def _tokenizer(source: Source) -> Tokenizer:
@@ -109,12 +124,21 @@ def _tokenizer(source: Source) -> Tokenizer:
     if (folder / "tokenizer.json").is_file():
         try:
             return Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # tokenizers raises nothing more specific
-            raise source.lacks(f"tokenizer.json cannot be read: {error}") from error
+        except BaseException as error:
+            raise _unread(source, "tokenizer.json", error) from error
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.lacks(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
-    tokenizer: Tokenizer = Qwen2Tokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    try:
+        tokenizer: Tokenizer = Qwen2Tokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    except BaseException as error:
+        raise _unread(source, "vocab.json, merges.txt or tokenizer_config.json", error) from error
     return tokenizer
+
+
+def _unread(source: Source, files: str, error: BaseException) -> BaseException:
+    """What to raise for files that the library of tokenizers refuses; it raises bare exceptions, and panics."""
+    library = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+    return source.lacks(f"{files} cannot be read: {error}") if library else error
 
 
 def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Kind:
@@ -125,7 +149,9 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
     if mask is None or not ends:
         raise source.lacks(f"its tokenizer has no {family.mask if mask is None else family.ends[0]}")
     if settings.get("mask_token_id", mask) != mask:
-        raise source.lacks(f"config.json has {settings['mask_token_id']!r} for 'mask_token_id', its tokenizer {mask}")
+        raise source.lacks(
+            f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
+        )
     trained = family.trained
     sizes = (1, int(_value(source, settings, trained, trained))) if trained else ()
     chats = _chats(source)

@@ -1,12 +1,9 @@
 """The studio image model: prompt to picture, with weights that ship in assets/models."""
 
-import base64
-import io
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import torch
 from PIL import Image
@@ -15,12 +12,14 @@ from torch import Tensor, nn
 
 from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
-from engines.models.errors import ModelError
 from engines.models.lean import lean
+from engines.models.pictures import as_uri
+from engines.models.shipped import READS, entry_of, verify
 from engines.models.studio.networks import (
     CODES,
     DRAFTER,
     GRID,
+    PATCH,
     Classifier,
     Tokenizer,
     Transformer,
@@ -28,14 +27,16 @@ from engines.models.studio.networks import (
     condition_ids,
 )
 from engines.models.studio.prompts import parse_prompt
-from engines.models.weights import sha256
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Patches
 
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
+_MOST_PATCHES: Final = 1024
+"""Tokens that a trace has pictures of: 30 kB at most."""
+_PATCHES_ACROSS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,21 @@ class StudioImage:
             chunk = steps[i : i + 64]
             pictures = self._decode([canvases[step] for step in chunk])
             frames += [Frame(step=s, image=as_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
-        return Legend(frames=tuple(frames))
+        return Legend(frames=tuple(frames), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
+
+    def _patches(self, ids: Sequence[int]) -> Patches | None:
+        """Each token as it looks among its like: the middle of three by three of it."""
+        if not ids:
+            return None
+        codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
+        with torch.inference_mode():
+            pictures = self._tokenizer.decode(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
+        columns = min(_PATCHES_ACROSS, len(ids))
+        sheet = pictures.new_zeros(-(-len(ids) // columns) * columns, *pictures.shape[1:])
+        sheet[: len(ids)] = pictures
+        rows = sheet.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)  # [H, W, 3]
+        array = ((rows + 1) * 127.5).round().clamp(0, 255).byte().cpu().numpy()
+        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=PATCH, columns=columns, ids=tuple(ids))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The finished picture."""
@@ -122,13 +137,6 @@ class StudioImage:
         return int((book - book.mean(0)).square().sum(-1).argmin())
 
 
-def as_uri(picture: Image.Image, kind: str) -> str:
-    """A picture as a data URI; WEBP is lossy and small, PNG exact."""
-    buffer = io.BytesIO()
-    picture.save(buffer, kind, **({"quality": 90} if kind == "WEBP" else {"optimize": True}))
-    return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
 def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     """Load shipped weights in float32, from one file or from a folder of shards.
 
@@ -141,20 +149,16 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
-    owner = name if name.startswith("patch-") else others.get(name, ID)
-    entry: dict[str, Any] = json.loads((FOLDER / "MANIFEST.json").read_text()).get(name, {})
+    owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
+    entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
         f"{name}.safetensors": entry.get("sha256", "")
     }
     state: dict[str, Tensor] = {}
-    for file, digest in listed.items():
-        path = FOLDER / file
-        if not path.exists():
-            raise ModelError(f"{owner}: {file} is missing. {remedy}")
-        if sha256(path) != digest:
-            raise ModelError(f"{owner}: {file} is not the file listed in MANIFEST.json. {remedy}")
-        state |= {key: weight.float() for key, weight in load_file(path).items()}
+    verify(FOLDER, {**listed, **entry.get(READS, {})}, owner, remedy)
+    for file in listed:
+        state |= {key: weight.float() for key, weight in load_file(FOLDER / file).items()}
     network.load_state_dict(state)
     return listed
 

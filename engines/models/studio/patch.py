@@ -14,7 +14,8 @@ from engines.models.causal_session import CausalSession
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
 from engines.models.lean import lean
-from engines.models.studio.image import as_uri, load_weights
+from engines.models.pictures import as_uri
+from engines.models.studio.image import load_weights
 from engines.models.studio.networks import GRID
 from engines.models.studio.patch_networks import SIZES, WIDTH, PatchTokenizer, PatchTransformer, condition_vectors
 from engines.models.studio.prompts import parse_prompt

@@ -1,0 +1,221 @@
+"""Which one? All methods and models in one plot, what is asked of them, and one sentence as the answer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.answer import KINDS, answer, called, quality_in_words, speed_in_words
+from demo.figure_panel import Panel
+from demo.measured import FOLDER
+from demo.pages.gallery import GalleryPage, name_of
+from demo.recordings import Recording
+from demo.site import AT_ONCE, LATEST, Site, Update
+from demo.tradeoffs import measured_tradeoffs, reported_tradeoffs
+from demo.widgets import component, notice, notice_box
+from traces.schema import Trace
+from traces.tradeoffs import Tradeoff, best, frontier, predicted
+from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
+
+_LEAD: Final = "Say what you need; the sentence answers from what was measured here. A point opens its recording."
+_EMPTY: Final = (
+    "No results ship with this app yet: `make bench` and `python -m benchmarks.sweep` measure and write them."
+)
+_ALL: Final = "all"
+_MOST_LOST: Final = 10
+_LIST_JS: Final = """
+const row = ({ index, title, note, recorded }) => {
+  const button = build('button', { type: 'button', 'data-index': index }, recorded ? 'See it happen' : 'No recording');
+  button.disabled = !recorded;
+  button.setAttribute('aria-label', `${button.textContent}: ${title}`);
+  return build('li', {}, build('span', { class: 'title' }, title), build('span', { class: 'note' }, note), button);
+};
+const show = () => place.replaceChildren(...(props.value?.length ? [
+  build('h3', {}, 'The best of them, fastest first'), build('ul', {}, ...props.value.map(row))] : []));
+element.addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-index]');
+  if (button) trigger('choose', { index: Number(button.dataset.index) });
+});
+const listen = () => {  // plotly tells of a point through its own node, which is a new one whenever gradio draws again
+  const drawn = document.querySelector('#which-plot .js-plotly-plot');
+  if (!drawn?.on || drawn.heard) return;
+  drawn.heard = true;
+  drawn.on('plotly_click', ({ points: [{ customdata }] }) => {
+    if (Number.isInteger(customdata)) trigger('choose', { index: customdata });
+  });
+};
+new MutationObserver(listen).observe(document.getElementById('which-plot') ?? document.body,
+  { childList: true, subtree: true });
+"""
+_LIST_CSS: Final = """
+h3 { margin: 8px 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+ul { display: grid; gap: 6px; margin: 0; padding: 0; list-style: none; }
+li { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) auto; align-items: center; gap: 2px 14px;
+  margin: 0; padding: 6px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; font-size: 14px;
+  color: var(--body-text-color); }
+.title { font-weight: 600; }
+.note { color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; }
+button { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 14px; font: inherit;
+  font-size: 13px; color: var(--body-text-color); background: var(--background-fill-primary); cursor: pointer; }
+button:hover:enabled { border-color: var(--color-accent); }
+button:disabled { color: var(--body-text-color-subdued); border-style: dashed; cursor: default; }
+@media (max-width: 640px) { li { grid-template-columns: 1fr auto; } .note { grid-row: 2; grid-column: 1 / 3; } }
+"""
+_ANSWER_JS: Final = """
+const show = () => place.replaceChildren(...(props.value ?? []).map((sentence) => build('p', {}, sentence)));
+"""
+_ANSWER_CSS: Final = """
+p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent); font-size: 19px;
+  font-weight: 600; line-height: 1.4; color: var(--body-text-color); }
+p:not(:only-child) { max-width: 120ch; font-size: 16px; }
+@media (max-width: 640px) { p, p:not(:only-child) { font-size: 15px; } }
+"""
+
+
+class WhichPage:
+    """The page and its handlers."""
+
+    def __init__(self, site: Site, recordings: Sequence[Recording] = (), folder: Path = FOLDER) -> None:
+        self.site = site
+        self.recordings = tuple(recordings)
+        self.folder = folder
+        self._build()
+        controls: list[Any] = [
+            self.kind,
+            self.batch,
+            self.hardware,
+            self.lost,
+            self.exact,
+            self.supposed,
+            self.cost,
+            self.reported,
+        ]
+        self.inputs: set[Any] = {*controls, site.dark}
+        self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
+        self.parts += self.panel.parts
+        gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **LATEST)
+
+    def _build(self) -> None:
+        gr.Markdown(_LEAD, elem_classes="lead")
+        self.answer = component([], _ANSWER_JS, _ANSWER_CSS, elem_id="which-answer")
+        with gr.Row():
+            with gr.Column(scale=1, min_width=250):
+                self.kind = gr.Radio(
+                    [("Everything", _ALL)],
+                    value=_ALL,
+                    label="What is decoded",
+                    elem_id="which-kind",
+                )
+                self.lost = gr.Slider(
+                    0,
+                    _MOST_LOST,
+                    0,
+                    step=0.5,
+                    label="Largest loss of quality",
+                    info="In percentage points; what is below its standard error counts as none.",
+                    elem_id="which-lost",
+                )
+                self.batch = gr.Radio([1], value=1, label="Batch", info="Sequences decoded in lockstep.")
+                self.hardware = gr.Dropdown([], label="Hardware", info="Where it was measured.")
+                self.exact = gr.Checkbox(False, label="Only what keeps the model's own distribution")
+                self.supposed = gr.Checkbox(
+                    False, label="Suppose another cost of drafts", elem_id="which-supposed", info="A prediction."
+                )
+                self.cost = gr.Slider(
+                    0,
+                    1,
+                    0.1,
+                    step=0.05,
+                    label="Draft's pass over the target's",
+                    info="Passes as they were counted, the verifying pass as it was measured.",
+                    visible=False,
+                )
+                self.reported = gr.Checkbox(True, label="Show what papers report, apart")
+            with gr.Column(scale=4, min_width=320):
+                self.problem = notice_box(elem_id="which-problem", elem_classes="panel-problem")
+                self.panel = Panel(self.site, "which")
+        self.points = component([], _LIST_JS, _LIST_CSS, elem_id="which-points")
+
+    def connect(self, tabs: gr.Tabs, gallery: GalleryPage, tab: str) -> None:
+        """Open the recording of a point in the gallery, which is the tab of that id."""
+
+        def choose(values: Update, event: gr.EventData) -> Update:
+            """Show the recording of a point, or say that there is none."""
+            shown = self.asked(values)
+            index = event.index
+            if not isinstance(index, int) or not 0 <= index < len(shown):
+                return {self.problem: notice("error", "This point is no longer drawn; choose another one.")}
+            entry = recording_of(shown[index], self.recordings)
+            if entry is None:
+                return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
+            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=tab)}
+            return update | gallery.named(name_of(entry))
+
+        parts = [self.problem, tabs, *gallery.shows]
+        self.points.choose(choose, self.inputs, parts, **AT_ONCE)
+
+    def asked(self, values: Update) -> Sequence[Tradeoff]:
+        """What was measured under the conditions that the form asks for."""
+        fits = [
+            one
+            for one in measured_tradeoffs(self.folder)
+            if values[self.kind] in (_ALL, one.kind)
+            and one.batch == values[self.batch]
+            and values[self.hardware] in (None, one.hardware)
+            and (one.exact or not values[self.exact])
+        ]
+        return [predicted(one, values[self.cost]) for one in fits] if values[self.supposed] else fits
+
+    def draw(self, values: Update, request: gr.Request) -> Update:
+        """Answer, draw, and list the best."""
+        every = measured_tradeoffs(self.folder)
+        if not every:
+            return self.panel.hide(_EMPTY)
+        kinds = [kind for kind in KINDS if any(one.kind == kind for one in every)]
+        wanted = kinds if values[self.kind] == _ALL else [values[self.kind]]
+        batches = sorted({one.batch or 1 for one in every if one.kind in wanted}) or [1]
+        places = sorted({one.hardware for one in every})
+        values = {
+            **values,
+            self.batch: values[self.batch] if values[self.batch] in batches else batches[0],
+            self.hardware: values[self.hardware] if values[self.hardware] in places else places[0],
+        }
+        shown, lost = self.asked(values), float(values[self.lost])
+        reported = [one for one in reported_tradeoffs() if one.kind in wanted] if values[self.reported] else []
+        single = best(shown, lost) if len(wanted) == 1 else None
+        figure = TRADEOFFS.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
+        return {
+            self.answer: [answer(shown, kind, lost, values[self.batch]) for kind in wanted],
+            self.points: self._listed(shown, wanted),
+            self.kind: gr.update(choices=[("Everything", _ALL), *((KINDS[kind].capitalize(), kind) for kind in kinds)]),
+            self.batch: gr.update(choices=batches, value=values[self.batch]),
+            self.hardware: gr.update(choices=places, value=values[self.hardware]),
+            self.cost: gr.update(visible=bool(values[self.supposed])),
+            **self.panel.show(TRADEOFFS, figure, bool(values[self.site.dark]), request),
+        }
+
+    def _listed(self, shown: Sequence[Tradeoff], kinds: Sequence[str]) -> list[dict[str, Any]]:
+        """The frontier of every kind, fastest first."""
+        kept = [one for kind in kinds for one in reversed(frontier([each for each in shown if each.kind == kind]))]
+        numbers = {id(one): number for number, one in enumerate(shown)}
+        return [
+            {
+                "index": numbers[id(one)],
+                "title": called(one),
+                "note": f"{KINDS[one.kind]}: {speed_in_words(one)}, {quality_in_words(one)}",
+                "recorded": recording_of(one, self.recordings) is not None,
+            }
+            for one in kept
+        ]
+
+
+def recording_of(one: Tradeoff, among: Sequence[Recording]) -> Recording | None:
+    """The recording of a method on a model whose settings are nearest; None where the method was not recorded."""
+    fits = [entry for entry in among if (entry.method, entry.traces[-1].model.id) == (one.method, one.model)]
+    return max(fits, key=lambda entry: _alike(one, entry.traces[-1]), default=None)
+
+
+def _alike(one: Tradeoff, trace: Trace) -> int:
+    """How many settings a recording shares with a point."""
+    return sum(str(trace.config.get(name)) == str(value) for name, value in one.settings)

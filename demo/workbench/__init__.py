@@ -1,0 +1,1 @@
+"""Comparing runs: the tray that holds them, repeating them, what is taken away. Pages put these together."""

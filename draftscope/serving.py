@@ -1,0 +1,202 @@
+"""Coarse traces from what vLLM and SGLang tell of speculative decoding: how many drafts passed, pass by pass.
+
+The names of fields are those of vLLM 0.11 (V1 engine: `RequestOutput`, and the counters `vllm:spec_decode_*` that
+`llm.get_metrics()` lists) and of SGLang 0.5 (`meta_info` of a response). Objects and dicts both do, and neither engine
+is imported. Neither tells ids of rejected drafts, p, q, coins or the time of a pass.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from draftscope.builder import TraceBuilder
+from draftscope.trace import Trace
+
+_NOTE: Final = "Counts from {engine}. Which drafts were rejected, probabilities, coins and times are not told."
+_TAKEN: Final = " Every pass is taken to have judged {drafts} drafts; a shorter draft counts as rejected at its end."
+_SORTED: Final = " How many passes accepted how much is told, not their order: they stand here from most to least."
+_CUT: Final = " The last pass may have brought more than the length of the text let it keep."
+
+_DRAFTS: Final = "vllm:spec_decode_num_drafts"
+_PLACES: Final = "vllm:spec_decode_num_accepted_tokens_per_pos"
+_VLLM_COUNTERS: Final = (_DRAFTS, "vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_accepted_tokens")
+_HISTOGRAMS: Final = ("spec_correct_drafts_histogram", "spec_accept_histogram")
+_PROPOSED: Final = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
+_SGLANG_TOTALS: Final = (
+    "spec_verify_ct", "spec_accept_length", "spec_accept_rate", "spec_num_correct_drafts", "spec_accepted_drafts",
+    "spec_accept_token_num", *_PROPOSED, "completion_tokens", "e2e_latency",
+)  # fmt: skip
+
+
+def from_vllm(
+    source: Sequence[Any],
+    model: str,
+    *,
+    speculative_tokens: int,
+    before: Sequence[Any] = (),
+    cumulative: bool = False,
+    **head: Any,
+) -> Trace:
+    """The coarse trace of a request to vLLM, or of everything that an engine decoded.
+
+    Args:
+        source: The outputs of one request in the order in which its stream brought them (`RequestOutput`), which give
+            ids and the order of passes; or the list that `llm.get_metrics()` returns, which gives counts alone.
+        model: Id of the target.
+        speculative_tokens: `num_speculative_tokens` of the engine.
+        before: An earlier list of `get_metrics()`, whose counts are taken off.
+        cumulative: Whether each output repeats the ids before it (`RequestOutputKind.CUMULATIVE`, vLLM's default) or
+            brings new ones alone (`DELTA`).
+        head: Further fields of the trace, as for `TraceBuilder`.
+
+    Raises:
+        ValueError: For outputs of which passes cannot be told, with what to ask vLLM for.
+    """
+    _at_least_one("speculative_tokens", speculative_tokens)
+    if not source:
+        raise ValueError("source: is empty; give the outputs of one request, or what llm.get_metrics() returns.")
+    if _get(source[0], "name") is not None:
+        return _from_counters(source, before, model, speculative_tokens, head)
+    ids: list[int] = []
+    brought: list[int] = []
+    for index, output in enumerate(source):
+        completions = _get(output, "outputs")
+        if not completions or _get(completions[0], "token_ids") is None:
+            raise ValueError(f"source[{index}]: has no outputs[0].token_ids; give vLLM's RequestOutput objects.")
+        if len(completions) > 1:
+            raise ValueError(f"source[{index}].outputs: holds {len(completions)} texts; ask vLLM for n=1.")
+        told = list(_get(completions[0], "token_ids"))
+        if cumulative and told[: len(ids)] != ids:
+            raise ValueError(f"source[{index}]: does not repeat the ids before it; leave out cumulative=True.")
+        fresh = told[len(ids) :] if cumulative else told
+        ids += fresh
+        brought.append(len(fresh))
+    first = source[0]
+    prompt, fed = _get(first, "prompt") or "", _get(first, "prompt_token_ids") or ()
+    builder = _builder("vLLM", model, head, speculative_tokens, prompt=prompt)
+    _stream(builder, brought, speculative_tokens, len(fed), "SamplingParams(output_kind=RequestOutputKind.DELTA)")
+    return builder.trace(ids, complete=bool(_get(source[-1], "finished")))
+
+
+def from_sglang(
+    source: Mapping[str, Any] | Sequence[Any], model: str, *, speculative_tokens: int | None = None, **head: Any
+) -> Trace:
+    """The coarse trace of a request to SGLang.
+
+    Args:
+        source: The response of `/generate` or `Engine.generate`, whose `meta_info` says how many passes accepted how
+            many drafts; or the responses of its stream in order (`stream=True`, with `stream_interval` 1), which give
+            the order of passes, and ids where they have `output_ids`.
+        model: Id of the target.
+        speculative_tokens: Drafts in a row that a pass judges: `speculative_num_steps`, which is one less than
+            `speculative_num_draft_tokens` where `speculative_eagle_topk` is 1. By default what the response says was
+            proposed per pass.
+        head: Further fields of the trace, as for `TraceBuilder`.
+
+    Raises:
+        ValueError: For responses of which passes cannot be told, with what to ask SGLang for.
+    """
+    chunks = [source] if isinstance(source, Mapping) or hasattr(source, "meta_info") else list(source)
+    metas = [_get(chunk, "meta_info") for chunk in chunks]
+    if not metas or None in metas:
+        raise ValueError("source: has no meta_info; give what SGLang's /generate or Engine.generate returns.")
+    last = metas[-1]
+    drafts = speculative_tokens
+    if drafts is None:
+        passes, proposed = _get(last, "spec_verify_ct"), _first(last, _PROPOSED)
+        if not passes or proposed is None:
+            raise ValueError("speculative_tokens: is not in meta_info; give SGLang's speculative_num_steps.")
+        drafts = round(proposed / passes)
+    _at_least_one("speculative_tokens", drafts)
+    extensions = {"sglang": {name: last[name] for name in _SGLANG_TOTALS if name in last}}
+    finished = _get(last, "finish_reason") is not None
+    if len(chunks) == 1:
+        histogram = _first(last, _HISTOGRAMS)
+        if not histogram:
+            raise ValueError(
+                f"source: meta_info has no {_HISTOGRAMS[1]}, only sums; give the responses of a stream (stream=True)."
+            )
+        builder = _builder("SGLang", model, {"extensions": extensions, **head}, drafts, _SORTED)
+        _histogram(builder, list(histogram), drafts)
+        return builder.trace()
+    counted = [int(_get(meta, "completion_tokens") or 0) for meta in metas]
+    brought = [after - before for before, after in pairwise([0, *counted])]
+    builder = _builder("SGLang", model, {"extensions": extensions, **head}, drafts)
+    _stream(builder, brought, drafts, int(_get(last, "prompt_tokens") or 0), "a stream with stream_interval=1")
+    ids = list(_get(chunks[-1], "output_ids") or ())
+    if len(ids) < counted[-1]:  # Each response has its own ids alone.
+        ids = [int(token) for chunk in chunks for token in _get(chunk, "output_ids") or ()]
+    return builder.trace(ids if len(ids) == counted[-1] else (), text=_get(chunks[-1], "text"), complete=finished)
+
+
+def _from_counters(
+    source: Sequence[Any], before: Sequence[Any], model: str, drafts: int, head: Mapping[str, Any]
+) -> Trace:
+    """Everything that an engine decoded between two lists of its metrics."""
+    totals = {name: _total(source, name, "value") - _total(before, name, "value") for name in _VLLM_COUNTERS}
+    places = [0] * drafts
+    for metrics, sign in ((source, 1), (before, -1)):
+        for metric in metrics:
+            if _get(metric, "name") == _PLACES:
+                values = list(_get(metric, "values"))
+                if len(values) > drafts:
+                    raise ValueError(f"speculative_tokens: is {drafts} where {_PLACES} has {len(values)} places.")
+                for place, value in enumerate(values):
+                    places[place] += sign * int(value)
+    survived = [totals[_DRAFTS], *places, 0]
+    if totals[_DRAFTS] <= 0 or any(one < two for one, two in pairwise(survived)):
+        problem = f"counts {totals[_DRAFTS]} drafts of which {places} passed at each place"
+        raise ValueError(f"source: {problem}; give get_metrics() of an engine that speculates, after some requests.")
+    extensions = {"vllm": {name.removeprefix("vllm:"): count for name, count in totals.items()}}
+    builder = _builder("vLLM", model, {"extensions": extensions, **head}, drafts, _SORTED)
+    _histogram(builder, [one - two for one, two in pairwise(survived)], drafts)
+    return builder.trace()
+
+
+def _total(metrics: Sequence[Any], name: str, column: str) -> int:
+    """The sum of a counter over everything that it is labelled with."""
+    return sum(int(_get(metric, column) or 0) for metric in metrics if _get(metric, "name") == name)
+
+
+def _stream(builder: TraceBuilder, brought: Sequence[int], drafts: int, prompt: int, remedy: str) -> None:
+    """Add a pass for each output of a stream; the first read the prompt and drew one token."""
+    passes = [count for count in brought if count]
+    for index, count in enumerate(passes):
+        if not 0 < count <= (drafts + 1 if index else 1):
+            most = f"at most {drafts + 1}" if index else "one behind the prompt"
+            raise ValueError(f"source: {count} tokens came at once where a pass brings {most}; ask for {remedy}.")
+        if index:
+            builder.count(count - 1, drafts, count)
+        else:
+            builder.count(0, 0, 1, call={"mode": "causal", "query_tokens": max(1, prompt)})
+
+
+def _histogram(builder: TraceBuilder, passes: Sequence[int], drafts: int) -> None:
+    """Add the passes that accepted 0, 1, 2 ... drafts, the longest first."""
+    if len(passes) > drafts + 1 and any(passes[drafts + 1 :]):
+        raise ValueError(f"speculative_tokens: is {drafts} where a pass accepted {len(passes) - 1} drafts.")
+    for accepted in reversed(range(len(passes))):
+        for _ in range(int(passes[accepted])):
+            builder.count(accepted, drafts, accepted + 1)
+
+
+def _builder(
+    engine: str, model: str, head: Mapping[str, Any], drafts: int, told: str = _CUT, prompt: str = ""
+) -> TraceBuilder:
+    note = _NOTE.format(engine=engine) + _TAKEN.format(drafts=drafts) + told
+    return TraceBuilder(
+        engine, model, **{"prompt": prompt, "config": {"speculative_tokens": drafts}, "note": note, **head}
+    )
+
+
+def _get(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _first(thing: Any, names: Sequence[str]) -> Any:
+    return next((found for name in names if (found := _get(thing, name)) is not None), None)
+
+
+def _at_least_one(field: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{field}: {value} is below 1; give the drafts that a pass judges.")

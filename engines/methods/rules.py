@@ -1,0 +1,194 @@
+"""How the methods come to their verdicts, as formulas that a page fills with a token's own numbers (`traces.rules`).
+
+A rule speaks of fates and of numbers that the method records; under which settings it holds is decided here, so that
+whoever shows a trace need not know the method. Of several rules, the first that fits an entry is shown.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from engines.diffusion_lm.unmasking import RELAXED
+from traces.schema import Fate, Rule
+
+_COIN: Final = "coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
+_JUDGED: Final = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
+_LESS: Final = "the more the guess was overrated, the more rarely it stays"
+
+RATIO: Final = Rule(
+    fates=_JUDGED,
+    formula="min(1, {p} / {q}) = {accept_prob}; " + _COIN,
+    says=f"A guess stays with probability min(1, p / q): {_LESS}.",
+    redrawn="residual",
+)
+LIKELIEST: Final = Rule(
+    fates=_JUDGED,
+    formula="likeliest by the check: {best} {best ? draft} the guess {draft}: {fate}",
+    says="A guess stays if it is the token that the check finds likeliest.",
+    redrawn="likeliest",
+)
+EDITED: Final = Rule(
+    fates=(Fate.EDITED,),
+    formula="confidence {confidence} {confidence ? set edit} {set edit}: {fate}",
+    says="A token gives way to another one of which the model is this sure.",
+)
+
+
+def coupled(config: Any) -> tuple[Rule, ...]:
+    """Speculative Jacobi decoding: under maximal coupling the verdict counts for all drafts of the window."""
+    if config.coupling != "maximal" or config.alpha < 1:
+        return (RATIO,)
+    waiting = Rule(
+        fates=(Fate.KEPT, Fate.CHANGED),
+        formula=RATIO.formula,
+        says="Behind a rejection nothing is final, but the same coin decides whether the guess waits on or is redrawn.",
+    )
+    return RATIO, waiting
+
+
+def grouped(_: Any) -> tuple[Rule, ...]:
+    """Verdicts over groups of tokens that stand in for one another."""
+    return (
+        Rule(
+            fates=_JUDGED,
+            formula="min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN,
+            says="p and q are those of the guess and of tokens like it, added up: the guess stands for its group.",
+            redrawn="residual",
+        ),
+    )
+
+
+def ratio(_: Any) -> tuple[Rule, ...]:
+    """Verdicts of speculative decoding."""
+    return (RATIO,)
+
+
+def verified(config: Any) -> tuple[Rule, ...]:
+    """What `engines.sampling.verification` decides."""
+    if config.verdict == "match":
+        return (LIKELIEST,)
+    if config.verdict == "plain":
+        return (replace(RATIO, redrawn="judge"),)
+    if getattr(config, "tempering", 1.0) == 1:
+        return (RATIO,)
+    formula = "min(1, {p} / {q}) to the power of {set tempering} = {accept_prob}; " + _COIN
+    return (replace(RATIO, formula=formula, says=f"p / q is tempered: {_LESS}, less so at a power below 1."),)
+
+
+def self_verified(config: Any) -> tuple[Rule, ...]:
+    """Verdicts under block size 1, and what is revealed without one."""
+    return (*verified(config), *sure("threshold"), EDITED)
+
+
+def surest(fates: tuple[Fate, ...], says: str) -> Rule:
+    """The most confident position, whatever its confidence."""
+    return Rule(fates=fates, formula="confidence {confidence}, the highest of the open places: {fate}", says=says)
+
+
+def sure(setting: str) -> tuple[Rule, ...]:
+    """Everything is revealed that reaches a confidence, or the most confident position where nothing does."""
+    reached = f"confidence {{confidence}} {{confidence ? set {setting}}} {{set {setting}}}: {{fate}}"
+    return (
+        Rule(fates=(Fate.UNMASKED,), formula=reached, says="A token is revealed where the model is this sure of it."),
+        Rule(
+            fates=(Fate.FALLBACK,),
+            formula=f"{reached} all the same",
+            says="Nothing was sure enough. The surest open place is revealed anyway: every pass has to bring a token.",
+        ),
+        Rule(fates=(Fate.DRAFTED,), formula=reached, says="What the model is not sure enough of stays a guess."),
+    )
+
+
+def revealed(policy: str, setting: str) -> tuple[Rule, ...]:
+    """The policies of `engines.diffusion_lm.unmasking`, and schedules."""
+    if policy == "localleap":
+        formula = f"confidence {{confidence}}; threshold {{set {setting}}}, or {RELAXED:g} near a token that reaches it"
+        leap = Rule(
+            fates=(Fate.UNMASKED,),
+            formula=f"{formula}: {{fate}}",
+            says="A token is revealed where the model is this sure of it; near such a token less will do.",
+        )
+        return leap, *sure(setting)
+    if policy in ("greedy", "static"):
+        return (surest((Fate.UNMASKED, Fate.FALLBACK), "The surest of the open places are revealed, and no others."),)
+    return sure(setting)
+
+
+def by_blocks(config: Any) -> tuple[Rule, ...]:
+    """Ordinary decoding of blocks."""
+    if config.size == 1:
+        only = "A block of one token: the pass is about one place, and reveals it."
+        return (Rule(fates=(Fate.UNMASKED, Fate.FALLBACK), formula="the only open place: {fate}", says=only),)
+    return revealed(config.rule, "threshold")
+
+
+def in_graphs(config: Any) -> tuple[Rule, ...]:
+    """Drafts that stand in the graph of a step to come, and must come true there."""
+    agree = "likeliest, given the guesses before it: {best} {best ? draft} the guess {draft}"
+    enough = "" if config.policy == "greedy" else "; confidence {confidence} {confidence ? set tau} {set tau}"
+    held = Rule(
+        fates=(Fate.ACCEPTED, Fate.REJECTED),
+        formula=f"{agree}{enough}: {{fate}}",
+        says="A guess holds if the model, seeing the guesses before it, reveals the same token here. Guesses that were "
+        "added together hold together.",
+    )
+    return held, *revealed(config.policy, "tau")
+
+
+def edited(_: Any) -> tuple[Rule, ...]:
+    """Early reveals that are repaired."""
+    return EDITED, *sure("threshold")
+
+
+def in_branches(_: Any) -> tuple[Rule, ...]:
+    """Several states of a block are compared, and the one with the best score goes on."""
+    lost = Rule(
+        fates=(Fate.DISCARDED,),
+        formula="score of its row {branch_score}, below the best row's: {fate}",
+        says="Rows that guessed differently are compared by a score. The best one goes on, and its guesses with it.",
+    )
+    return lost, *sure("tau")
+
+
+def explored(_: Any) -> tuple[Rule, ...]:
+    """Sure tokens, and now and then one that is not."""
+    unsure = Rule(
+        fates=(Fate.FALLBACK,),
+        formula="confidence {confidence} {confidence ? set tau} {set tau}: {fate} to explore",
+        says="Little was sure, so one unsure place is settled: that tells the model most about the rest.",
+    )
+    return unsure, *sure("tau")
+
+
+def drafted_and_verified(config: Any) -> tuple[Rule, ...]:
+    """A small model's guesses in an order of its own, judged by a large one."""
+    chosen = surest((Fate.DRAFTED,), "The drafter guesses the open place it is surest of, then the next one.")
+    alone = surest((Fate.FALLBACK,), "Too few places are left to guess ahead: the target reveals the surest one.")
+    return (*verified(config), chosen, alone)
+
+
+def last_step(config: Any) -> tuple[Rule, ...]:
+    """The ratio of two densities, those of the last denoising step, in the variant of the settings."""
+    densities = "{log_density_target} − {log_density_draft}"
+    ratio_of = {
+        "exact": f"p / q = exp({densities})",
+        "paper": f"R = exp({densities} + {{log_variance_ratio}})",
+        "distance-only": "R = exp({log_ratio}), from distances alone",
+    }[config.mode]
+    name = ratio_of.partition(" =")[0]
+    return _continuous(ratio_of, name, f"A guess stays with probability min(1, {name}): {_LESS}.")
+
+
+def whole_path(_: Any) -> tuple[Rule, ...]:
+    """The weight of a whole denoising path."""
+    return _continuous("w = exp({log_ratio})", "w", "All denoising steps are judged as one, by their weight w.")
+
+
+def softened(_: Any) -> tuple[Rule, ...]:
+    """What the release computes in place of a ratio of densities."""
+    formula = "R = exp({soft_log_ratio} − {log_variance_ratio})"
+    return _continuous(formula, "R", "Distances are divided by 42 before they are compared, so most guesses stay.")
+
+
+def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:
+    whole = f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}"
+    return (Rule(fates=_JUDGED, formula=whole, says=says, redrawn="residual"),)

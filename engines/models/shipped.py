@@ -1,0 +1,89 @@
+"""The manifest of the models that ship: which files make up a model, by their hashes.
+
+A model is its weights and whatever else decides what it decodes: its config, its tokenizer, the index of its shards.
+All of them are hashed before any of them is used, and the hashes stand in the trace.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from engines.models.errors import ModelError
+from engines.models.weights import sha256
+
+MANIFEST: Final = "MANIFEST.json"
+READS: Final = "reads"
+"""The key of an entry under which the files beside the weights stand: path below the folder of models -> SHA-256.
+`python -m training.manifest` writes them."""
+_RESTORE: Final = "Restore assets/models from the repository: git checkout -- assets/models"
+
+
+def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
+    """What the manifest of a folder says of the files of a model; empty where it says nothing.
+
+    Args:
+        folder: Has the manifest and the models.
+        name: The entry.
+        owner: The model to name in an error.
+
+    Raises:
+        ModelError: for a manifest that is missing or damaged; the message says what to do.
+    """
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{owner}: {MANIFEST} is missing in {folder}. {_RESTORE}") from None
+    except OSError as error:
+        raise ModelError(f"{owner}: {MANIFEST} cannot be read ({error.strerror}). {_RESTORE}") from error
+    except ValueError as error:
+        raise ModelError(f"{owner}: {MANIFEST} is damaged ({error}). {_RESTORE}") from error
+    entry = found.get(name, {}) if isinstance(found, dict) else None
+    parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else ()
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        raise ModelError(f"{owner}: {MANIFEST} is damaged (its entry {name!r} holds no object). {_RESTORE}")
+    return entry or {}
+
+
+def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:
+    """The files of a model, once each is known to be the one that the manifest lists.
+
+    Args:
+        folder: Has the models.
+        files: Path below the folder -> SHA-256.
+        owner: The model to name in an error.
+        remedy: What to do when a file is not right.
+
+    Returns:
+        The same files and hashes.
+
+    Raises:
+        ModelError: for the first file that is missing, cannot be read or is another one.
+    """
+    for file, digest in files.items():
+        try:
+            found = sha256(folder / file)
+        except FileNotFoundError:
+            raise ModelError(f"{owner}: {file} is missing. {remedy}") from None
+        except OSError as error:
+            raise ModelError(f"{owner}: {file} cannot be read ({error.strerror}). {remedy}") from error
+        if found != digest:
+            raise ModelError(f"{owner}: {file} is not the file listed in {MANIFEST}. {remedy}")
+    return dict(files)
+
+
+def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
+    """The files beside the weights that belong to an entry, as paths below the folder.
+
+    They are those in its own folder, and those at the top whose names begin as its name does: text-tokenizer.json is
+    every text model's.
+    """
+    family = name.partition("-")[0]
+    owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
+    found = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
+    found += [
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
+    ]
+    return sorted(path.relative_to(folder).as_posix() for path in found if not path.name.startswith("."))

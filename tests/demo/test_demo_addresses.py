@@ -1,0 +1,130 @@
+"""Addresses of runs and recordings: what they hold, and what is said of those that cannot be opened."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from support.raster import MODEL
+
+from demo.addresses import Address, fragment_of, read_address
+from demo.decoding import Asked
+from demo.pages.gallery import GalleryPage, badge, name_of
+from demo.pages.opening import Opening
+from demo.pages.run import RunPage
+from demo.recordings import recordings
+from demo.sessions import Shown, Visitors
+from demo.site import Site, Update
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+
+
+def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> Asked:
+    return Asked(method, model, prompt, make_config(METHODS[method].config, settings), seed)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        asked("scd", MODEL, window=8, coupling="gumbel", seed=7),
+        asked("scd", "studio-image", 'a red boot & #100% "wool" = <b>ü</b>'),
+        asked("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
+    ],
+)
+def test_an_address_says_all_of_a_run(run: Asked) -> None:
+    fragment = fragment_of(run, beside=False)
+    found = read_address(f"#{fragment}&step=12&clock=passes&token=3")
+    assert found == Address(asked=run, beside=False, at={"clock": "passes", "now": 12.0})
+    assert read_address(fragment_of(run, beside=True)) == Address(asked=run)
+
+
+def test_defaults_are_left_out() -> None:
+    assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"
+
+
+@pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
+def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
+    assert read_address(fragment) is None
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        ("method=nothing", "method: 'nothing' is not here, or not any more; choose one of speculative"),
+        ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
+        ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
+        ("method=scd&seed=1e3", "seed: '1e3' is not allowed"),
+        ("method=scd&seed=99999999999999999999", "seed: "),
+        ("method=scd&set.window=0", "window: "),
+        ("method=scd&set.nothing=1", "nothing: no such setting"),
+        ("method=scd&more=1", "address: 'more' is no part of one; remove it"),
+        ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
+        ("method=" + "x" * 9000, "address: has 9007 characters"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(fragment: str, said: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        read_address(fragment)
+    assert str(wrong.value).startswith(said)
+
+
+@pytest.mark.parametrize("step", ["-1", "x", "1e9", "nan", "9" * 20, ""])
+def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
+    assert read_address(f"gallery=a&step={step}") == Address(gallery="a")
+
+
+@pytest.fixture
+def opening(library: Path) -> Iterator[Opening]:
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        yield Opening(gr.Tabs(), RunPage(site), GalleryPage(site, recordings(library)))
+
+
+def opened(opening: Opening, fragment: str) -> Update:
+    return opening.open({opening.fragment: fragment})
+
+
+def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
+    page = opening.run
+    update = opened(opening, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")
+    assert update[opening.go] == "run"
+    values = {control: getattr(control, "value", None) for control in page.form}
+    values |= {control: value.get("value") if isinstance(value, dict) else value for control, value in update.items()}
+    assert page.asked(values)[-1] == asked("scd", MODEL, seed=5, window=8)
+    assert page.choose_model(values)[page.prompt]["value"] == ""
+    *_, last = page.decode(values, gr.Request(session_hash="mine"))
+    message = last[page.viewer]
+    assert message["at"] == {"clock": "passes", "now": 7.0}
+    assert message["address"] == f"method=scd&model={MODEL}&seed=5&set.window=8"
+    assert last[page.opening] is None
+    *_, again = page.decode(values | {page.opening: None}, gr.Request(session_hash="mine"))
+    first, second = (one[page.site.shown].traces()[-1] for one in (last, again))
+    assert first.output.tokens == second.output.tokens and "at" not in again[page.viewer]
+
+
+def test_a_recording_is_opened_by_its_name(opening: Opening) -> None:
+    (entry, *_) = opening.gallery.entries
+    update = opened(opening, f"#gallery={name_of(entry)}")
+    assert update[opening.run.site.shown].paths == entry.paths
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x"]
+)
+def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(opening: Opening, fragment: str) -> None:
+    update = opened(opening, fragment)
+    assert set(update) == {opening.run.problem}
+    said = update[opening.run.problem]
+    assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
+
+
+def test_gallery_cards_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
+    (entry, *_) = opening.gallery.entries
+    (card, *_) = opening.gallery.cards.value
+    ordinary, made = (trace.summary.forwards for trace in entry.traces)
+    assert card["group"] == METHODS[entry.method].title
+    assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"
+    stopped = replace(entry.traces[-1], summary=replace(entry.traces[-1].summary, complete=False))
+    assert badge(replace(entry, traces=(entry.traces[0], stopped))) == "exact"

@@ -1,0 +1,95 @@
+"""A clip to continue: one that ships, or a file of a visitor's own."""
+
+import io
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
+
+from demo.clip_panel import OFFERED, ClipPanel
+from engines.models.catalog import load_model
+
+MODEL = "studio-video"
+SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
+
+
+def gif(frames: int = 12, side: int = 60) -> bytes:
+    shades = np.linspace(0, 255, frames).astype(np.uint8)
+    pictures = [Image.fromarray(np.full((side, side, 3), shade, np.uint8)) for shade in shades]
+    buffer = io.BytesIO()
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:])
+    return buffer.getvalue()
+
+
+class Chosen(gr.EventData):
+    """A click on a card."""
+
+    def __init__(self, index: object) -> None:
+        self._data = {"index": index}
+
+
+@pytest.fixture(scope="module")
+def panel() -> ClipPanel:
+    with gr.Blocks():
+        made = ClipPanel(gr.Textbox(), gr.HTML(), MODEL)
+        made.connect(gr.Dropdown([MODEL, "studio-image"], value=MODEL))
+    return made
+
+
+def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel) -> None:
+    shown = panel.show({panel.model: MODEL})
+    assert shown[panel.group]["visible"] and len(shown[panel.cards]) == OFFERED
+    assert len({card.image for card in shown[panel.cards]}) == OFFERED
+    assert panel.choose({panel.model: MODEL}, Chosen(4))[panel.prompt] == "clip 5"
+    assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
+
+
+@pytest.mark.parametrize("index", [-1, OFFERED, "0", None, 1.0])
+def test_a_card_that_is_not_there_changes_nothing(panel: ClipPanel, index: object) -> None:
+    assert panel.choose({panel.model: MODEL}, Chosen(index)) == {}
+
+
+def test_a_file_of_ones_own_becomes_the_prompt(panel: ClipPanel) -> None:
+    told: dict[Any, Any] = panel.open({panel.model: MODEL, panel.upload: gif()})
+    assert told[panel.prompt].startswith("codes ") and told[panel.problem] == {}
+    assert len(told[panel.cards]) == OFFERED + 1
+    model: Any = load_model(MODEL)
+    given = model.given(told[panel.prompt]).float().mean((1, 2, 3))
+    assert (given.diff() > 0).all()  # the shades of the file, from dark to light
+
+
+@pytest.mark.parametrize(("data", "words"), [(b"", "neither a GIF nor an MP4"), (gif(3), "has 3 frames")])
+def test_a_file_that_is_no_clip_is_told_and_the_prompt_stays(panel: ClipPanel, data: bytes, words: str) -> None:
+    told = panel.open({panel.model: MODEL, panel.upload: data})
+    assert words in told[panel.problem]["text"] and panel.prompt not in told
+
+
+def bring(page: Page, name: str, data: bytes) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Or a clip of your own").click()
+    chooser.value.set_files({"name": name, "mimeType": "image/gif", "buffer": data})
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.timed
+def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
+    page = browser.new_page()
+    page.goto(shipped_server)
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+    page.locator("#clip-cards button").nth(1).click()
+    expect(page.locator("#prompt textarea")).to_have_value("clip 2")
+    bring(page, "${1}.gif", b"GIF89a nothing")
+    expect(page.locator("#problem [role=alert]")).to_contain_text("clip:")
+    expect(page.locator("#prompt textarea")).to_have_value("clip 2")
+    bring(page, "own.gif", gif())
+    expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible(timeout=60_000)
+    press_once(page, "#stop")
+    expect(page.locator("#problem")).to_contain_text("is kept below", timeout=60_000)
+    page.close()

@@ -1,0 +1,133 @@
+"""The workbench in a real browser, from two runs to a zip for a paper; and addresses that are opened."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from support.browser import press_once
+from support.raster import decoded
+
+from traces import write
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
+SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
+FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
+  const open = name => [...document.querySelectorAll('[role=tab]')].find(tab => tab.innerText.trim() === name).click();
+  const ticks = () => tray.querySelectorAll('input:checked').length;
+  const seen = [];
+  open('Run');
+  open('Compare');
+  tray.querySelector('details input').click();
+  new MutationObserver(() => seen.push(ticks())).observe(tray, { childList: true, subtree: true });
+  for (const until = Date.now() + 30000; Date.now() < until; await new Promise(requestAnimationFrame))
+    if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 2) return Math.min(...seen);
+  return 'the tick is lost';
+}"""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    page.goto(server)
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    other = tmp_path / "other.json.gz"
+    write(decoded("scd", window=8), other)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Open traces").click()
+    chooser.value.set_files(other)
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 1")
+    page.locator("#tray details summary").click()
+    for name in ("Ordinary decoding", "Speculative Coupled Decoding"):
+        expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
+    assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 2  # an earlier answer takes no tick back
+    page.locator("#tray details input").last.check()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
+    ends = [lane["finals"] for lane in page.evaluate(COMPARED)["lanes"]]
+    assert ends == [256, 256, 256]
+    page.locator("#compare-viewer .ds-slider").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert [lane["steps"] for lane in page.evaluate(COMPARED)["lanes"]] == [1, 1, 1]  # one clock
+    expect(page.locator("#tray-costs tbody tr")).to_have_count(3)
+
+    page.get_by_role("tab", name="Figures of the ticked runs").click()
+    plot = page.locator("#compared-plot .js-plotly-plot")
+    expect(plot).to_be_visible()
+    page.get_by_label("Acceptance heat map").check()
+    expect(plot).to_contain_text("at the test that settled it")  # the whole run
+    page.get_by_label("One pass", exact=True).check()
+    expect(plot).to_contain_text("in forward pass")
+    page.get_by_label("number input for After forward pass").last.fill("0")
+    page.get_by_label("number input for After forward pass").last.press("Tab")
+    expect(plot).to_contain_text("in forward pass 0")
+    page.locator("#compared-zip").click()
+    with page.expect_download(timeout=180_000) as download:
+        page.locator("#compared-zip-file a[download]").first.click(timeout=180_000)
+    assert download.value.suggested_filename == "scd-ar-acceptance-seed0.zip"
+    download.value.save_as(tmp_path / "saved.zip")
+    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
+        names = {name.partition("/")[2] for name in saved.namelist()}
+    assert {f"scd-ar-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        found = Axe().run(page, options=OPTIONS).response["violations"]
+        assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:
+    page.goto(f"{server}#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
+    page.wait_for_function(
+        f"{SEEN}?.now === 7 && document.querySelector('#outcome')?.innerText.includes('for') "
+        "&& location.hash.includes('clock=passes')",
+        timeout=60_000,
+    )
+    tokens = page.evaluate(SEEN)["lanes"][1]["tokens"]
+    assert page.evaluate("location.hash").startswith("#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
+    page.get_by_role("button", name="Last", exact=True).first.click()
+    assert page.evaluate(SEEN)["lanes"][1]["tokens"] == list(decoded("scd", 5, window=8).output.tokens or ())
+    assert tokens != page.evaluate(SEEN)["lanes"][1]["tokens"]
+
+    page.goto("about:blank")
+    page.goto(f"{server}#gallery=scd&step=3")
+    page.wait_for_function("globalThis.draftscopePlayers?.['gallery-viewer']?.snapshot().now === 3", timeout=60_000)
+    page.goto("about:blank")
+    page.goto(f"{server}#gallery=gone")
+    expect(page.locator("#problem [role=alert]")).to_contain_text("'gone' is not here, or not any more")
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+
+
+@pytest.mark.timed
+def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> None:
+    page.goto(f"{server}#method=scd&model=toy-raster&set.window=8")
+    page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')", timeout=60_000)
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.get_by_role("tab", name="Repeat with many seeds").click()
+    page.get_by_label("number input for Seeds").first.fill("32")
+    page.get_by_label("number input for Seeds").first.press("Tab")
+    page.locator("#repeat-run").click()
+    expect(page.locator("#repeat-progress")).to_contain_text("left", timeout=60_000)
+    expect(page.locator("#repeat-facts")).to_contain_text("seed by seed", timeout=60_000)
+    press_once(page, "#repeat-stop")
+    expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept", timeout=60_000)
+    expect(page.locator("#repeat-run")).to_be_enabled()
+    expect(page.locator("#repeat-rows")).to_be_visible()

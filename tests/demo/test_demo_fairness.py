@@ -1,0 +1,217 @@
+"""Who waits, for how long, and what is told: the line by a clock of its own, and a small public server under load."""
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from demo.decoding import Asked, Ended, race
+from demo.limits import LAPTOP, PUBLIC, Deadline, read_limits
+from demo.line import Asker, Line, in_words
+from demo.log import for_visitors
+from demo.sessions import Shown, Visitors
+from demo.site import Site, Update
+from demo.turns import queued
+from demo.widgets import notice
+from engines.config import ConfigError
+from engines.methods import METHODS
+
+ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# ---------------------------------------------------------------- the line
+
+
+def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
+    clock = Clock()
+    line = Line(LAPTOP, clock)
+    first, second, third = (line.enter(asker, "run") for asker in (ONE, TWO, THREE))
+    assert [place.before for place in (first, second, third)] == [0, 1, 2]
+    assert first.ready.is_set() and not second.ready.is_set()
+    assert third.seconds is None and in_words(third) == "The model serves one at a time. 2 are before you."
+    clock.now += 8
+    first.leave()
+    assert second.ready.is_set() and second.before == 0
+    clock.now += 3  # of the 8 that one usually takes
+    assert third.seconds == 5.0
+    assert in_words(third) == "The model serves one at a time. One is before you. It is your turn in about 5 s."
+    second.leave()
+    second.leave()
+    assert third.before == 0 and len(line.places) == 1
+
+
+def test_limits_count_what_waits_who_asks_and_from_where() -> None:
+    line = Line(replace(PUBLIC, waiting=3, per_visitor=2, per_address=3))
+    places = [line.enter(ONE, "run"), line.enter(ONE, "run")]
+    with pytest.raises(ConfigError, match="queue: 2 of yours run or wait already; try again when one of them is done"):
+        line.enter(ONE, "run")
+    places.append(line.enter(TWO, "run"))
+    with pytest.raises(ConfigError, match="queue: 3 from your network address run or wait already; try again in a min"):
+        line.enter(THREE, "run")
+    line.enter(Asker("four", "203.0.113.8"), "run")
+    with pytest.raises(ConfigError, match="queue: 3 wait for the model already"):
+        line.enter(Asker("five", "203.0.113.9"), "run")
+    places[2].leave()  # who gives up while waiting makes room, and is not timed
+    assert line.enter(THREE, "run").before == 3 and line.seconds_of(1) is None
+
+
+def test_the_environment_says_which_limits_hold() -> None:
+    assert read_limits({}) == LAPTOP and read_limits({"SPACE_ID": "somebody/draftscope"}) == PUBLIC
+    said = {"SPACE_ID": "a/b", "DRAFTSCOPE_RUN_SECONDS": "2.5", "DRAFTSCOPE_PER_ADDRESS": "none"}
+    assert read_limits(said) == replace(PUBLIC, run_seconds=2.5, per_address=None)
+    for wrong in ("0", "-1", "x", "nan", "2.5"):
+        with pytest.raises(ConfigError, match=r"DRAFTSCOPE_WAITING: .* use a whole number from 1, or none"):
+            read_limits({"DRAFTSCOPE_WAITING": wrong})
+
+
+def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line(LAPTOP)
+    monkeypatch.setattr("demo.line.the_line", lambda: line)
+    monkeypatch.setattr("demo.line.TELL_SECONDS", 0.01)
+    with gr.Blocks():
+        site, box = Site(Visitors(), gr.State(Shown()), gr.Checkbox()), gr.HTML()
+
+    def work(values: Update, request: gr.Request) -> Iterator[Update]:
+        yield {box: "begun"}
+        raise ValueError(f"x: 1\n is in the way in {Path.home()}/y")
+
+    async def both() -> list[Any]:
+        first, told = line.enter(ONE, "run"), []
+        async for update in queued(site, box, "run", work)({}, gr.Request(session_hash="mine")):
+            told.append(update[box])
+            if len(told) == 2:
+                first.leave()
+        return told
+
+    told = asyncio.run(both())
+    assert told[0] == told[1] == notice("info", "The model serves one at a time. One is before you.", "In line.")
+    assert told[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
+    assert not line.places
+
+
+# ---------------------------------------------------------------- a run's time
+
+
+def asked(method: str, **settings: Any) -> Asked:
+    return Asked(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
+
+
+def test_a_run_that_cannot_fit_is_refused_before_it_is_shown() -> None:
+    messages = race([asked("cspd", gamma=64, steps=250, tries=100_000)], lambda: False, 0.05)
+    with pytest.raises(ConfigError, match=r"would take about \d+ s here, and the server gives 0.05 s a run; choose"):
+        next(messages)
+
+
+def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = race([asked("ar")], lambda: False, 60)
+    next(messages), next(messages)
+    monkeypatch.setattr(Deadline, "over", True)
+    *_, ended = messages
+    assert isinstance(ended, Ended)
+    (trace,) = ended.traces
+    assert ended.ended == "Stopped after 60 s, which is what this server gives."
+    assert not trace.summary.complete and 0 < trace.summary.tokens < 256
+    assert trace.extensions == {"draftscope": {"ended": ended.ended}}
+
+
+def test_a_message_for_visitors_says_nothing_of_where_things_lie() -> None:
+    root = Path(__file__).parents[2]
+    said = f"text-target: config.json is missing in {root}/assets/models/text-target. {Path.home()}/x"
+    assert for_visitors(said) == "text-target: config.json is missing in assets/models/text-target. x"
+
+
+# ---------------------------------------------------------------- a small public server
+
+
+def posted(server: str, name: str, data: list[Any], **headers: str) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{server}/gradio_api/{name}",
+        json.dumps({"data": data}).encode(),
+        {"Content-Type": "application/json", **{key.replace("_", "-"): value for key, value in headers.items()}},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return dict(json.load(answer))
+
+
+def begun(server: str, data: list[Any]) -> Any:
+    """A call whose answer is listened to; closing it hangs up."""
+    event = posted(server, "call/summary", data)["event_id"]
+    return urllib.request.urlopen(f"{server}/gradio_api/call/summary/{event}", timeout=60)
+
+
+def waiting(server: str) -> int:
+    with urllib.request.urlopen(f"{server}/line") as answer:
+        return int(json.load(answer)["waiting"])
+
+
+def until(true: Any, seconds: float) -> float:
+    """How long until something is so."""
+    started = time.monotonic()
+    while not true():
+        assert time.monotonic() - started < seconds
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+@pytest.mark.slow
+def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: str) -> None:
+    quick = ["ar", "", 0, "toy-raster"]
+    slow = ["cspd", "", 0, "toy-field", {"gamma": 64, "steps": 250}]
+    with begun(small, slow) as running, ThreadPoolExecutor() as pool:
+        second, third = begun(small, quick), begun(small, quick)
+        until(lambda: waiting(small) == 2, 10)
+        with begun(small, quick) as refused:
+            assert b"queue: 2 wait for the model already; try again" in refused.read()
+        started = time.monotonic()
+        with urllib.request.urlopen(small) as page:
+            assert page.status == 200
+        verdict = pool.submit(answer, small, "validate", [None]).result(10)
+        assert "none was given" in verdict and time.monotonic() - started < 5
+        assert waiting(small) == 2  # all that in front of them was answered while they waited
+        second.close()
+        until(lambda: waiting(small) == 1, 2)
+        running.close()
+        until(lambda: waiting(small) == 0, 2.5)
+        assert b"event: complete" in third.read()
+        third.close()
+
+
+@pytest.mark.slow
+def test_other_websites_pages_cannot_queue_runs(small: str) -> None:
+    host = small.removeprefix("http://")
+    quick = ["ar", "", 0, "toy-raster"]
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "https://evil.example", "Host": "my.space.example"},
+        {"Origin": small, "Sec_Fetch_Site": "cross-site"},
+    ):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            posted(small, "call/summary", quick, **headers)
+        assert caught.value.code == 403 and b"another website's page" in caught.value.read()
+        caught.value.close()
+    for headers in ({}, {"Origin": f"http://{host}"}, {"Origin": "https://x.example", "Sec_Fetch_Site": "same-origin"}):
+        assert posted(small, "call/methods", [None], **headers)["event_id"]
+
+
+def answer(server: str, name: str, data: list[Any]) -> str:
+    event = posted(server, f"call/{name}", data)["event_id"]
+    with urllib.request.urlopen(f"{server}/gradio_api/call/{name}/{event}", timeout=30) as told:
+        return str(told.read().decode())

@@ -1,0 +1,112 @@
+"""What a server says of itself: whether it is ready, what is missing, and why it does not start."""
+
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+from demo import readiness as asked_of
+from demo import server
+from demo.app import build
+from demo.port import ServerError, read_port
+from demo.readiness import readiness
+from demo.recordings import Recording, left_out, recordings
+from demo.server import start
+from demo.sessions import Visitors
+
+
+def said(folder: Path, gone: tuple[str, ...] = ()) -> tuple[int, list[str]]:
+    answer = readiness(folder, gone)()
+    return answer.status_code, json.loads(bytes(answer.body))["problems"]
+
+
+def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said(tmp_path) == (200, [])
+    status, problems = said(tmp_path / "gone", ("scd.json.gz",))
+    assert status == 503
+    assert problems == [
+        "visitors' files: cannot be written (No such file or directory); make room",
+        "scd.json.gz: is missing or no sound trace; record it again with: python -m demo record scd.json.gz",
+    ]
+    models = tmp_path / "assets" / "models"
+    monkeypatch.setattr(asked_of, "ASSETS", tmp_path / "assets")
+    assert "MANIFEST.json: is missing or damaged; copy" in said(tmp_path)[1][0]
+    models.mkdir(parents=True)
+    for text in ("{", "[]", "3", "[" * 9000, '{"a": 3}'):
+        (models / "MANIFEST.json").write_text(text)
+        assert "MANIFEST.json: is missing or damaged; copy" in said(tmp_path)[1][0]
+    (models / "MANIFEST.json").write_text('{"a": {}, "b": {"files": {"1.safetensors": "0"}}}')
+    (models / "a.safetensors").touch()
+    assert said(tmp_path) == (
+        503, ["assets/models/b/1.safetensors: is missing; copy the folder assets of the repository"]
+    )  # fmt: skip
+
+
+def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
+    library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(library, tmp_path / "some")
+    broken = tmp_path / "some" / "psd.json.gz"
+    broken.write_bytes((library / "scd.json.gz").read_bytes()[:500])
+    (tmp_path / "some" / "gallery.json").write_text(json.dumps([{"file": "lost.json.gz"}, 3, {"file": 4}]))
+    found = recordings(tmp_path / "some")
+    assert [path.name for path in found[0].paths] == ["ar.json.gz", "scd.json.gz"]
+    assert "psd.json.gz: is left out of the gallery: psd.json.gz: ends in the middle" in caplog.text
+    gone = left_out(found, tmp_path / "some")
+    assert gone == ["lost.json.gz", "psd.json.gz"]
+    assert notice_of(found, gone) == ["lost.json.gz, psd.json.gz: missing or damaged."]
+    assert notice_of(found, []) == []
+
+
+def notice_of(found: tuple[Recording, ...], gone: list[str]) -> list[str]:
+    blocks = build(Visitors(), found, gone)
+    boxes = [block for block in blocks.blocks.values() if getattr(block, "elem_id", "") == "gallery-gone"]
+    return [box.value["text"] for box in boxes]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '"a"', "[" * 9000, "\x00"])
+def test_a_damaged_list_is_none(text: str, library: Path, tmp_path: Path) -> None:
+    shutil.copytree(library, tmp_path / "some")
+    (tmp_path / "some" / "gallery.json").write_text(text)
+    assert len(recordings(tmp_path / "some")) == 1
+
+
+def test_memory_does_not_grow_with_every_visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session takes over a megabyte, and gradio keeps ten thousand of them unless it is told."""
+    asked: dict[str, object] = {}
+
+    def launch(**options: object) -> tuple[None, str, None]:
+        asked.update(options)
+        return None, "", None
+
+    with gr.Blocks() as blocks:
+        gr.Markdown("a page")
+    monkeypatch.setattr(blocks, "launch", launch)
+    server._launched(blocks, [tmp_path], {})
+    most = asked["state_session_capacity"]
+    assert isinstance(most, int) and 50 < most <= 100
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "0", "65536", "7860 ", "7" * 10000, "7.5", "\u0667"])
+def test_what_is_no_port_is_said_in_a_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_PORT", text)
+    with pytest.raises(ServerError, match=r"^GRADIO_SERVER_PORT: .* is no port; use a whole number from 1") as caught:
+        read_port()
+    assert len(str(caught.value)) < 200
+
+
+def test_a_taken_port_is_not_left_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("GRADIO_SERVER_PORT", str(port))
+        with gr.Blocks() as blocks:
+            gr.Markdown("a page")
+        with pytest.raises(ServerError, match=f"{port} cannot be served on .Address already in use.; choose"):
+            start(blocks, [tmp_path])
+    monkeypatch.delenv("GRADIO_SERVER_PORT")
+    assert read_port() == 7860

@@ -1,0 +1,113 @@
+"""What the page says of a run: names, times measured once, and drafts that did not arise."""
+
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+import pytest
+from support import handmade
+from support.raster import decoded
+
+from demo.naming import ORDINARY, is_ordinary, title_of
+from demo.outcome import outcome
+from demo.pages import bias, figures, run
+from demo.sessions import Shown, Visitors
+from demo.site import Site
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, load_model
+from engines.runtime.driver import Job, Run
+from traces.schema import Trace
+from visualizers import FIGURES, player
+from visualizers.figure import labels
+from visualizers.sheet import section
+
+
+def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
+    return {fact.label: (fact.figure, fact.note) for fact in outcome(traces)}
+
+
+def test_a_method_that_drafts_is_not_said_to_make_none() -> None:
+    """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
+    undrafted = replace(handmade.ar(), method="psd")
+    assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
+    assert facts(decoded("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prompt", run.EXAMPLES[MODELS["text-target"].default_prompt])
+def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
+    method, model = METHODS["psd"], load_model("text-target")
+    made = {}
+    for name in ("psd", "blockwise"):
+        config = METHODS[name].config(block=method.config().block)  # type: ignore[call-arg]
+        running = Run(Job(METHODS[name], model, prompt, config))
+        for _ in running:
+            pass
+        made[name] = running.trace().summary
+    assert made["psd"].judged > 0
+    assert made["psd"].forwards < made["blockwise"].forwards
+
+
+def test_a_time_that_was_measured_once_has_two_digits_and_says_so() -> None:
+    base, made = decoded("ar"), decoded("scd")
+    base = replace(base, summary=replace(base.summary, seconds=1.234))
+    made = replace(made, summary=replace(made.summary, seconds=12.34))
+    assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
+    figure, note = facts(base, made)["Decoding time"]
+    assert figure == "12 s"
+    assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
+
+
+def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
+    made = handmade.cspd()
+    target = sum(step.call.role == "target" for step in made.steps)
+    drafted = len(made.steps) - target
+    assert drafted
+    base = replace(made, summary=replace(made.summary, forwards=4 * target, seconds=2 * made.summary.seconds))
+    said = outcome([base, made])
+    assert [fact.label for fact in said][:2] == ["Target passes", "Decoding time"]
+    assert said[0].figure == str(target)
+    assert said[0].note == f"4.00 × fewer; ordinary: {4 * target}; and {drafted} of the drafter"
+    assert said[1].note.endswith("where drafting pays")
+    slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
+    assert outcome([slow, made])[1].note.endswith("where drafting does not pay")
+
+
+def test_ordinary_decoding_of_text_is_called_that() -> None:
+    text = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
+    assert is_ordinary(text) and title_of(text) == ORDINARY
+    assert title_of(replace(text, config={"block": "8"})) == "Block diffusion decoding"
+    assert title_of(replace(text, method="psd", variant="Spiffy")) == "Spiffy"
+    assert title_of(replace(text, method="of somebody else")) == "of somebody else"
+    assert f'"{ORDINARY}"' in player.script()
+
+
+def test_figures_go_by_the_names_of_the_field() -> None:
+    assert FIGURES["beta"].title.startswith("Beta trajectory: 1 - TV of successive distributions")
+    assert FIGURES["acceptance"].title == "Acceptance heat map"
+    assert FIGURES["churn"].title.startswith("Token churn")
+    assert "survivors" in FIGURES["beta"].caption and "over passes" in FIGURES["beta"].caption
+    assert "Beta over passes" in player.script()
+    couplings = [decoded("scd", coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
+    assert labels(couplings) == ("SJD", "MC-SJD", "GS-SJD")
+    page = section([FIGURES["beta"]], couplings[:1])
+    assert "Reproduces SCD, Fig. 3." in page
+
+
+def test_the_beta_figure_pools_seeds() -> None:
+    runs = [decoded("scd", window=16, seed=seed) for seed in range(4)]
+    assert FIGURES["beta"].supports(runs) is None
+    one, many = (FIGURES["beta"].draw(traces).data[-1] for traces in (runs[:1], runs))
+    counts = [sum(count for _, count in figure.customdata) for figure in (one, many)]
+    assert counts[1] > 3 * counts[0] > 0
+    assert "4 runs" in many.name
+    assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
+
+
+@pytest.mark.parametrize("name", ["experiment", "bias"])
+def test_nobody_is_told_to_wait_who_is_alone(name: str) -> None:
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        page: Any = figures.FiguresPage(site, run.RunPage(site)) if name == "experiment" else bias.BiasPage(site)
+    told = page.begin(gr.Request(session_hash="mine"))[page.progress]
+    assert told["title"] == "Starting." and "where another" in told["text"]

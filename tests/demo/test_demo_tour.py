@@ -1,0 +1,53 @@
+"""The scenes of the tour: data that names recordings, and what is not there is left out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from demo.pairs import Pair, pairs
+from demo.recordings import FOLDER, Recording, recordings
+from demo.tour import scenes
+from traces import read
+from traces.schema import Fate
+
+
+@pytest.fixture(scope="module")
+def shipped() -> tuple[Recording, ...]:
+    return recordings()
+
+
+def told(
+    tmp_path: Path, text: str, among: Sequence[Recording], offered: Sequence[Pair] = ()
+) -> list[dict[str, object]]:
+    path = tmp_path / "tour.toml"
+    path.write_text(text, encoding="utf-8")
+    return scenes(among, offered, path)
+
+
+def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple[Recording, ...]) -> None:
+    found = scenes(shipped, pairs(shipped))
+    assert len(found) >= 7
+    assert all(one["urls"] and len(str(one["text"]).split(". ")) <= 3 for one in found)
+    check, repair, settle = found[2:5]
+    run = read(FOLDER / "scd-boot.json.gz")
+    step = run.steps[repair["to"] - 1]
+    assert step.fate[step.position.index(repair["token"])] is Fate.RESAMPLED
+    assert step.fate.count(Fate.ACCEPTED) >= 3 and check["to"] == repair["to"] == repair["from"]
+    assert [str(address).rpartition("/")[2] for address in settle["urls"]] == [
+        "scd-boot-none.json.gz",
+        "scd-boot.json.gz",
+    ]
+    assert settle["fates"] is True
+
+
+def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tuple[Recording, ...]) -> None:
+    text = '[[scene]]\ntitle = "t"\ntext = "s"\n'
+    assert told(tmp_path, text + 'files = ["ar-boot", "not-there"]\n', shipped) == []
+    assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
+    (one,) = told(tmp_path, text + 'kind = "text"\nspeed = 3\n', shipped, pairs(shipped))
+    assert (one["from"], one["to"], one["speed"], one["token"]) == (0, None, 3, None)
+    with pytest.raises(ValueError, match="scene: colour is no part of one"):
+        told(tmp_path, text + 'colour = "red"\nkind = "text"\n', shipped)
+    with pytest.raises(ValueError, match="pass 'soon' is not known"):
+        told(tmp_path, text + 'to = "soon"\nfiles = ["ar-boot"]\n', shipped)

@@ -1,0 +1,125 @@
+"""The tray of runs: what is chosen together, and what cannot be; without a browser."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from support import handmade
+from support.raster import decoded
+
+from demo.pages.compare import ComparePage
+from demo.pages.run import RunPage
+from demo.recordings import Recording
+from demo.sessions import Shown, Visitors
+from demo.site import Site, Update
+from demo.workbench.tray import MOST, MOST_KEPT, Entry, Tray, entry_of, refusal, remark
+from traces import dumps, write
+from traces.schema import Milliseconds, Trace
+
+ORDINARY, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
+
+
+def entry(trace: Trace) -> Entry:
+    return entry_of(trace, Path("run.json.gz"), "yours")
+
+
+def untimed(trace: Trace) -> Trace:
+    steps = (replace(step, call=replace(step.call, milliseconds=Milliseconds())) for step in trace.steps)
+    return replace(trace, steps=tuple(steps))
+
+
+def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
+    tray = Tray().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
+    assert [one.title for one in tray.chosen][1:] == [one.title for one in tray.added][1:]
+    assert [one.note.split(",")[0] for one in tray.chosen] == ["seed 0: 256 passes", "window 8", "window 16"]
+
+
+def test_a_run_of_another_kind_begins_a_new_choice_and_loses_nothing() -> None:
+    text = handmade.s2d2()
+    tray = Tray().with_run([entry(SHORT)]).with_run([entry(text)])
+    assert [one.kind for one in tray.chosen] == ["text"]
+    assert [one.kind for one in tray.added] == ["picture", "text"]
+
+
+def test_what_cannot_stand_together_is_said() -> None:
+    text = handmade.s2d2()
+    empty = replace(SHORT, steps=())
+    assert refusal([entry(SHORT), entry(LONG)]) == ""
+    assert "decodes a picture, another a text" in refusal([entry(SHORT), entry(text)])
+    assert "has no forward pass, so it has no clock to share: untick it" in refusal([entry(SHORT), entry(empty)])
+    assert refusal([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
+
+
+def test_what_is_to_be_minded_is_said() -> None:
+    stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
+    assert remark([entry(SHORT), entry(LONG)]) == ""
+    assert "compare by forward passes" in remark([entry(LONG), entry(untimed(SHORT))])
+    assert "A run was stopped" in remark([entry(LONG), entry(stopped)])
+
+
+def test_the_tray_keeps_what_is_ticked_when_it_is_full() -> None:
+    tray = Tray().with_run([entry(replace(LONG, seed=seed)) for seed in range(MOST)])
+    first = tray.chosen
+    tray = tray.with_run([entry(replace(SHORT, seed=seed)) for seed in range(MOST_KEPT)])
+    assert len(tray.added) == MOST_KEPT
+    assert tray.chosen == first and set(first) <= set(tray.added)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> ComparePage:
+    path = tmp_path / "scd.json.gz"
+    write(LONG, path)
+    recorded = Recording("scd", "SCD", "", "", (path,), (LONG,))
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Checkbox(visible=False))
+        return ComparePage(site, RunPage(site), [recorded])
+
+
+def at_hand(page: ComparePage, tray: Tray, **more: object) -> Update:
+    chooser = page.chooser
+    values = {page.tray: tray, page.set: Shown(), page.site.dark: False, page.site.shown: Shown()}
+    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+    return values | {getattr(page, name): value for name, value in more.items()}
+
+
+def tick(page: ComparePage, tray: Tray, chosen: object) -> Update:
+    event = gr.EventData(None, {"chosen": chosen})
+    return page.choose(at_hand(page, tray), gr.Request(session_hash="mine"), event)
+
+
+def opened(page: ComparePage, *files: bytes) -> Update:
+    return page.open(at_hand(page, Tray(), upload=list(files)), gr.Request(session_hash="mine"))
+
+
+def test_opened_files_play_at_once_and_every_page_speaks_of_them(page: ComparePage) -> None:
+    update = opened(page, dumps(SHORT), dumps(ORDINARY))
+    assert [trace.method for trace in update[page.site.shown].traces()] == ["scd", "ar"]
+    message = update[page.viewer]["value"]
+    assert message["kind"] == "compare" and len(message["urls"]) == 2
+    assert len(update[page.costs]["rows"]) == 2
+    assert update[page.chooser.panel.plot]["visible"]
+
+
+def test_a_broken_file_is_named_and_the_sound_ones_come_in(page: ComparePage) -> None:
+    update = opened(page, dumps(SHORT), b"{", dumps(SHORT))
+    assert len(update[page.tray].added) == 1  # the same run twice is one chip
+    assert update[page.problem]["text"].startswith("file 2: ")
+
+
+def test_a_tick_that_cannot_be_leaves_what_was_ticked(page: ComparePage) -> None:
+    (recorded,) = page.recorded["Speculative Coupled Decoding"]
+    text = entry(handmade.s2d2())
+    there = Tray((replace(text, path=recorded.path),), (recorded,))
+    update = tick(page, there, [recorded.id, text.id])
+    assert page.site.shown not in update and page.tray not in update
+    assert update[page.box]["chosen"] == [recorded.id]
+    assert "nothing to compare" in update[page.problem]["text"]
+    gone = tick(page, Tray((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
+    assert "no longer here" in gone[page.problem]["text"]
+
+
+@pytest.mark.parametrize("chosen", [None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000])
+def test_ticks_of_a_stranger_are_refused(page: ComparePage, chosen: object) -> None:
+    with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
+        tick(page, Tray(), chosen)

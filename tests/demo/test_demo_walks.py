@@ -1,0 +1,87 @@
+"""Visitors with a question each, and how many clicks an answer takes; test_demo_compare.py walks with an author."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
+
+
+class Walk:
+    """A visitor who counts clicks."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.clicks = 0
+
+    def click(self, what: Locator) -> None:
+        what.click(timeout=60_000)
+        self.clicks += 1
+
+
+@pytest.fixture
+def walk(browser: Browser, shipped_server: str) -> Iterator[Walk]:
+    """The opened app; fails the test on an error of the page's scripts."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="no-preference")
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(shipped_server, wait_until="load")
+    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2", timeout=60_000)
+    yield Walk(page)
+    context.close()
+    assert wrong == []
+
+
+def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> None:
+    page = walk.page
+    page.wait_for_function(f"{SNAPSHOT}.now > 2", timeout=60_000)  # the visitor: it plays
+    assert walk.clicks == 0
+
+    walk.click(page.get_by_role("button", name="Next rejection").first)  # the student: a token that was rejected
+    worked = page.locator("#viewer .ds-worked")
+    expect(worked).to_contain_text("rejected")
+    expect(worked).to_contain_text("min(1,")
+    assert walk.clicks <= 2
+
+    walk.clicks = 0
+    walk.click(page.get_by_role("tab", name="Which one?"))  # the engineer: a sentence, with its plot
+    said = page.locator("#which-answer p")
+    expect(said.first).to_contain_text("for pictures: 2.0 × (1.8 to 2.2), quality within noise")
+    expect(page.locator("#which-plot .js-plotly-plot")).to_be_visible(timeout=60_000)  # plotly is fetched first
+    walk.click(page.get_by_label("Continuous tokens"))
+    expect(said).to_have_count(1)
+    expect(said).to_contain_text("Nothing here is faster than ordinary decoding for continuous tokens")
+    assert walk.clicks <= 2
+
+    page.get_by_role("button", name="See it happen").first.click()
+    expect(page.get_by_role("tab", name="Gallery")).to_have_attribute("aria-selected", "true")
+    reasons = page.locator("#gallery-why")
+    expect(reasons).to_contain_text("Why is it not faster here?")
+    reasons.locator("summary").click()
+    expect(reasons).to_contain_text("passes of the drafter for every target pass")
+
+
+def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
+    page = walk.page
+    walk.click(page.get_by_role("button", name="Take the tour"))
+    card = page.get_by_role("region", name="Tour")
+    expect(card).to_contain_text("Scene 1 of")
+    expect(card.locator("h2")).to_be_focused()
+    for number in (2, 3, 4):
+        page.keyboard.press("ArrowRight")
+        expect(card).to_contain_text(f"Scene {number} of")
+    page.wait_for_function(f"{SNAPSHOT}.position !== null && {SNAPSHOT}.lanes[1].steps === {SNAPSHOT}.now")
+    assert page.evaluate("location.hash") == "#tour=4"
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(page.get_by_role("button", name="Take the tour")).to_be_focused()
+    assert "tour" not in page.evaluate("location.hash")
+
+    page.evaluate("location.hash = 'tour=5'")  # an address that somebody was sent
+    page.reload(wait_until="load")
+    expect(card).to_contain_text("Coupled drafts settle", timeout=60_000)
+    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now > 1", timeout=60_000)

@@ -1,0 +1,152 @@
+"""Which one: the shipped answer says what the shipped rows say, and what papers report stands apart."""
+
+import gzip
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, median, quantiles, stdev
+
+import pytest
+
+from demo.answer import answer
+from demo.copy_text import copy
+from demo.measured import FOLDER
+from demo.pages.which import recording_of
+from demo.recordings import recordings
+from demo.tradeoffs import REPORTED, measured_tradeoffs, reported_tradeoffs
+from traces.tradeoffs import Tradeoff
+from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
+
+ALONE = [one for one in measured_tradeoffs() if one.batch == 1]
+
+
+def rows_of(name: str) -> list[dict[str, object]]:
+    return list(json.loads((FOLDER / f"{name}.json").read_text("utf-8"))["rows"])
+
+
+def test_the_answer_for_pictures_is_what_the_rows_say() -> None:
+    fast = max(
+        (row for row in rows_of("speed") if row["guidance"] == 1.0 and row["method"] == "scd"),
+        key=lambda row: float(str(row["faster_median"])),
+    )
+    graded = {row["decoder"]: row for row in rows_of("quality")}
+    own, usual = graded[fast["decoder"]], graded["vanilla"]
+    change = float(str(own["all_three_percent"])) - float(str(usual["all_three_percent"]))
+    error = (float(str(own["all_three_error"])) ** 2 + float(str(usual["all_three_error"])) ** 2) ** 0.5
+    assert answer(ALONE, "picture", 0, 1) == (
+        f"Use Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']} for pictures: "
+        f"{fast['faster_median']:.1f} × ({fast['faster_low_quartile']:.1f} to {fast['faster_high_quartile']:.1f}), "
+        f"quality within noise ({change:+.1f} ± {error:.1f} points), exact."
+    )
+
+
+def test_the_answer_for_videos_is_what_the_rows_say() -> None:
+    rows = [row for row in rows_of("video") if row["kind"] == "video" and row["method"] == "scd"]
+    fast = max(rows, key=lambda row: float(str(row["time_ratio"])))
+    ratio, error = float(str(fast["time_ratio"])), float(str(fast["time_ratio_error"]))
+    assert answer(ALONE, "video", 0, 1).startswith(
+        f"Use Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']} for videos: "
+        f"{ratio:.1f} × ({ratio - error:.1f} to {ratio + error:.1f})"
+    )
+
+
+def test_the_answer_for_text_is_what_the_rows_say() -> None:
+    lines = [json.loads(line) for line in gzip.decompress((FOLDER / "text.jsonl.gz").read_bytes()).splitlines()]
+    by_label: dict[str, dict[int, dict[str, float]]] = {}
+    for row in lines:
+        if "label" in row:
+            by_label.setdefault(row["label"], {})[row["problem"]] = row
+    own, usual = by_label["dynamic, block 16"], by_label["ordinary"]
+    cost = {name: {k: row["seconds"] / row["tokens"] for k, row in rows.items()} for name, rows in by_label.items()}
+    faster = [cost["ordinary"][k] / cost["dynamic, block 16"][k] for k in own]
+    low, _, high = quantiles(faster, n=4)
+    off = [100.0 * (own[k]["correct"] - usual[k]["correct"]) for k in own]
+    error = stdev(off) / len(off) ** 0.5
+    assert answer(ALONE, "text", 0, 1) == (
+        f"Use Block diffusion decoding with dynamic, block 16 for text: {median(faster):.1f} × "
+        f"({low:.1f} to {high:.1f}), quality within noise ({fmean(off):+.1f} ± {error:.1f} points), "
+        "though not the model's own distribution."
+    )
+    exact = [one for one in ALONE if one.exact]
+    assert answer(exact, "text", 0, 1).startswith("Use S2D2 with always, block 32 for text: 3.")
+
+
+def test_where_nothing_pays_the_answer_says_so() -> None:
+    assert answer(ALONE, "continuous", 0, 1) == (
+        "Nothing here is faster than ordinary decoding for continuous tokens within the noise of the quality: "
+        "the fastest, CSpD, whole paths with gamma 4, comes to 0.39 × (0.38 to 0.40)."
+    )
+    together = [one for one in measured_tradeoffs() if one.batch == 16]
+    assert "comes to 0.63 ×." in answer(together, "picture", 2, 16)
+    assert (
+        answer(together, "video", 0, 16) == "Nothing was measured for videos under these conditions, in batches of 16."
+    )
+
+
+def test_loss_and_prediction_are_told() -> None:
+    lossy = Tradeoff(kind="text", method="lopa", setting="LoPA, k 3", speed=3.0, change=-9.0, error=1.0, predicted=True)
+    assert answer([lossy], "text", 10, 1) == (
+        "Use LoPA with k 3 for text: 3.0 × as predicted, quality lower by more than noise (-9.0 ± 1.0 points), "
+        "though not the model's own distribution."
+    )
+    refused = answer([lossy], "text", 5, 1)
+    assert refused.startswith("Nothing here is faster than ordinary decoding for text within a loss of 5 percentage")
+    assert "quality not measured" in answer([replace(lossy, change=None, exact=True)], "text", 0, 1)
+
+
+def test_only_runs_that_decode_alike_are_compared() -> None:
+    """Accuracy of drawn answers says nothing beside that of likeliest ones."""
+    for one in measured_tradeoffs():
+        if "benchmarks.sweep" in one.source:
+            assert dict(one.settings)["mode"] == "greedy"
+    assert not any(one.exact and (one.change or 0) < -2 * (one.error or 0) for one in measured_tradeoffs())
+
+
+def test_reported_numbers_stand_in_the_prose_with_their_table() -> None:
+    prose = {entry["method"]: copy(entry["method"]) for entry in json.loads(REPORTED.read_text("utf-8"))}
+    prose["blockwise"] = copy("s2d2")  # its paper's baseline
+    prose["gsd"] = copy("gsd")
+    for entry in json.loads(REPORTED.read_text("utf-8")):
+        numbers = entry.get("seconds") or entry.get("rates") or [entry["speed"]]
+        for number in numbers:
+            assert re.search(rf"\b{re.escape(f'{number:g}')}0?\b", prose[entry["method"]]), entry
+        assert re.search(r"arXiv \d{4}\.\d{5}, Table \d", entry["source"])
+    assert all(one.reported and not one.exact for one in reported_tradeoffs())
+
+
+def test_a_point_opens_the_recording_with_the_nearest_settings() -> None:
+    shipped = recordings()
+    opened = {}
+    for one in ALONE:
+        entry = recording_of(one, shipped)
+        opened[one.kind, one.method, one.setting] = entry and entry.paths[-1].name
+    assert opened["picture", "scd", "GS-SJD, window 32"] == "scd-boot-gumbel.json.gz"
+    assert opened["picture", "scd", "SJD, window 32"] == "scd-boot-none.json.gz"
+    assert opened["video", "scd", "GS-SJD, window 32"] == "video-gumbel.json.gz"
+    assert opened["text", "speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
+    assert opened["text", "s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"
+    assert recording_of(replace(ALONE[0], method="unheard"), shipped) is None
+
+
+@pytest.mark.parametrize("most_lost", [0.0, 3.0])
+def test_the_figure_keeps_measured_and_reported_apart(most_lost: float) -> None:
+    figure = TRADEOFFS.draw(TradeoffView(measured=ALONE, reported=reported_tradeoffs(), most_lost=most_lost))
+    for trace in figure.data:
+        hollow = trace.name.endswith("reported")
+        assert (trace.yaxis == "y2") == hollow
+        if hollow:
+            assert trace.marker.symbol.endswith("-open")
+        else:  # a point can be pressed
+            assert [ALONE[number].speed for number in trace.customdata] == list(trace.x)
+            assert all(ALONE[number].kind == trace.name for number in trace.customdata)
+    (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert band.y0 == -most_lost
+    labels = [text for trace in figure.data for text in trace.text or () if text]
+    assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
+
+
+def test_results_of_another_shape_add_nothing(tmp_path: Path) -> None:
+    (tmp_path / "speed.json").write_text("[1]")
+    (tmp_path / "text.jsonl.gz").write_bytes(b"nothing")
+    assert measured_tradeoffs(tmp_path) == ()

@@ -1,0 +1,169 @@
+"""Coarse traces of what vLLM and SGLang say of a request, on objects of the shape in which they say it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import draftscope as ds
+from traces import Fate, check, dumps, loads
+
+PASSES = (1, 4, 1, 5, 3)
+"""Tokens that each pass of a request brought; the first read the prompt."""
+
+
+@dataclass
+class Counter:
+    """A metric of vLLM that only rises."""
+
+    name: str
+    labels: dict[str, str]
+    value: int
+
+
+@dataclass
+class Vector:
+    """A metric of vLLM with a count for each place."""
+
+    name: str
+    labels: dict[str, str]
+    values: list[int] = field(default_factory=list)
+
+
+def outputs(cumulative: bool = False, passes: tuple[int, ...] = PASSES) -> list[Any]:
+    made, seen = [], 0
+    for index, count in enumerate(passes):
+        start, seen = seen, seen + count
+        completion = SimpleNamespace(index=0, text="", token_ids=list(range(0 if cumulative else start, seen)))
+        made.append(
+            SimpleNamespace(
+                request_id="1",
+                prompt="Once",
+                prompt_token_ids=[7, 8, 9],
+                outputs=[completion],
+                finished=index == len(passes) - 1,
+                metrics=None,
+            )
+        )
+    return made
+
+
+def metrics(drafts: int, proposed: int, accepted: int, places: list[int], engine: str = "0") -> list[Any]:
+    labels = {"model_name": "owner/large", "engine": engine}
+    return [
+        Counter("vllm:prompt_tokens", labels, 12),
+        Counter("vllm:spec_decode_num_drafts", labels, drafts),
+        Counter("vllm:spec_decode_num_draft_tokens", labels, proposed),
+        Counter("vllm:spec_decode_num_accepted_tokens", labels, accepted),
+        Vector("vllm:spec_decode_num_accepted_tokens_per_pos", labels, places),
+    ]
+
+
+def response(**meta: Any) -> dict[str, Any]:
+    """What SGLang's /generate answers."""
+    base = {"id": "1", "finish_reason": {"type": "length", "length": 16}, "prompt_tokens": 3, "completion_tokens": 14}
+    return {"text": "upon a time", "output_ids": list(range(14)), "meta_info": base | meta}
+
+
+SPECULATED = {
+    "spec_accept_rate": 9 / 16, "spec_accept_length": 14 / 4, "spec_accept_token_num": 9, "spec_draft_token_num": 16,
+    "spec_verify_ct": 4, "spec_accept_histogram": [1, 0, 1, 1, 1],
+}  # fmt: skip
+
+
+def accepted(trace: ds.Trace) -> list[int]:
+    return [step.fate.count(Fate.ACCEPTED) for step in trace.steps]
+
+
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_the_stream_of_a_request_to_vllm(cumulative: bool) -> None:
+    trace = ds.from_vllm(outputs(cumulative), "owner/large", speculative_tokens=4, cumulative=cumulative)
+    check(trace)
+    assert loads(dumps(trace)) == trace
+    assert accepted(trace) == [0, 3, 0, 4, 2]
+    assert trace.output.tokens == tuple(range(14))
+    assert (trace.method, trace.prompt, trace.model.id) == ("vLLM", "Once", "owner/large")
+    assert [step.call.query_tokens for step in trace.steps] == [3, 5, 5, 5, 5]
+    made = trace.summary
+    assert (made.complete, made.forwards, made.judged, made.accepted) == (True, 5, 4 + 1 + 4 + 3, 9)
+    assert trace.steps[3].fate[-1] is Fate.BONUS
+    assert trace.steps[1].fate[-1] is Fate.RESAMPLED
+    assert "taken to have judged 4 drafts" in trace.note
+
+
+def test_the_counters_of_vllm_between_two_moments() -> None:
+    """Of 9 drafts 6, 4, 4 and 1 passed at the four places: 3 passes took none, 2 one, 3 three and 1 all."""
+    before = metrics(1, 4, 2, [1, 1, 0, 0])
+    trace = ds.from_vllm(metrics(10, 40, 17, [7, 5, 4, 1]), "owner/large", speculative_tokens=4, before=before)
+    check(trace)
+    assert accepted(trace) == [4, 3, 3, 3, 1, 1, 0, 0, 0]
+    assert "not their order" in trace.note
+    assert trace.extensions["vllm"] == {
+        "spec_decode_num_drafts": 9, "spec_decode_num_draft_tokens": 36, "spec_decode_num_accepted_tokens": 15,
+    }  # fmt: skip
+    two = metrics(10, 40, 17, [7, 5, 4, 1]) + metrics(1, 4, 1, [1, 0, 0, 0], engine="1")
+    assert accepted(ds.from_vllm(two, "owner/large", speculative_tokens=4)).count(1) == 3
+
+
+def test_the_histogram_of_a_request_to_sglang() -> None:
+    trace = ds.from_sglang(response(**SPECULATED), "owner/large")
+    check(trace)
+    assert accepted(trace) == [4, 3, 2, 0]
+    assert trace.config["speculative_tokens"] == 4
+    assert trace.extensions["sglang"]["spec_accept_length"] == 3.5
+    assert "not their order" in trace.note
+    renamed = {
+        "spec_verify_ct": 4, "spec_num_proposed_drafts": 16, "spec_num_correct_drafts": 9,
+        "spec_correct_drafts_histogram": [1, 0, 1, 1, 1],
+    }  # fmt: skip
+    assert accepted(ds.from_sglang(response(**renamed), "owner/large")) == [4, 3, 2, 0]
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_the_stream_of_a_request_to_sglang(incremental: bool) -> None:
+    chunks, seen = [], 0
+    for count in PASSES:
+        start, seen = seen, seen + count
+        ids = list(range(start if incremental else 0, seen))
+        done = {"finish_reason": {"type": "length"}} | SPECULATED if seen == 14 else {"finish_reason": None}
+        chunks.append(
+            {"text": "", "output_ids": ids, "meta_info": {"prompt_tokens": 3, "completion_tokens": seen} | done}
+        )
+    trace = ds.from_sglang(chunks, "owner/large")
+    check(trace)
+    assert accepted(trace) == [0, 3, 0, 4, 2]
+    assert trace.output.tokens == tuple(range(14))
+    assert trace.summary.complete
+    for chunk in chunks:
+        del chunk["output_ids"]
+    assert ds.from_sglang(chunks, "owner/large").output.tokens == ()
+
+
+TOTALS = {name: value for name, value in SPECULATED.items() if name != "spec_accept_histogram"}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ds.from_vllm([], "a", speculative_tokens=4), "source: is empty"),
+        (lambda: ds.from_vllm(outputs(), "a", speculative_tokens=0), "speculative_tokens: 0 is below 1"),
+        (
+            lambda: ds.from_vllm(outputs(), "a", speculative_tokens=3),
+            "5 tokens came at once where a pass brings at most 4",
+        ),
+        (lambda: ds.from_vllm(outputs(passes=(14,)), "a", speculative_tokens=4), "ask for SamplingParams"),
+        (lambda: ds.from_vllm(outputs(), "a", speculative_tokens=4, cumulative=True), "leave out cumulative=True"),
+        (lambda: ds.from_vllm([{"text": "x"}], "a", speculative_tokens=4), r"source\[0\]: has no outputs"),
+        (lambda: ds.from_vllm(metrics(0, 0, 0, [0, 0]), "a", speculative_tokens=2), "engine that speculates"),
+        (lambda: ds.from_vllm(metrics(4, 8, 3, [2, 1, 0]), "a", speculative_tokens=2), "has 3 places"),
+        (lambda: ds.from_sglang({"text": "x"}, "a"), "has no meta_info"),
+        (lambda: ds.from_sglang(response(), "a"), "give SGLang's speculative_num_steps"),
+        (lambda: ds.from_sglang(response(**TOTALS), "a"), "only sums; give the responses of a stream"),
+        (lambda: ds.from_sglang(response(**SPECULATED), "a", speculative_tokens=2), "is 2 where a pass accepted 4"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_with_a_remedy(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

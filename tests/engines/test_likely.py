@@ -1,0 +1,94 @@
+"""What a trace keeps of the distributions behind a verdict: the right tokens, at no cost to the run's own."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engines.__main__ import main
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+from engines.models.catalog import load_model
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision
+from engines.runtime.driver import Job, Run
+from engines.runtime.recorder import LIKELY, derive, pack, unpack
+from traces import read
+from traces.schema import Call, Fate
+
+W, V = 6, 90_000
+
+
+def decision() -> Decision:
+    """Six drafts over a large vocabulary, some judged, one entry that is none, and a bonus behind them."""
+    generator = torch.Generator().manual_seed(0)
+    p, q = (torch.rand(W, V, generator=generator, dtype=torch.float64).pow(40) for _ in range(2))
+    p[1], q[2] = q[1], torch.nn.functional.one_hot(torch.tensor(89_999), V).double()
+    p, q = (each / each.sum(-1, keepdim=True) for each in (p, q))
+    fates = [Fate.ACCEPTED, Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED, Fate.DISCARDED, None, Fate.BONUS]
+    codes = [NO_ENTRY if fate is None else FATE_CODES[fate] for fate in fates]
+    draft = torch.tensor([10, 20, 89_999, 40, 50, 60])
+    token = torch.tensor([10, 20, 31_337, 40, 50, 60, 70])
+    none = torch.empty(0, dtype=torch.long)
+    return Decision(torch.arange(W + 1), token, torch.tensor(codes), none, draft=draft, p=p, q=q)
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_the_likeliest_tokens_of_each_distribution_are_kept(all_rows: bool) -> None:
+    made, k = decision(), 4
+    packed = pack(made, derive(made), k)
+    parts = [part.tolist() for part in packed.parts]
+    if all_rows:  # as on a device where it costs to know which entries were judged
+        parts[-1] = [*parts[-1], *parts[-1][:2]]
+    step = unpack(packed, parts, Call(role="target", mode="verify", query_tokens=W), None)
+    assert made.p is not None and made.q is not None and made.draft is not None and step.likely is not None
+    assert [likely is not None for likely in step.likely] == [True, True, True, True, False, False]
+    for i, likely in enumerate(step.likely[:4]):
+        p, q = made.p[i].float(), made.q[i].float()
+        best = {int(t) for share in (p, q, p - q) for t in share.topk(k).indices}
+        wanted = {t for t in best | {int(made.draft[i]), int(made.token[i])} if p[t] > 0 or q[t] > 0}
+        assert likely is not None and {token for token, _, _ in likely} == wanted
+        assert [one[1] for one in likely] == sorted((one[1] for one in likely), reverse=True)
+        for token, mine, theirs in likely:
+            assert mine == pytest.approx(float(p[token]), rel=1e-3) and theirs == pytest.approx(
+                float(q[token]), rel=1e-3
+            )
+
+
+@pytest.mark.parametrize("method", ["scd", "speculative"])
+def test_recording_them_changes_no_token(method: str) -> None:
+    model = load_model("toy-raster")
+    config = make_config(METHODS[method].config, {})
+    traces = []
+    for likely in (0, 8, None):
+        run = Run(Job(METHODS[method], model, "", config, 3, likely=likely))
+        for _ in zip(range(12), run, strict=False):
+            pass
+        traces.append(run.trace())
+    bare, told, usual = traces
+    assert [(s.position, s.token, s.fate, s.coin) for s in bare.steps] == [
+        (s.position, s.token, s.fate, s.coin) for s in told.steps
+    ]
+    assert all(step.likely is None for step in bare.steps)
+    judged = [entry for step in told.steps for entry in step.likely or () if entry]
+    assert len(judged) == told.summary.judged > 0
+    assert LIKELY == 8 and [s.likely for s in usual.steps] == [s.likely for s in told.steps]
+
+
+def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    model = load_model("toy-raster")
+    for wrong in (-1, 101):
+        with pytest.raises(ConfigError, match=r"likely: .* is not allowed; use a whole number from 0 to 100"):
+            Job(METHODS["scd"], model, "", make_config(METHODS["scd"].config, {}), likely=wrong)
+    file = tmp_path / "run.json"
+    assert main(["run", "scd", "--model", "toy-raster", "--likely", "2", "-o", str(file)]) == 0
+    most = max(len(entry) for step in read(file).steps for entry in step.likely or () if entry)
+    assert 3 <= most <= 2 * 3 + 2
+
+
+def test_patches_are_those_of_the_tokens_that_are_spoken_of() -> None:
+    model = load_model("studio-image")
+    patches = model.legend({}, {5, 2, 400}).patches
+    assert patches is not None and patches.ids == (2, 5, 400)
+    assert patches.columns == 3 and len(patches.image) < 1000
+    assert len(model.legend({}, range(512)).patches.image) < 30_000  # type: ignore[union-attr]
+    assert model.legend({}).patches is None

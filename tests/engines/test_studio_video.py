@@ -1,0 +1,268 @@
+"""The studio video model: it is causal, its cache changes nothing, and methods continue clips with it."""
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from engines.__main__ import main
+from engines.ar.request import Forward
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.clip_model import pack
+from engines.models.errors import ModelError
+from engines.models.studio import video
+from engines.models.studio.video_networks import (
+    CODES,
+    FRAMES,
+    GIVEN,
+    GRID,
+    LATENTS,
+    LENGTH,
+    PLANE,
+    SIZE,
+    SPAN,
+    VideoTokenizer,
+    to_floats,
+    to_frames,
+    to_patches,
+)
+from engines.models.studio.video_prompts import parse
+from engines.runtime.driver import Job, Run, sample_tokens
+from engines.sampling.distributions import GuidedSampling, Sampling
+from traces import dumps, loads
+from traces.schema import Trace
+
+PLAIN = Sampling()
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+
+def test_a_clip_is_five_latent_frames_and_comes_back() -> None:
+    clip = noise(2, FRAMES, 3, SIZE, SIZE)
+    patches = to_patches(clip)
+    assert patches.shape == (2, LATENTS, 3 * SPAN * 16, GRID, GRID)
+    torch.testing.assert_close(to_frames(patches), clip)
+
+
+@pytest.mark.parametrize("k", range(1, LATENTS))
+def test_a_latent_frame_depends_on_no_later_one(k: int) -> None:
+    torch.manual_seed(0)
+    tokenizer, clip = VideoTokenizer(channels=16).eval(), noise(1, FRAMES, 3, SIZE, SIZE)
+    changed = clip.clone()
+    changed[:, 1 + SPAN * (k - 1) :] *= -1
+    with torch.inference_mode():
+        before, after = tokenizer.features(clip), tokenizer.features(changed)
+        torch.testing.assert_close(after[:, :k], before[:, :k], rtol=0, atol=1e-5)
+        assert (after[:, k] - before[:, k]).abs().max() > 1e-3
+        codes = torch.randint(0, CODES, (1, LATENTS, GRID, GRID), generator=torch.Generator().manual_seed(2))
+        others = codes.clone()
+        others[:, k:] = (others[:, k:] + 7) % CODES
+        first = 1 + SPAN * (k - 1)
+        before, after = tokenizer.decode(codes), tokenizer.decode(others)
+        torch.testing.assert_close(after[:, :first], before[:, :first], rtol=0, atol=1e-5)
+        assert (after[:, first:] - before[:, first:]).abs().max() > 1e-3
+
+
+def test_codes_keep_what_a_clip_shows() -> None:
+    model = video.load()
+    manifest = json.loads((video.FOLDER / "MANIFEST.json").read_text())
+    assert manifest["video-tokenizer"]["metrics"]["psnr_db"] > 22
+    clips = model.decode(model.held_out.codes[:6])
+    again = torch.stack([torch.tensor(parse(model.prompt_for(gif(clip[:9].numpy())), 48)) for clip in clips])
+    shown = model.decode(again)
+    error = (to_floats(shown) - to_floats(clips[:, :9])).square().mean() / 4
+    assert -10 * torch.log10(error) > 20  # what went through codes, a palette of 256 colours, and codes again
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100])
+def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int) -> None:
+    model = video.load()
+    codes = model.held_out.codes[2]
+    task = model.pose("clip 3", PLAIN)
+    with torch.inference_mode():
+        whole = model._transformer(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
+    session, found = model.start([task], guided=False), []
+    wanted = codes[GIVEN:]
+    for done in range(0, len(wanted), chunk):
+        last = min(done + chunk, len(wanted)) - 1
+        wrong = (wanted[done : last + 1] + 1) % CODES  # drafts that are rejected: their slots are written over
+        if done:
+            session.logits({0: Forward(torch.cat([wanted[:done], wrong])[:last], done, done - 1)})
+        found.append(session.logits({0: Forward(wanted[:last], done, max(done - 1, 0))})[0, 0])
+    torch.testing.assert_close(torch.cat(found), whole, rtol=0, atol=1e-4)
+
+
+def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
+    """A finished run."""
+    chosen = METHODS[method]
+    running = Run(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
+    for _ in running:
+        pass
+    return running.trace()
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("scd", {"window": 64, "coupling": "none"}),
+        ("scd", {"window": 64, "coupling": "maximal"}),
+        ("scd", {"window": 128, "coupling": "gumbel"}),
+        ("gsd", {"window": 64}),
+        ("speculative", {"drafter": "lookup"}),
+        ("speculative", {"drafter": "itself"}),
+    ],
+)
+def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> None:
+    trace = run(method, top_p=0.8, **settings)
+    assert (trace.canvas.kind, trace.canvas.shape) == ("video", (3, GRID, GRID))
+    assert loads(dumps(trace)) == trace
+    assert trace.summary.complete
+    if method == "scd":
+        assert len(trace.steps) < (LENGTH - GIVEN) / 2
+    assert len(trace.legend.frames) == min(len(trace.steps), video.MOST_PICTURES)
+    assert picture(trace.legend.frames[-1].image).size == (3 * SIZE, SIZE)
+    model = video.load()
+    whole = model.continued("clip 3", [int(str(token)) for token in trace.output.tokens])
+    assert whole.shape == (FRAMES, SIZE, SIZE, 3)
+    assert whole.dtype == torch.uint8
+    shown = np.stack([np.asarray(picture(frame)) for frame in trace.output.video])
+    np.testing.assert_array_equal(shown, whole.numpy())
+    np.testing.assert_array_equal(shown[:9], model.decode(model.held_out.codes[2:3])[0, :9].numpy())
+
+
+def picture(address: str) -> Image.Image:
+    """The picture of a data URI."""
+    return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
+
+
+def test_ordinary_decoding_takes_a_pass_a_token() -> None:
+    model, method = load_model(video.ID), METHODS["ar"]
+    running = Run(Job(method, model, "clip 5", make_config(method.config, {"top_p": 0.8})))
+    steps = sum(1 for _ in running)
+    assert steps == LENGTH - GIVEN == 3 * PLANE
+
+
+def test_lanes_of_different_clips_do_not_mix() -> None:
+    model, method = load_model(video.ID), METHODS["scd"]
+    jobs = [Job(method, model, f"clip {k}", make_config(method.config, {"window": 128}), sample=k) for k in (1, 2)]
+    together = sample_tokens(jobs)
+    assert together[1] == sample_tokens(jobs[1:])[0]
+    assert together[0] != together[1]
+
+
+def test_a_run_stopped_early_is_drawn() -> None:
+    method = METHODS["scd"]
+    running = Run(Job(method, load_model(video.ID), "clip 1", make_config(method.config, {})))
+    next(iter(running))
+    trace = running.trace()
+    assert not trace.summary.complete
+    assert len(trace.output.video) == FRAMES
+
+
+# ---------------------------------------------------------------- prompts
+
+
+@pytest.mark.parametrize("said", ["clip 7", "7", " CLIP 7 ", "clip7"])
+def test_a_clip_is_picked_by_its_number(said: str) -> None:
+    assert parse(said, 48) == 6
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("clip 0", "there is no clip 0; say clip 1 to clip 48"),
+        ("clip 49", "there is no clip 49"),
+        ("", "names no clip"),
+        ("a red boot", "names no clip"),
+        ("clip ٣٣٣", "no clip"),
+        ("codes AAAA", "not 288 codes below 512"),
+        (pack([CODES] * GIVEN), "not 288 codes below 512"),
+        (pack([1] * (GIVEN + 1)), "not 288 codes below 512"),
+        ("codes A", "not 288 codes"),
+    ],
+)
+def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse(said, 48)
+
+
+def gif(frames: np.ndarray) -> bytes:
+    """An animated GIF."""
+    pictures = [Image.fromarray(frame) for frame in frames]
+    buffer = io.BytesIO()
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:])
+    return buffer.getvalue()
+
+
+def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
+    model = video.load()
+    prompt = model.prompt_for(gif(model.decode(model.held_out.codes[:1])[0, :12].numpy()))
+    assert len(prompt) < 1000  # what the app takes
+    codes = parse(prompt, 48)
+    assert isinstance(codes, tuple)
+    assert pack(codes) == prompt
+    assert model.pose(prompt, PLAIN).prompt == codes
+
+
+def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:
+    path = tmp_path / "mine.gif"
+    path.write_bytes(gif(np.zeros((9, 20, 20, 3), np.uint8)))
+    with pytest.raises(ConfigError, match="names no clip"):
+        video.load().pose(str(path), PLAIN)
+
+
+def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "mine.gif", tmp_path / "x.json.gz"
+    path.write_bytes(gif(np.arange(9 * 1200, dtype=np.uint16).astype(np.uint8).reshape(9, 20, 20, 3)))
+    asked = ["run", "scd", "--model", video.ID, "--set", "window=128", "-o", str(out), "--prompt"]
+    assert main([*asked, str(path)]) == 0
+    trace = loads(out.read_bytes())
+    assert trace.prompt == video.load().prompt_for(path.read_bytes())
+    assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
+    assert main([*asked, str(tmp_path / "none.mp4")]) == 2
+    assert "cannot be read (No such file or directory); check the path." in capsys.readouterr().err
+    path.write_bytes(b"nothing")
+    assert main([*asked, str(path)]) == 2
+    assert "clip: the file is neither a GIF nor an MP4" in capsys.readouterr().err
+
+
+def test_guidance_has_nothing_to_guide() -> None:
+    with pytest.raises(ValueError, match="guidance: studio-video has no conditions to guide; use 1"):
+        video.load().pose("clip 1", GuidedSampling(guidance=2.0))
+
+
+# ---------------------------------------------------------------- what ships
+
+
+def test_it_is_in_the_catalogue_and_nobodys_first_choice() -> None:
+    model = load_model(video.ID)
+    assert model.card.title == MODELS[video.ID].title
+    assert MODELS[video.ID].families == model.families == ("discrete-ar",)
+    assert default_model("discrete-ar") == "studio-image"
+    model.pose(MODELS[video.ID].default_prompt, PLAIN)
+
+
+def test_held_out_clips_are_told_in_words() -> None:
+    held_out = video.load().held_out
+    assert len(held_out.codes) >= 24
+    titles = [held_out.title(i) for i in range(len(held_out.codes))]
+    assert len(set(titles)) > 24
+    assert sum(title.endswith("over dusk") for title in titles) == len(titles) // 4
+
+
+def test_clips_that_are_not_the_shipped_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video, "CLIPS", tmp_path / "video.safetensors")
+    with pytest.raises(ModelError, match=r"studio-video: video.safetensors is missing"):
+        video._held_out({})
+    video.CLIPS.write_bytes(b"not these")
+    with pytest.raises(ModelError, match=r"is not the file listed in MANIFEST"):
+        video._held_out({"video-ar": {"clips": {"sha256": "0"}}})

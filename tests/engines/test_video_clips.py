@@ -1,0 +1,168 @@
+"""Clips of one's own: a GIF or MP4 is read within bounds; whatever else a file may be is refused in one sentence."""
+
+import io
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as iio
+import imageio_ffmpeg
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from engines.config import ConfigError
+from engines.models import clip_files as video_clips
+
+
+def read_clip(data: bytes) -> torch.Tensor:
+    """What the studio video model is given of a file."""
+    return video_clips.read_clip(data, frames=9, height=48, width=48)
+
+
+def moving(frames: int, height: int = 40, width: int = 60) -> np.ndarray[Any, Any]:
+    """Frames [F, H, W, 3] on which a white bar moves to the right over blue, 4 pixels a frame."""
+    clip = np.zeros((frames, height, width, 3), np.uint8)
+    clip[..., 2] = 200
+    for k in range(frames):
+        clip[k, :, 4 * k % width : 4 * k % width + 6] = 255
+    return clip
+
+
+def gif(frames: int, **size: int) -> bytes:
+    """A GIF of `moving`."""
+    pictures = [Image.fromarray(frame) for frame in moving(frames, **size)]
+    buffer = io.BytesIO()
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:], duration=80, loop=0)
+    return buffer.getvalue()
+
+
+def mp4(frames: int, fps: int = 12, **size: int) -> bytes:
+    """An MP4 of `moving`."""
+    made = iio.imwrite(
+        "<bytes>", moving(frames, **size), extension=".mp4", plugin="FFMPEG", fps=fps, macro_block_size=1
+    )
+    assert isinstance(made, bytes)
+    return made
+
+
+@pytest.mark.parametrize("data", [gif(12), mp4(12), gif(9), mp4(9)])
+def test_the_first_nine_frames_are_read_and_the_middle_square_of_each(data: bytes) -> None:
+    clip = read_clip(data).numpy()
+    assert clip.shape == (9, 48, 48, 3)
+    whole = moving(9)[:, :, 10:50]
+    for k, frame in enumerate(whole):
+        wanted = np.asarray(Image.fromarray(frame).resize((48, 48), Image.Resampling.BILINEAR), np.float32)
+        assert np.abs(clip[k] - wanted).mean() < 12, k
+
+
+@pytest.mark.parametrize(("height", "width", "box"), [(32, 80, (0, 8, 60, 32)), (48, 24, (20, 0, 40, 40))])
+@pytest.mark.parametrize("data", [gif(9), mp4(9)])
+def test_the_middle_of_another_shape_is_cut_out(
+    data: bytes, height: int, width: int, box: tuple[int, int, int, int]
+) -> None:
+    clip = video_clips.read_clip(data, frames=9, height=height, width=width).numpy()
+    assert clip.shape == (9, height, width, 3)
+    for k, frame in enumerate(moving(9)):
+        cut = Image.fromarray(frame).crop(box).resize((width, height), Image.Resampling.BILINEAR)
+        assert np.abs(clip[k] - np.asarray(cut, np.float32)).mean() < 12, k
+
+
+@pytest.mark.parametrize("size", [(17, 301), (301, 17), (47, 33)])
+def test_odd_sizes_are_cropped(size: tuple[int, int]) -> None:
+    assert read_clip(gif(9, height=size[0], width=size[1])).shape == (9, 48, 48, 3)
+
+
+def test_a_transparent_gif_is_read() -> None:
+    pictures = [Image.new("RGBA", (20, 20), (255, 0, 0, 40 * k)) for k in range(6)] * 2
+    buffer = io.BytesIO()
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:])
+    assert len(read_clip(buffer.getvalue())) <= 9
+
+
+def enormous() -> bytes:
+    """A GIF that claims to be 60,000 pixels wide and high."""
+    data = bytearray(gif(9))
+    data[6:10] = (60_000).to_bytes(2, "little") * 2
+    return bytes(data)
+
+
+def foreign_codec() -> bytes:
+    """An MP4 whose codec is one that nobody has."""
+    return mp4(12).replace(b"avc1", b"zzz9")
+
+
+BROKEN = {
+    "nothing": (b"", "neither a GIF nor an MP4"),
+    "a text": (b"not a film at all" * 40, "neither a GIF nor an MP4"),
+    "a playlist": (b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n", "neither a GIF nor an MP4"),
+    "a GIF that is cut off": (gif(12)[:400], "broken|frames; give one"),
+    "a header alone": (b"GIF89a", "0 x 0 pixels"),
+    "a GIF of junk": (b"GIF89a" + bytes(range(256)) * 8, "broken|pixels"),
+    "an MP4 that is cut off": (mp4(12)[:600], "broken"),
+    "an MP4 of junk": (b"\0\0\0\x18ftypisom" + bytes(range(256)) * 20, "broken"),
+    "a codec that is not known": (foreign_codec(), "codec"),
+    "a short GIF": (gif(8), "has 8 frames; give one with at least 9"),
+    "a picture": (gif(1), "has 1 frames"),
+    "a short MP4": (mp4(5), "has 5 frames"),
+    "a long MP4": (mp4(70, fps=1), "lasts 70 s; cut it"),
+    "enormous": (enormous(), "60000 x 60000 pixels; shrink"),
+    "tiny": (gif(9, height=8, width=8), "8 x 8 pixels; give at least 16"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_no_clip_is_refused_in_one_sentence(kind: str) -> None:
+    data, said = BROKEN[kind]
+    with pytest.raises(ConfigError, match=said) as caught:
+        read_clip(data)
+    text = str(caught.value)
+    assert text.startswith("clip: ")
+    assert text.endswith(".")
+    assert "\n" not in text
+
+
+def test_size_is_checked_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_clips, "_gif", None)
+    with pytest.raises(ConfigError, match=r"20,000,001 bytes; cut it"):
+        read_clip(b"GIF89a" + bytes(video_clips.MOST_BYTES - 5))
+
+
+def test_long_gifs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_clips, "MOST_FRAMES", 10)
+    with pytest.raises(ConfigError, match="has 11 frames; cut it to at most 10"):
+        read_clip(gif(11))
+
+
+def test_a_large_mp4_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_clips, "MOST_PIXELS", 40 * 60 - 1)
+    with pytest.raises(ConfigError, match="60 x 40 pixels; shrink it"):
+        read_clip(mp4(9))
+
+
+def test_without_ffmpeg_a_gif_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise RuntimeError("No ffmpeg exe could be found.")
+
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
+    with pytest.raises(ConfigError, match="ffmpeg is missing here; give a GIF"):
+        read_clip(mp4(9))
+
+
+def test_ffmpeg_does_not_hold_anybody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_clips, "MOST_WAIT", 0.001)
+    with pytest.raises(ConfigError, match="took more than"):
+        read_clip(mp4(9))
+
+
+@pytest.mark.parametrize("kind", ["good", "an MP4 of junk", "a long MP4"])
+def test_nothing_stays_on_disk(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = mp4(9) if kind == "good" else BROKEN[kind][0]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if kind == "good":
+        read_clip(data)
+    else:
+        with pytest.raises(ConfigError):
+            read_clip(data)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,155 @@
+"""`-` is standard input and output in every command that names a file, and a reader may go away."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import handmade
+from support.results import row
+
+from benchmarks import _results, sweep
+from benchmarks._grid import GridError, read_grid
+from benchmarks._results import Claim, finish, result
+from benchmarks._rows import rows_of
+from engines.diffusion_lm import calibration
+from traces import dumps
+from traces.__main__ import main as traces_main
+from traces.results import read_results, read_rows
+from traces.streams import piped
+from visualizers.__main__ import main as draw
+
+ROOT = Path(__file__).parents[1]
+BINARY = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that puts bytes on standard input."""
+
+    def put(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return put
+
+
+@pytest.mark.parametrize(("options", "begins"), [([], b"<!doctype html>"), (["--format", "gif"], b"GIF89a")])
+def test_a_trace_from_standard_input_is_drawn_to_standard_output(
+    options: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
+) -> None:
+    stdin(dumps(handmade.scd()))
+    assert draw(["-", "-o", "-", *options]) == 0
+    written, said = capfdbinary.readouterr()
+    assert written.lower().startswith(begins.lower())
+    assert said == b""
+
+
+def test_results_from_standard_input(stdin: Any, capfdbinary: BINARY) -> None:
+    rows = [row("ar", label, {"block": len(label)}, problem) for problem in range(3) for label in ("a", "bb")]
+    stdin(json.dumps(rows).encode())
+    assert draw(["--sweep", "-", "--figure", "frontier", "-o", "-"]) == 0
+    assert b"frontier" in capfdbinary.readouterr().out.lower()
+
+
+def test_a_format_that_the_name_contradicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        draw([str(tmp_path / "a.json"), "-o", "a.html", "--format", "gif"])
+    assert left.value.code == 2
+    assert "--format gif: -o a.html ends otherwise" in capsys.readouterr().err
+
+
+def test_what_is_broken_on_standard_input_is_said_in_a_line(stdin: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    stdin(b"{}")
+    assert traces_main(["validate", "-"]) == 1
+    assert capsys.readouterr().err.startswith("-: ")
+    stdin(b"no grid")
+    with pytest.raises(GridError, match="-: is no JSON"):
+        read_grid(Path("-"))
+    assert sweep.main(["-", "-o", "-"]) == sweep.USAGE
+
+
+def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: BINARY) -> None:
+    stdin(b'["one", "two"]')
+    assert calibration.prompts(Path("-"), 1) == ["two"]
+    rows = rows_of(Path("-"))
+    rows.begin({"grid": "a"})
+    one = next(iter(read_rows([row("ar", "a", {}, key="k", weights={"m": "h"})])))
+    rows.append([one])
+    rows.finish()
+    lines = capfdbinary.readouterr().out
+    assert json.loads(lines.splitlines()[0]) == {"about": {"grid": "a"}}
+    assert read_results(lines).rows == (one,)
+    assert not Path("-").exists()
+
+
+def test_a_benchmark_writes_its_result_alone(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_results, "environment", lambda *_: handmade.scd().environment)
+    finish(result("Title", "command", [Claim(name="a", measured=1.0)], [{"x": 1}]), Path("-"))
+    out, err = capfd.readouterr()
+    assert json.loads(out)["rows"] == [{"x": 1}]
+    assert "-: a: 1" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (
+            OSError(28, "No space left on device", "a.json"),
+            74,
+            "a.json: No space left on device; choose another place.",
+        ),
+        (OSError("no\nconfig"), 1, "no config"),
+        (MemoryError(), 71, "memory: there is not enough for this; give a smaller file, or more memory."),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9"), 71, "memory: there is not enough for this"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line(
+    error: Exception, code: int, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> int:
+        raise error
+
+    monkeypatch.setattr(os, "dup2", lambda *_: None)  # what pytest reads stays open
+    assert piped(fails) == code
+    told = capfd.readouterr().err
+    assert told.startswith(said) and told.count("\n") == 1
+
+
+def test_other_errors_are_not_hidden() -> None:
+    with pytest.raises(RuntimeError, match="a mistake"):
+        piped(lambda: _mistake())
+
+
+def _mistake() -> int:
+    raise RuntimeError("a mistake")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "traces schema",
+        "traces show assets/traces/speculative-juice.json.gz",
+        "visualizers --list",
+        "visualizers assets/traces/speculative-juice.json.gz -o -",
+        "engines list --json",
+        "engines run ar --model toy-raster -o -",
+        "draftscope list",
+        "draftscope view assets/traces/speculative-juice.json.gz -o -",
+        "benchmarks.report --help",
+        "benchmarks.sweep --help",
+    ],
+)
+def test_a_reader_may_go_away(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", *command.split()], cwd=ROOT, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr

@@ -1,0 +1,143 @@
+"""Acceptance by place in the draft, counted by hand, and over every recording against its summary."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import handmade
+from support.results import row
+
+import draftscope as ds
+from traces import Node, Trace, read, results
+from traces.describe import at_a_glance
+from traces.places import by_place
+from traces.results import SweepError, read_rows
+from visualizers import FIGURES
+from visualizers.groups import as_csv, gathered, records
+
+RECORDINGS = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))
+
+
+def judged(*passes: tuple[int, int]) -> Trace:
+    """Passes of so many drafts, of which so many were accepted."""
+    builder, at = ds.TraceBuilder("mine", "a/b"), 0
+    for drafts, accepted in passes:
+        fates = ["accepted"] * accepted + ["resampled"] * (accepted < drafts)
+        fates += ["discarded"] * (drafts - len(fates)) + ["bonus"] * (accepted == drafts)
+        tokens = list(range(len(fates)))
+        draft = [token + (fate == "resampled") for token, fate in zip(tokens, fates, strict=True)][:drafts]
+        builder.step(range(at, at + len(fates)), fates, tokens, draft=draft + [None] * (len(fates) - drafts))
+        at += accepted + 1
+    return builder.trace()
+
+
+def test_both_rates_counted_by_hand() -> None:
+    found = by_place([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
+    assert found is not None
+    assert found.passes == 5
+    assert [(place.judged, place.accepted) for place in found.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
+    assert [place.conditional for place in found.places] == [4 / 5, 3 / 4, 1 / 2, 1.0]
+    assert [place.marginal for place in found.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
+    assert found.mean_accepted_length == pytest.approx(9 / 5)
+    assert by_place([handmade.ar().steps]) is None
+
+
+@pytest.mark.parametrize("window", [True, False])
+def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
+    builder = ds.TraceBuilder("served", "a/b")
+    for accepted in (3, 0, 4, 1):
+        builder.count(accepted, 4 if window else None, accepted + 1)
+    trace = builder.trace()
+    found = by_place([trace.steps])
+    assert found is not None
+    assert [place.marginal for place in found.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
+    assert found.mean_accepted_length == 2
+    conditional = [place.conditional for place in found.places]
+    assert conditional == ([3 / 4, 2 / 3, 1.0, 1 / 2] if window else [None] * 4)
+    figure = FIGURES["by-place"].draw([trace])
+    assert len(figure.data) == (2 if window else 1)
+    assert list(figure.data[-1].y) == [75, 50, 50, 25]
+
+
+def test_the_counters_of_a_server_come_back() -> None:
+    """What vLLM counts per position are the marginal rates, and its mean acceptance length is one more."""
+    counts = {"num_drafts": 8, "num_draft_tokens": 24, "num_accepted_tokens": 12}
+    metrics: list[Any] = [{"name": f"vllm:spec_decode_{name}", "value": count} for name, count in counts.items()]
+    metrics.append({"name": "vllm:spec_decode_num_accepted_tokens_per_pos", "values": [6, 4, 2]})
+    found = by_place([ds.from_vllm(metrics, "a/b", speculative_tokens=3).steps])
+    assert found is not None
+    assert [place.marginal for place in found.places] == [6 / 8, 4 / 8, 2 / 8]
+    assert 1 + found.mean_accepted_length == 1 + 12 / 8
+
+
+def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
+    builder = ds.TraceBuilder("mine", "a/b")
+    numbers = {"order": (1.0, 0.0)}
+    builder.step([0, 1], ["resampled", "accepted"], [4, 5], draft=[3, 5], numbers=numbers)
+    found = by_place([builder.trace().steps])
+    assert found is not None and [(place.judged, place.accepted) for place in found.places] == [(1, 1), (1, 0)]
+    nodes = [((), True), ((0,), False), ((0,), True), ((2,), False), ((3,), False)]
+    graph = tuple(
+        Node(row=i, parents=parents, positions=(), accepted=accepted) for i, (parents, accepted) in enumerate(nodes)
+    )
+    builder = ds.TraceBuilder("mine", "a/b")
+    builder.step([0, 1], ["accepted", "resampled"], [4, 5], draft=[4, 6])
+    (step,) = builder.trace().steps
+    found = by_place([[replace(step, graph=graph)]])
+    assert found is not None and [(place.judged, place.accepted) for place in found.places] == [(1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_every_recording_adds_up(path: Path) -> None:
+    trace = read(path)
+    found = by_place([trace.steps])
+    assert (found is None) == (trace.summary.judged == 0)
+    if found is None:
+        assert "accepted length" not in at_a_glance(trace)
+        return
+    assert sum(place.accepted for place in found.places) == trace.summary.accepted
+    assert sum(place.marginal for place in found.places) == pytest.approx(found.mean_accepted_length)
+    assert found.places[0].judged == found.passes
+    assert f"accepted length     {found.mean_accepted_length:.3f} in {found.passes} passes" in at_a_glance(trace)
+
+
+def test_the_figure_pools_runs_that_differ_in_seed() -> None:
+    one, two = judged((3, 1), (3, 3)), judged((3, 0), (3, 2))
+    figure = FIGURES["by-place"].draw([one, two])
+    conditional, marginal = figure.data
+    assert list(marginal.x) == [1, 2, 3]
+    assert list(marginal.y) == [75, 50, 25]
+    assert "2 runs: mean accepted length 1.50" in marginal.name
+    assert (conditional.showlegend, marginal.showlegend) == (True, False)
+    assert figure.layout.xaxis.title.text == "Place in the draft"
+    assert figure.layout.yaxis.title.text == "Drafts accepted (%)"
+    assert FIGURES["by-place"].supports([handmade.ar()])
+
+
+def test_sweeps_have_it_in_columns() -> None:
+    counted = {"verifications": 4, "judged_by_place": [4, 2], "accepted_by_place": [2, 1]}
+    rows = read_rows([row("m", "L", {}, 0, **counted), row("m", "L", {}, 1, **counted, seed=1), row("m", "K", {})])
+    (one, other) = records(gathered(rows))
+    assert one["mean_accepted_length"] == 6 / 8
+    assert one["acceptance_by_place"] == [0.5, 0.25]
+    assert one["conditional_acceptance_by_place"] == [0.5, 0.5]
+    assert (other["mean_accepted_length"], other["acceptance_by_place"]) == (None, [])
+    (first, _) = csv.DictReader(io.StringIO(as_csv([one, other])))
+    assert first["acceptance_by_place"] == "0.5 0.25"
+    assert results.read_line(results.written(rows[0]), "line 1") == rows[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"judged_by_place": [1], "accepted_by_place": []}, "has 1 places where accepted_by_place has 0"),
+        ({"judged_by_place": [1], "accepted_by_place": [2]}, r"judged_by_place\[0\]: counts 2 accepted of 1 judged"),
+        ({"judged_by_place": [9], "accepted_by_place": [2]}, "of 9 judged in 4 verifications"),
+    ],
+)
+def test_rows_that_contradict_themselves(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(SweepError, match=words):
+        read_rows([row("m", "L", {}, verifications=4, **changed)])

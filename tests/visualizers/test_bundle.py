@@ -1,0 +1,191 @@
+"""The zip that figures are taken away in: what is in it, what its files are called, and what is refused."""
+
+import csv
+import io
+import os
+import re
+import shlex
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from support.jacobi import Raster, decode, ordinary
+
+import visualizers.bundle as bundle
+from traces import loads, write
+from visualizers import FIGURES, FigureError
+from visualizers.__main__ import main
+from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.bundle.drawn import as_csv
+from visualizers.bundle.widths import laid_out
+from visualizers.export import Print
+
+RASTER = Raster(rows=6, columns=6, codes=16)
+RUNS = [ordinary(raster=RASTER), decode(window=6, raster=RASTER), decode(window=12, raster=RASTER)]
+
+
+@pytest.fixture
+def unprinted(monkeypatch: pytest.MonkeyPatch) -> list[Print]:
+    """Everything but the browser: what it is asked to print is kept, and its answers are short."""
+    asked: list[Print] = []
+
+    def printed(wanted: Sequence[Print], report: object) -> list[bytes]:
+        asked.extend(wanted)
+        return [one.kind.encode() for one in wanted]
+
+    monkeypatch.setattr(bundle, "printed", printed)
+    return asked
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        return {name.partition("/")[2]: file.read(name) for name in file.namelist()}
+
+
+@pytest.mark.usefixtures("unprinted")
+def test_a_zip_holds_figures_numbers_traces_words_and_commands(tmp_path: Path) -> None:
+    target = tmp_path / "windows.zip"
+    write_zip(RUNS[1:], target, figures=["churn", "race"])
+    files = contents(target)
+    method, seed = RUNS[1].method, RUNS[1].seed
+    names = [
+        f"{method}-{figure}-seed{seed}.{kind}" for figure in ("churn", "race") for kind in ("csv", "pdf", "png", "svg")
+    ]
+    traces = [f"traces/{method}-seed{seed}.json.gz", f"traces/{method}-seed{seed}-2.json.gz"]
+    assert sorted(files) == sorted([*names, *traces, "caption.txt", "commands.sh"])
+    assert [loads(files[name]) for name in traces] == RUNS[1:]
+    caption = files["caption.txt"].decode()
+    assert FIGURES["churn"].caption in caption and "window 12" in caption and traces[1] in caption
+    *_, again = files["commands.sh"].decode().splitlines()
+    assert shlex.split(again)[3:] == [*traces, "--figure", "churn", "--figure", "race", "-o", "windows.zip"]
+
+
+@pytest.mark.usefixtures("unprinted")
+def test_the_same_runs_give_the_same_zip(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_zip(RUNS, tmp_path / name / "runs.zip", figures=["race"])
+    assert (tmp_path / "a/runs.zip").read_bytes() == (tmp_path / "b/runs.zip").read_bytes()
+
+
+def test_the_numbers_are_those_that_are_drawn() -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(FIGURES["race"].draw(RUNS)))))
+    ends = {row["series"]: (row["x"], row["y"]) for row in rows if row["panel"] == "1"}
+    assert list(ends.values()) == [(str(len(run.steps)), str(run.summary.tokens)) for run in RUNS]
+    assert {row["x_title"] for row in rows if row["panel"] == "1"} == {"Forward passes"}
+    cells = list(csv.DictReader(io.StringIO(as_csv(FIGURES["churn"].draw(RUNS[1:2])))))
+    fates = [fate.value for step in RUNS[1].steps for fate in step.fate]
+    drawn = [row["text"] for row in cells if row["kind"] == "heatmap"]
+    assert set(drawn) <= set(fates) and drawn.count("accepted") == fates.count("accepted")
+
+
+def test_a_text_that_looks_like_a_formula_is_no_formula() -> None:
+    table = as_csv(go.Figure(go.Bar(x=["=1+1", "<b>a</b>"], y=[1, 2], name="@run")))
+    assert "'=1+1" in table and "'@run" in table and ",a," in table
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted: list[Print], tmp_path: Path) -> None:
+    write_zip(RUNS, tmp_path / "runs.zip", figures=["churn", "race", "comparison"], options=Options(width=name))
+    preset = PRESETS[name]
+    for one in unprinted:
+        dots = preset.dots if one.kind == "png" else 1
+        assert one.width * one.scale == pytest.approx(preset.inches * 96 * dots)
+        margin = one.figure.layout.margin
+        room = one.figure.layout.height - (margin.t or 84) - (margin.b or 56)
+        assert room >= 150
+        assert bool(one.figure.layout.title.text) == preset.titled
+
+
+def test_a_column_stacks_panels_and_keeps_the_figure_it_was_given() -> None:
+    figure = FIGURES["churn"].draw(RUNS)
+    before = figure.to_json()
+    narrow = laid_out(figure, PRESETS["column"])
+    assert figure.to_json() == before
+    lefts = {narrow.get_subplot(1, column).xaxis.domain[0] for column in (1, 2, 3)}
+    assert len(lefts) == 1
+    assert all(len(trace.name or "") < 60 for trace in narrow.data)
+
+
+def test_a_zip_that_would_be_too_large_is_refused_before_anything_is_printed_or_written(
+    unprinted: list[Print], tmp_path: Path
+) -> None:
+    target = tmp_path / "runs.zip"
+    with pytest.raises(BundleError, match=r"zip: \d+\.\d MB are more than .* leave the traces out, or tick fewer runs"):
+        write_zip(RUNS, target, options=Options(most_bytes=1000))
+    assert unprinted == [] and list(tmp_path.iterdir()) == []
+    write_zip(RUNS, target, figures=["race"], options=Options(most_bytes=200_000, traces=False))
+    assert not any(name.startswith("traces/") for name in contents(target))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"figures": ["nothing"]}, {"figures": ["routing"]}, {"options": Options(width="wide")}]
+)
+@pytest.mark.usefixtures("unprinted")
+def test_what_cannot_be_drawn_is_refused_and_an_old_zip_stays(wrong: dict[str, object], tmp_path: Path) -> None:
+    target = tmp_path / "runs.zip"
+    target.write_text("old")
+    with pytest.raises((BundleError, FigureError)):
+        write_zip(RUNS, target, **wrong)  # type: ignore[arg-type]
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["runs.zip"]
+
+
+@pytest.mark.usefixtures("unprinted")
+def test_a_strangers_words_become_no_path(tmp_path: Path) -> None:
+    odd = replace(RUNS[1], method="../../<b>", variant="")
+    write_zip([odd], tmp_path / "runs.zip", figures=["race"])
+    for name in contents(tmp_path / "runs.zip"):
+        assert re.fullmatch(r"(traces/)?[a-z0-9-]+(\.json)?\.[a-z]+", name)
+    assert stem([odd], "race") == f"b-race-seed{odd.seed}"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("runs")
+    for number, run in enumerate(RUNS):
+        write(run, folder / f"{number}.json.gz")
+    return [str(folder / f"{number}.json.gz") for number in range(len(RUNS))]
+
+
+@pytest.mark.usefixtures("unprinted")
+def test_the_command_line_writes_the_same(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "all.zip"
+    assert main([*files, "-o", str(target), "--preset", "column", "--no-traces"]) == 0
+    drawn = {name.split("-", 2)[2] for name in contents(target) if name.endswith(".pdf")}
+    supported = [figure.name for figure in FIGURES.values() if figure.supports(RUNS) is None]
+    assert len(drawn) == len(supported) >= 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "a.zip"], "TRACE"),
+        (
+            ["RUN", "-o", "a.pdf", "--figure", "race", "--figure", "churn"],
+            "--figure churn: a .pdf file holds one figure",
+        ),
+        (["RUN", "-o", "a.html", "--preset", "slide"], "--preset slide: belongs to .zip"),
+        (["RUN", "-o", "a.html", "--no-traces"], "--no-traces: belongs to .zip"),
+        (["RUN", "-o", "a.zip", "--fps", "3"], "--fps: belongs to moving pictures"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(
+    arguments: list[str], said: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([files[0] if one == "RUN" else one for one in arguments])
+    assert left.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_browser_prints_a_column_three_and_a_quarter_inches_wide(tmp_path: Path) -> None:
+    write_zip([RUNS[1]], tmp_path / "runs.zip", figures=["race"], options=Options(width="column", traces=False))
+    files = contents(tmp_path / "runs.zip")
+    (pdf,) = (data for name, data in files.items() if name.endswith(".pdf"))
+    assert b"/MediaBox [0 0 234 " in pdf
+    (svg,) = (data for name, data in files.items() if name.endswith(".svg"))
+    assert re.search(rb'width="31[12]', svg)

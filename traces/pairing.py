@@ -1,0 +1,57 @@
+"""Runs of several seeds: means with their standard errors, and one setting against another, seed by seed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, stdev
+
+from traces.schema import Trace
+from traces.stats import draft_forwards
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over runs."""
+
+    mean: float
+    error: float | None
+    """Standard error; None for a single run."""
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g}" if self.error is None else f"{self.mean:.3g} ± {self.error:.2g}"
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean of at least one number, with the sample's standard error."""
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+    return Estimate(fmean(values), error, len(values))
+
+
+def of_seeds(traces: Sequence[Trace]) -> Mapping[int, Trace]:
+    """Seed -> the last whole run with it."""
+    return {trace.seed: trace for trace in traces if trace.seed is not None and trace.summary.complete}
+
+
+def paired(
+    first: Sequence[Trace], second: Sequence[Trace], of: Callable[[Trace], float | None]
+) -> Mapping[int, tuple[float, float]]:
+    """Seed -> a number of both whole runs with it, where both have it."""
+    left, right = of_seeds(first), of_seeds(second)
+    found = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
+    return {seed: (a, b) for seed, (a, b) in found.items() if a is not None and b is not None}
+
+
+def forwards(trace: Trace) -> float:
+    """Forward passes, of a drafter too."""
+    return float(trace.summary.forwards)
+
+
+def target_forwards(trace: Trace) -> float:
+    """Forward passes of the model whose distribution is decoded."""
+    return float(trace.summary.forwards - draft_forwards(trace.steps))
+
+
+def seconds(trace: Trace) -> float | None:
+    """Measured time of the passes; None where it was not measured."""
+    return trace.summary.seconds or None

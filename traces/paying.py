@@ -1,0 +1,118 @@
+"""Whether guessing pays in a run, and if not, why: what a check costs, what drafts cost, and what they bring.
+
+Costs are in passes of ordinary decoding, from the times of both runs. With v the cost of a target pass, c that of a
+pass of the drafter and k of them for every target pass, a target pass has to yield v + k c tokens to break even.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traces.pairing import target_forwards
+from traces.schema import Step, Trace
+from traces.stats import draft_forwards, evaluated_drafts
+
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A run beside ordinary decoding."""
+
+    speed: float
+    """Times as fast, in tokens a second."""
+    verifying: float
+    """Cost of a target pass, in ordinary passes."""
+    query_tokens: float
+    """Tokens that a target pass is fed, over all its rows."""
+    rows: float
+    """Rows of a target pass."""
+    ordinary_query_tokens: float
+    draft_cost: float
+    """Cost of a pass of the drafter, in ordinary passes; 0 where the drafts come with the check."""
+    draft_passes: float
+    """Of the drafter, for every target pass."""
+    yielded: float
+    """Tokens for every target pass."""
+    needed: float
+    """Tokens for every target pass at which it would be as fast as ordinary decoding."""
+    ordinary_yield: float
+    """Tokens for every ordinary pass."""
+    guesses: float
+    """Drafts that a pass that judges evaluates; 0 where none was judged."""
+    acceptance: float | None
+    """Of judged drafts."""
+
+    @property
+    def break_even(self) -> float | None:
+        """Acceptance at which drafts would pay; None where none is enough, or no draft was judged."""
+        return acceptance_for(self.needed / self.ordinary_yield, self.guesses) if self.guesses else None
+
+    @property
+    def with_free_drafts(self) -> float:
+        """Times as fast if drafts cost nothing."""
+        return self.yielded / (self.verifying * self.ordinary_yield)
+
+    @property
+    def with_cheap_checks(self) -> float:
+        """Times as fast if a target pass cost no more than an ordinary one."""
+        cost = min(self.verifying, 1.0) + self.draft_passes * self.draft_cost
+        return self.yielded / (cost * self.ordinary_yield)
+
+    @property
+    def with_all_accepted(self) -> float:
+        """Times as fast if every draft were accepted; as it is where none was judged."""
+        return max(self.yielded, (self.guesses + 1) * self.ordinary_yield) / self.needed if self.guesses else self.speed
+
+
+def account(run: Trace, ordinary: Trace) -> Account | None:
+    """What a run came to beside ordinary decoding; None where either was stopped or not timed."""
+    target = [step for step in run.steps if step.call.role != "draft"]
+    own, usual = run.summary, ordinary.summary
+    whole = own.complete and usual.complete and own.tokens and usual.tokens
+    if not (whole and target and own.seconds and usual.seconds and usual.forwards):
+        return None
+    drafting = [step for step in run.steps if step.call.role == "draft"]
+    ordinary_pass, verifying = _seconds(ordinary.steps), _seconds(target)
+    if not ordinary_pass or not verifying:
+        return None
+    passes, drafts = target_forwards(run), draft_forwards(run.steps)
+    judging = sum(evaluated_drafts(step) > 0 for step in run.steps)
+    cost = verifying / ordinary_pass
+    draft_cost = _seconds(drafting) / ordinary_pass
+    ordinary_yield = usual.tokens / usual.forwards
+    yielded = own.tokens / passes
+    needed = (cost + drafts / passes * draft_cost) * ordinary_yield
+    return Account(
+        speed=yielded / needed,
+        verifying=cost,
+        query_tokens=sum(step.call.query_tokens for step in target) / passes,
+        rows=sum(step.call.rows for step in target) / passes,
+        ordinary_query_tokens=usual.query_tokens / usual.forwards,
+        draft_cost=draft_cost,
+        draft_passes=drafts / passes,
+        yielded=yielded,
+        needed=needed,
+        ordinary_yield=ordinary_yield,
+        guesses=sum(map(evaluated_drafts, run.steps)) / judging if judging else 0.0,
+        acceptance=own.acceptance,
+    )
+
+
+def acceptance_for(tokens: float, guesses: float) -> float | None:
+    """The acceptance a at which a pass with g guesses yields so many tokens, (1 - a^(g + 1)) / (1 - a), on average.
+
+    None where even g + 1 tokens are too few.
+    """
+    if tokens > guesses + 1:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        reached = guesses + 1 if middle == 1 else (1 - middle ** (guesses + 1)) / (1 - middle)
+        low, high = (middle, high) if reached < tokens else (low, middle)
+    return high
+
+
+def _seconds(steps: Sequence[Step]) -> float:
+    """Mean time of the passes."""
+    return sum(step.call.milliseconds.total for step in steps) / 1000 / len(steps) if steps else 0.0

@@ -1,0 +1,129 @@
+"""Acceptance by place in the draft: how often the first draft of a pass is accepted, the second, and so on.
+
+Two rates stand beside each other. The conditional one is of the drafts that were judged at a place, so that it says how
+good drafts are there. The marginal one is of all passes that verified drafts, so that it says what a place brings: vLLM
+calls it the per-position acceptance rate. The mean accepted length is the sum of the marginal rates; vLLM's mean
+acceptance length and SGLang's accept length count the token that the pass itself draws, too, and are one more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from traces.schema import Fate, Node, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The drafts at one place of all passes that verified drafts."""
+
+    number: int
+    """From 1, the draft that is judged first."""
+    passes: int
+    """That verified drafts, however long."""
+    judged: int | None
+    """Drafts judged here; None where some passes do not say how many drafts they had."""
+    accepted: int
+
+    @property
+    def conditional(self) -> float | None:
+        """Share of the drafts judged here that were accepted; None where it is not known."""
+        return self.accepted / self.judged if self.judged else None
+
+    @property
+    def marginal(self) -> float:
+        """Share of all passes that accepted a draft here."""
+        return self.accepted / self.passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Acceptance by place, over one or several runs."""
+
+    passes: int
+    """That verified drafts."""
+    places: tuple[Place, ...]
+    """From the first to the last at which a draft was judged."""
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Drafts accepted in a pass that verified drafts, on average."""
+        return sum(place.accepted for place in self.places) / self.passes
+
+
+@dataclass(slots=True)
+class _Count:
+    """What is counted while steps go by."""
+
+    passes: int
+    judged: Counter[int]
+    accepted: Counter[int]
+    ends_known: bool
+
+
+def by_place(runs: Iterable[Sequence[Step]]) -> Places | None:
+    """Acceptance by place over the passes of all runs that verified drafts; None without any.
+
+    The place of a draft is the measure `order` where it is recorded, in a draft graph its level, and otherwise its
+    place among the drafts of the pass. A pass that says only how many drafts it accepted (no `window`) counts to the
+    marginal rates, and leaves the conditional ones open.
+    """
+    count = _Count(0, Counter(), Counter(), True)
+    for steps in runs:
+        for step in steps:
+            _take(step, count)
+    last = max([*count.judged, *count.accepted], default=0)
+    if not count.passes:
+        return None
+    return Places(
+        passes=count.passes,
+        places=tuple(
+            Place(
+                number=number,
+                passes=count.passes,
+                judged=count.judged[number] if count.ends_known else None,
+                accepted=count.accepted[number],
+            )
+            for number in range(1, last + 1)
+        ),
+    )
+
+
+def _take(step: Step, count: _Count) -> None:
+    accepted = step.signals.get("accepted")
+    if step.draft is None and accepted is not None and "window" not in step.signals and step.call.role != "draft":
+        count.passes += 1
+        count.ends_known = False
+        count.accepted.update(range(1, round(accepted) + 1))
+        return
+    verdicts = [*_verdicts(step)]
+    if verdicts and step.graph:
+        verdicts = [*_levels(step.graph)]
+    count.passes += bool(verdicts)
+    count.judged.update(number for number, _ in verdicts)
+    count.accepted.update(number for number, passed in verdicts if passed)
+
+
+def _verdicts(step: Step) -> Iterator[tuple[int, bool]]:
+    """Place and verdict of every draft that was judged."""
+    order = step.numbers.get("order")
+    place = 0
+    for index, fate in enumerate(step.fate):
+        if not fate.evaluated:
+            continue
+        place += 1
+        told = None if order is None else order[index]
+        if fate.judged:
+            yield place if told is None else round(told) + 1, fate is Fate.ACCEPTED
+
+
+def _levels(graph: Sequence[Node]) -> Iterator[tuple[int, bool]]:
+    """The levels of a draft graph down to the first of which no node was accepted, and whether one was."""
+    depths: list[int] = []
+    for node in graph:
+        depths.append(1 + max((depths[parent] for parent in node.parents if parent < len(depths)), default=-1))
+    for level in range(1, max(depths, default=0) + 1):
+        passed = any(node.accepted for node, depth in zip(graph, depths, strict=True) if depth == level)
+        yield level, passed
+        if not passed:
+            return

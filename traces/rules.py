@@ -1,0 +1,67 @@
+"""What the formula of a verdict may speak of, and how it is written: names in braces, signs between two of them.
+
+A formula is text with a closed vocabulary. `{p}` stands for a number of the entry, `{draft}` for a token in words,
+`{coin ? accept_prob}` for the sign between two numbers, or between two tokens, and `{set tau}` for a setting of the
+run. Nothing in it is computed: the numbers are those that the trace has.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from traces.measures import FREE_PREFIX, MEASURES
+
+NUMBERS: Final = ("p", "q", "accept_prob", "coin", "peak")
+"""Columns of a step, and `peak`, the probability of `best`."""
+WORDS: Final = ("draft", "token", "best")
+"""The judged draft, what the position holds now, and the likeliest token under the judging distribution."""
+FATE: Final = "fate"
+"""The verdict itself, in a word."""
+SETTING: Final = "set "
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+_SETTING: Final = re.compile(r"set [A-Za-z_][A-Za-z0-9_]*")
+
+
+class Blank(NamedTuple):
+    """A place of a formula that is to be filled: one name, or two with a sign between them."""
+
+    names: tuple[str, ...]
+
+
+def read(formula: str) -> Iterator[str | Blank]:
+    """Text and blanks of a formula, in order.
+
+    Raises:
+        ValueError: for a name that there is not, or a brace that stands alone; the message says which.
+    """
+    for index, part in enumerate(_PLACE.split(formula)):
+        if index % 2:
+            yield _blank(part)
+        elif "{" in part or "}" in part:
+            raise ValueError(f"{part[:40]!r} has a brace that stands alone")
+        elif part:
+            yield part
+
+
+def _blank(inside: str) -> Blank:
+    names = tuple(name.strip() for name in inside.split("?"))
+    if len(names) > 2:
+        raise ValueError(f"{inside[:40]!r} has more than two names")
+    for name in names:
+        if not _known(name):
+            raise ValueError(f"{name[:40]!r} is no name of a formula")
+    if len(names) == 2 and len({name in WORDS for name in names}) == 2:
+        raise ValueError(f"{inside[:40]!r} compares a token with a number")
+    if len(names) == 2 and FATE in names:
+        raise ValueError(f"{inside[:40]!r} compares a verdict")
+    return Blank(names)
+
+
+def _known(name: str) -> bool:
+    measure = MEASURES.get(name)
+    return (
+        name in (*NUMBERS, *WORDS, FATE)
+        or (measure is not None and measure.per == "position")
+        or name.startswith(FREE_PREFIX)
+        or bool(_SETTING.fullmatch(name))
+    )

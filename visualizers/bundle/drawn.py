@@ -1,0 +1,106 @@
+"""A figure that is drawn, and the numbers in it as a table: one line a mark, a bar, a point or a cell."""
+
+import csv
+import html
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from visualizers.groups import cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A figure that is drawn, with its words."""
+
+    name: str
+    """What its files are called, without ending; see `visualizers.bundle.words.stem`."""
+    title: str
+    caption: str
+    paper: str
+    """The published figure or table it answers to."""
+    figure: go.Figure
+
+
+COLUMNS: Final = ("panel", "series", "kind", "x", "y", "z", "x_error", "y_error", "text")
+"""Those that hold nothing are left out; behind them stand the titles of the axes."""
+_BREAK: Final = re.compile(r"<br\s*/?>")
+_TAG: Final = re.compile(r"</?[a-z][^>]*>")
+_UNDRAWN: Final = (None, "")
+
+
+def as_csv(figure: go.Figure) -> str:
+    """Return what is drawn as CSV. Pictures are not in it; a text like a formula gets a quote before it."""
+    rows = list(_rows(figure))
+    names = [name for name in (*COLUMNS, "x_title", "y_title") if any(row.get(name) not in _UNDRAWN for row in rows)]
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([cell(row.get(name)) for name in names] for row in rows)
+    return target.getvalue()
+
+
+def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
+    axes = list(
+        dict.fromkeys((trace.xaxis or "x", trace.yaxis or "y") for trace in figure.data if hasattr(trace, "xaxis"))
+    )
+    for trace in figure.data:
+        place = (getattr(trace, "xaxis", None) or "x", getattr(trace, "yaxis", None) or "y")
+        across, down = (figure.layout[_axis(name)] for name in place)
+        head = {
+            "panel": axes.index(place) + 1 if len(axes) > 1 else None,
+            "series": worded(trace.name),
+            "kind": trace.type,
+            "x_title": worded(across.title.text),
+            "y_title": worded(down.title.text),
+        }
+        for row in _cells(trace) if trace.type in ("heatmap", "contour") else _points(trace):
+            yield head | row
+
+
+def _axis(name: str) -> str:
+    """x2 -> xaxis2."""
+    return f"{name[0]}axis{name[1:]}"
+
+
+def _cells(trace: Any) -> Iterator[dict[str, Any]]:
+    z = _listed(trace.z)
+    across, down, words = _listed(trace.x), _listed(trace.y), _listed(trace.text)
+    for i, line in enumerate(z):
+        for j, value in enumerate(_listed(line)):
+            if value is not None and value == value:  # NaN is not itself
+                text = _listed(words[i])[j] if i < len(words) else None
+                if text == "":
+                    continue  # a cell that shows nothing
+                x, y = across[j] if j < len(across) else j, down[i] if i < len(down) else i
+                yield {"x": x, "y": y, "z": value, "text": worded(text)}
+
+
+def _points(trace: Any) -> Iterator[dict[str, Any]]:
+    columns = {name: _listed(getattr(trace, name, None)) for name in ("x", "y", "text")}
+    columns |= {f"{name}_error": _listed(_errors(trace, name)) for name in ("x", "y")}
+    for index in range(max(map(len, columns.values()), default=0)):
+        row = {name: column[index] if index < len(column) else None for name, column in columns.items()}
+        row |= {name: worded(row[name]) for name in ("x", "y", "text") if isinstance(row[name], str)}
+        if row["x"] is not None or row["y"] is not None:
+            yield row
+
+
+def _errors(trace: Any, name: str) -> Any:
+    bars = getattr(trace, f"error_{name}", None)
+    return bars.array if bars is not None and bars.visible is not False else None
+
+
+def _listed(values: Any) -> Sequence[Any]:
+    if values is None or isinstance(values, str):
+        return ()
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def worded(text: Any) -> str | None:
+    """Return a label as plain text: plotly's are ready for HTML."""
+    return html.unescape(_TAG.sub("", _BREAK.sub(" ", text))) if isinstance(text, str) else None

@@ -1,0 +1,240 @@
+"""Speed against quality of every method and model, what was measured above what papers report."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log10
+from typing import Final
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from traces.tradeoffs import Tradeoff, frontier
+from visualizers.figure import DataFigure, plain
+from visualizers.style import NEUTRAL, Series, series, translucent
+
+LOWEST: Final = -25.0
+"""Percentage points below which a loss is told, not drawn: nobody asks by how much useless output is useless."""
+_LOOKS: Final = {"picture": 0, "text": 1, "continuous": 2, "video": 3}
+_TICKS: Final = (0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 10)
+_ROW: Final = 26
+"""Pixels of a row of reported numbers."""
+_PLOT: Final = 340
+_LETTER, _LINE, _GAP = 0.0085, 0.062, 0.014
+"""Width of a letter, height of a line and distance from a point, in shares of the panel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeoffView:
+    """What to draw, and what a reader asks for."""
+
+    measured: Sequence[Tradeoff]
+    reported: Sequence[Tradeoff] = ()
+    most_lost: float = 0.0
+    """Percentage points of quality that may be lost."""
+    best: Tradeoff | None = None
+    """The answer, which gets a ring."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def meets(self, other: "_Box") -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.bottom < other.top and other.bottom < self.top
+
+
+def _drawn(view: TradeoffView) -> go.Figure:
+    rows = _reported_rows(view.reported)
+    below = _ROW * len(rows) if rows else 0
+    figure = make_subplots(
+        rows=2 if rows else 1,
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.13 * _PLOT / (_PLOT + below),
+        row_heights=[_PLOT, below] if rows else [1],
+        subplot_titles=["Measured here", "Reported by papers, of other models on other machines"] if rows else None,
+    )
+    figure.update_annotations(font={"size": 13}, x=0, xanchor="left", yshift=2)
+    ends = _ends(view)
+    for kind in dict.fromkeys(one.kind for one in view.measured):
+        for predicted in (False, True):
+            _points(figure, view, kind, predicted, ends)
+    if view.best is not None and view.best.height is not None:
+        ring = {"symbol": "circle-open", "size": 24, "line": {"width": 2.5}, "color": NEUTRAL}
+        figure.add_scatter(
+            x=[view.best.speed], y=[view.best.height], mode="markers", marker=ring, name="the answer", hoverinfo="skip"
+        )
+    _strip(figure, view.reported, rows)
+    _grounds(figure, view, ends)  # plotly draws none where a panel is still empty
+    edge = {"row": 2 if rows else 1, "col": 1}
+    figure.update_xaxes(type="log", range=[log10(ends.left), log10(ends.right)], tickvals=_TICKS)
+    figure.update_xaxes(title_text="Times as fast as ordinary decoding", **edge)
+    figure.update_yaxes(
+        title_text="Change of quality<br>(percentage points)", range=[ends.bottom, ends.top], row=1, col=1
+    )
+    lost = sum(1 for one in view.measured if one.height is not None and one.height < ends.bottom)
+    said = f"; {lost} more lose over {-LOWEST:.0f} points" if lost else ""
+    figure.update_layout(height=_PLOT + below + 210, showlegend=True, margin={"t": 104})
+    return figure.update_layout(title_subtitle_text=plain(f"{len(view.measured)} settings measured{said}"))
+
+
+def _ends(view: TradeoffView) -> _Box:
+    """The ends of the axes: x in times, y in percentage points."""
+    speeds = [one.speed for one in (*view.measured, *view.reported)] or [1.0]
+    heights = [one.height for one in view.measured if one.height is not None and one.height >= LOWEST] or [0.0]
+    spread = [(one.height or 0) + (one.error or 0) for one in view.measured]
+    return _Box(
+        left=min(*speeds, 0.6) / 1.25,
+        right=max(*speeds, 2.0) * 1.45,
+        bottom=min(*heights, -4.0) - 2.5,
+        top=min(max(*spread, 4.0), 20.0) + 2.5,
+    )
+
+
+def _grounds(figure: go.Figure, view: TradeoffView, ends: _Box) -> None:
+    """Where nothing, or no more than is allowed, is lost; and where a method is as fast as ordinary decoding."""
+    free = translucent(series(2).color, 0.13)
+    figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
+    figure.add_hline(y=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.2}, row=1, col=1)
+    figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
+
+
+def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, ends: _Box) -> None:
+    """All points of a kind; those on the frontier are larger and named."""
+    every = [(number, one) for number, one in enumerate(view.measured) if one.kind == kind]
+    points = [(number, one) for number, one in every if one.predicted == predicted and one.height is not None]
+    if not points:
+        return
+    named = set(map(id, frontier(view.measured)))
+    labels = dict(_labels(view, ends))
+    look: Series = series(_LOOKS.get(kind, len(_LOOKS)))
+    symbols = [look.symbol + ("-open-dot" if predicted else "") for _ in points]
+    places = [labels.get(number, ("", "top center")) for number, _ in points]
+    figure.add_scatter(
+        x=[one.speed for _, one in points],
+        y=[one.height for _, one in points],
+        mode="markers+text",
+        text=[plain(text) for text, _ in places],
+        textposition=[place for _, place in places],
+        textfont={"size": 11},
+        name=f"{kind}, predicted" if predicted else kind,
+        customdata=[number for number, _ in points],
+        hovertext=[_hover(one) for _, one in points],
+        hovertemplate="%{hovertext}<extra></extra>",
+        error_y={
+            "type": "data",
+            "array": [one.error if one.change is not None else 0 for _, one in points],
+            "thickness": 1,
+            "width": 2,
+            "color": translucent(look.color, 0.45),
+        },
+        marker={
+            "color": look.color,
+            "symbol": symbols,
+            "size": [12 if id(one) in named else 8 for _, one in points],
+            "opacity": [1.0 if id(one) in named else 0.6 for _, one in points],
+        },
+        row=1,
+        col=1,
+    )
+
+
+def _labels(view: TradeoffView, ends: _Box) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Number -> words and place of every named point; none where they would be written over others."""
+    chosen = [one for one in frontier(view.measured) if (one.height or 0) >= ends.bottom]
+    marks = {id(one): _share(one, ends) for one in chosen}
+    taken = [_Box(x - _GAP / 2, x + _GAP / 2, y - _GAP, y + _GAP) for x, y in marks.values()]
+    ordered = sorted(chosen, key=lambda one: (one is not view.best, -one.speed))
+    for one in ordered:
+        across, up = marks[id(one)]
+        for place, box in _places(across, up, _LETTER * len(one.setting)):
+            inside = box.left >= 0 and box.right <= 1 and box.bottom >= 0 and box.top <= 1
+            if inside and not any(box.meets(other) for other in taken):
+                taken.append(box)
+                yield next(i for i, each in enumerate(view.measured) if each is one), (one.setting, place)
+                break
+
+
+def _share(one: Tradeoff, ends: _Box) -> tuple[float, float]:
+    """Where a point lies, in shares of the panel."""
+    across = log10(one.speed / ends.left) / log10(ends.right / ends.left)
+    return across, ((one.height or 0.0) - ends.bottom) / (ends.top - ends.bottom)
+
+
+def _places(across: float, up: float, width: float) -> Iterator[tuple[str, _Box]]:
+    """Where a label of some width may stand beside a point."""
+    for side, left in (
+        ("right", across + _GAP / 2),
+        ("left", across - _GAP / 2 - width),
+        ("center", across - width / 2),
+    ):
+        for edge, bottom in (("top", up + _GAP), ("bottom", up - _GAP - _LINE)):
+            yield f"{edge} {side}", _Box(left, left + width, bottom, bottom + _LINE)
+
+
+def _hover(one: Tradeoff) -> str:
+    spread = (
+        "" if one.speed_low is None or one.speed_high is None else f" ({one.speed_low:.2f} to {one.speed_high:.2f})"
+    )
+    how = ", predicted" if one.predicted else ""
+    if one.change is None:
+        quality = "quality not measured: exact" if one.exact else "quality not given"
+    else:
+        error = f" ± {one.error:.1f}" if one.error is not None else ""
+        quality = f"{one.change:+.1f}{error} points, {one.quality}" if one.quality else f"{one.change:+.1f} points"
+    kept = "" if one.reported else ("exact" if one.exact else "approximate")
+    batch = "" if one.batch is None else f"batch {one.batch}"
+    where = ", ".join(part for part in (one.model, one.hardware, batch, kept) if part)
+    return "<br>".join(
+        plain(line)
+        for line in (
+            f"{one.method}: {one.setting}",
+            f"{one.speed:.2f} times as fast{spread}{how}",
+            quality,
+            where,
+            one.source,
+        )
+    )
+
+
+def _reported_rows(reported: Sequence[Tradeoff]) -> list[str]:
+    return list(dict.fromkeys(f"{one.method}, {one.kind}" for one in reported))
+
+
+def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str]) -> None:
+    """What papers report: hollow, in a panel of its own, since its quality has other measures."""
+    for kind in dict.fromkeys(one.kind for one in reported):
+        those = [one for one in reported if one.kind == kind]
+        look = series(_LOOKS.get(kind, len(_LOOKS)))
+        figure.add_scatter(
+            x=[one.speed for one in those],
+            y=[f"{one.method}, {one.kind}" for one in those],
+            mode="markers",
+            name=f"{kind}, reported",
+            hovertext=[_hover(one) for one in those],
+            hovertemplate="%{hovertext}<extra></extra>",
+            marker={"color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5}},
+            row=2,
+            col=1,
+        )
+    if rows:
+        figure.update_yaxes(categoryarray=list(rows), autorange="reversed", row=2, col=1)
+
+
+TRADEOFFS: Final[DataFigure[TradeoffView]] = DataFigure(
+    name="tradeoffs",
+    title="Speed against quality",
+    caption=(
+        "Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
+        "standard errors of the change in quality; what lies in the shaded band, or reaches it with its bar, loses no "
+        "more than is allowed. A method that keeps the model's distribution and was measured in time alone lies on "
+        "zero. Large points are those that no other beats in both. Below, hollow: what papers report of other models "
+        "on other machines, in time alone, since their measures of quality are others."
+    ),
+    paper="",
+    drawing=_drawn,
+)

@@ -1,0 +1,67 @@
+// What if the coin had been another: this verdict turned, and where the next pass would have begun. The trace stays as it is.
+
+/** Whether drafts of a pass are judged apart, so that a rejection does not end those behind it: some pass shows it. */
+function judgedApart(replay) {
+  return replay.steps.some(({ fate, coin }) => {
+    const names = fate.map((code) => replay.fates[code]?.name);
+    const first = names.findIndex((name, entry) => name === "resampled" && Number.isFinite(coin?.[entry]));
+    return first >= 0 && names.some((name, entry) => entry > first && name === "accepted");
+  });
+}
+
+/** What a step would have left behind had the coin of one of its verdicts been `coin`. */
+function hadCoinBeen(moment, coin) {
+  const { replay, step, index, entry } = moment;
+  const [bar, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
+  const stays = coin < bar;
+  const before = (position) => weightBefore(replay, position, index) === 2;
+  const made = new Set(step.deciding.filter((each) => replay.fates[step.fate[each]].final).map((each) => step.position[each]));
+  const actual = { count: made.size, start: firstOpen(replay, made, before) };
+  if (stays === own < bar || judgedApart(replay)) return { stays, turned: stays !== own < bar, actual, other: actual, known: true };
+  const order = step.deciding.filter((each) => each > entry && !(step.position[each] === moment.position));
+  let known = true;
+  if (stays) known = goOn(moment, order, made);
+  else for (const each of order) made.delete(step.position[each]);
+  return { stays, turned: true, actual, other: { count: made.size, start: firstOpen(replay, made, before) }, known };
+}
+
+/** Let the drafts behind one that stays be decided by their own coins, up to the first that fails; whether all were known. */
+function goOn({ replay, step, entry }, order, made) {
+  let last = step.position[entry];
+  for (const each of order) {
+    const [bar, coin] = [step.acceptProb?.[each], step.coin?.[each]];
+    if (!Number.isFinite(bar) || !Number.isFinite(coin)) {
+      const behind = (step.draft?.[each] ?? null) === null;
+      if (behind) made.add(step.position[each]);
+      return behind;
+    }
+    last = step.position[each];
+    made.add(last);
+    if (coin >= bar) return true;
+  }
+  // All stayed: what is drawn behind them, where the run shows such draws.
+  if (replay.steps.some(({ fate }) => fate.some((code) => replay.fates[code]?.name === "bonus")) && last + 1 < replay.positions) made.add(last + 1);
+  return true;
+}
+
+function weightBefore(replay, position, count) {
+  const earlier = replay.entryAt(position, count);
+  const fate = earlier && replay.fates[replay.steps[earlier.step].fate[earlier.entry]];
+  return fate ? weightOf(fate) : 0;
+}
+
+/** The first position that is not final once `made` is; null where none is left. */
+function firstOpen(replay, made, before) {
+  for (let position = 0; position < replay.positions; position += 1) if (!made.has(position) && !before(position)) return position;
+  return null;
+}
+
+/** The consequence in words. */
+function coinInWords(moment, { stays, turned, actual, other, known }) {
+  if (!turned) return `Still ${stays ? "accepted" : "rejected"}: nothing changes.`;
+  const place = (position) => (position === null ? "nowhere, all being done" : `at ${moment.replay.placeText(position)}`);
+  const verdict = stays ? "Then the guess stays" : "Then it is redrawn here, and what stands behind it is not final";
+  const least = known ? "" : "at least ";
+  if (other.start === actual.start) return `${verdict}. The next pass begins ${place(actual.start)}, as it did.`;
+  return `${verdict}: ${least}${counted(other.count, "token")} in this pass instead of ${actual.count}, and the next pass begins ${place(other.start)}, not ${place(actual.start)}.`;
+}

@@ -1,0 +1,120 @@
+// A verdict in the method's own formula, filled with this token's numbers. Formulas are data of the trace: names in braces,
+// written out and never computed. traces/rules.py says what may stand in them.
+
+const VERDICTS = {
+  accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a guess", changed: "guessed again", drafted: "a guess so far",
+  discarded: "dropped", unmasked: "revealed", fallback: "revealed", edited: "replaced",
+};
+const TOKENS = ["draft", "token", "best"];
+const SETTING = "set ";
+const COLUMNS = { p: "p", q: "q", accept_prob: "acceptProb", coin: "coin" };
+const MOST_DIGITS = 9;
+const SETTLED = ["accepted", "resampled", "rejected"];
+/** For traces that bring no rule: the usual verdict where the numbers are its own, and what holds of every coin. */
+const USUAL = {
+  fates: SETTLED,
+  formula: "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}",
+  says: "A guess stays with probability min(1, p / q): the more the guess was overrated, the more rarely it stays.",
+};
+const ANY = { fates: SETTLED, formula: "it stays with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
+const SAME_BAR = 1e-3;
+
+/** One entry of one step: what a rule speaks of. `coin` and `verdict` may stand in for what happened. */
+class Moment {
+  constructor(replay, index, entry) {
+    Object.assign(this, { replay, index, entry, step: replay.steps[index] });
+    this.position = this.step.position[entry];
+    this.fate = replay.fates[this.step.fate[entry]] ?? null;
+    this.likely = this.step.likely?.[entry] ?? null;
+    this.top = this.step.top?.[entry] ?? null;
+  }
+
+  /** A number of the entry, or undefined. */
+  number(name) {
+    if (name === "coin" && this.coin !== undefined) return this.coin;
+    const named = Object.hasOwn(COLUMNS, name) ? this.step[COLUMNS[name]] : Object.hasOwn(this.step.numbers, name) ? this.step.numbers[name] : null;
+    const value = name === "peak" ? (this.likely?.[0].p ?? this.top?.[0]?.[1]) : named?.[this.entry];
+    return Number.isFinite(value) ? value : undefined;
+  }
+
+  /** The token that a word of a formula stands for, or undefined. */
+  token(name) {
+    const found = { draft: this.step.draft?.[this.entry], token: this.step.token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name];
+    return found ?? undefined;
+  }
+
+  /** What a name of a formula stands for; undefined where the trace does not say. */
+  value(name) {
+    if (name === "fate") return this.verdict ?? VERDICTS[this.fate?.name] ?? this.fate?.name;
+    if (name.startsWith(SETTING)) return this.replay.meta.config?.[name.slice(SETTING.length)];
+    return TOKENS.includes(name) ? this.token(name) : this.number(name);
+  }
+
+  /** Whether a coin decided here. */
+  get tossed() {
+    return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
+  }
+}
+
+/** Text and blanks of a formula: {text} and {names}. */
+function readFormula(formula) {
+  const parts = String(formula ?? "").split(/\{([^{}]*)\}/);
+  return parts.map((part, index) => (index % 2 ? { names: part.split("?").map((name) => name.trim()) } : { text: part }));
+}
+
+/** A number in a formula: three figures, or as many as it is given. */
+function figure(value, digits = 3) {
+  if (value !== 0 && Math.abs(value) < 1e-4) return formatNumber(value);
+  return String(Number(value.toPrecision(digits)));
+}
+
+/** How exactly each number is to be written, so that two that differ do not look the same beside a sign. */
+function digitsOf(blanks, moment) {
+  const digits = new Map();
+  for (const { names } of blanks) {
+    const [one, other] = names.map((name) => moment.value(name));
+    if (names.length < 2 || TOKENS.includes(names[0]) || one === other) continue;
+    let enough = 3;
+    while (enough < MOST_DIGITS && figure(one, enough) === figure(other, enough)) enough += 1;
+    for (const name of names) digits.set(name, Math.max(enough, digits.get(name) ?? 3));
+  }
+  return digits;
+}
+
+/** A formula filled in, as pieces {text, name}; null where the entry lacks one of its names. */
+function fill(rule, moment) {
+  const parts = readFormula(rule.formula);
+  const blanks = parts.filter(({ names }) => names);
+  if (blanks.some(({ names }) => names.some((name) => moment.value(name) === undefined))) return null;
+  const digits = digitsOf(blanks, moment);
+  const write = (name) => {
+    const value = moment.value(name);
+    if (TOKENS.includes(name)) return moment.replay.tokenText(value);
+    return typeof value === "number" ? figure(value, digits.get(name)).replace("-", "−") : String(value);
+  };
+  const sign = ([one, other]) => {
+    const [a, b] = [moment.value(one), moment.value(other)];
+    if (TOKENS.includes(one)) return String(a) === String(b) ? "=" : "≠";
+    return a < b ? "<" : "≥";
+  };
+  let before = "";
+  return parts.map(({ text, names }) => {
+    if (!names) return { text: (before = text) };
+    if (names.length > 1) return { text: sign(names), name: "sign" };
+    const written = write(names[0]);
+    return { text: /[+−/] $/.test(before) && written.startsWith("−") ? `(${written})` : written, name: names[0] };
+  });
+}
+
+/** The rule that an entry is judged by and its formula filled in; null where none is known. */
+function ruleOf(moment) {
+  const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
+  const [p, q, bar] = ["p", "q", "accept_prob"].map((name) => moment.number(name));
+  const usual = q > 0 && Math.abs(Math.min(1, p / q) - bar) < SAME_BAR;
+  for (const rule of [...own, ...(usual ? [USUAL] : []), ANY]) {
+    if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;
+    const pieces = fill(rule, moment);
+    if (pieces) return { ...rule, pieces };
+  }
+  return null;
+}

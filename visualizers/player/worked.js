@@ -1,0 +1,328 @@
+// This step, worked out: one verdict with its own numbers, beside the canvas. What was guessed, what the check found, the
+// verdict in the method's formula, and what a rejected guess is redrawn from.
+
+const READ_PANEL_MILLISECONDS = 1100;
+const LONG_SHARE = 0.6;
+const TERMS = {
+  p: "p: how likely the check finds a token here, given everything before it. The check is one pass of the model over all guesses at once.",
+  q: "q: how likely the token was when the guess was made: its probability under the distribution that the guess was drawn from.",
+  residual: "Residual: what the check wants more often than the guess offered it: p − q wherever p is the larger, else nothing. Redrawing from it makes up exactly for what guessing got wrong.",
+  coin: "Coin: a random number between 0 and 1, drawn for this verdict alone. The guess stays if the coin falls below the bar.",
+  confidence: "Confidence: the probability that the model gives the token it would put here.",
+};
+const NEXT = [
+  ["rejection", "Next rejection", "r", "To the next guess that was rejected"],
+  ["long", "Next long acceptance", "l", "To the next pass that accepted many guesses at once"],
+  ["draft", "Next draft", "d", "To the next guess that was put to the test"],
+];
+let panels = 0;
+
+/** The panel. One a player: it explains the lane that was last pointed at, else the last one. */
+class Worked {
+  constructor(player) {
+    this.player = player;
+    this.until = 0;
+    this.key = "";
+    this.where = make("p", { class: "ds-where" });
+    this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
+    this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
+    this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
+    this.tip = make("p", { class: "ds-tip", role: "tooltip", id: `ds-tip-${(panels += 1)}`, hidden: true });
+    const goes = NEXT.map(([kind, label, key, title]) => {
+      const button = make("button", { type: "button", title: `${title} (${key})`, "aria-keyshortcuts": key }, label);
+      button.addEventListener("click", () => this.go(kind));
+      return button;
+    });
+    this.buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
+    this.body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
+    this.more = make("button", { type: "button", class: "ds-more", "aria-expanded": "false" }, "more");
+    this.more.addEventListener("click", () => this.open(!this.node.classList.contains("is-open")));
+    const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
+    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, this.body, this.buttons, this.tip);
+    this.makeCoin();
+    this.listen();
+  }
+
+  /** On a phone the panel is a strip with the verdict alone until it is opened. */
+  open(open) {
+    this.node.classList.toggle("is-open", open);
+    this.more.setAttribute("aria-expanded", String(open));
+    say(this.more, open ? "less" : "more");
+  }
+
+  makeCoin() {
+    this.slider = make("input", { type: "range", class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" });
+    this.slider.addEventListener("input", () => this.turn(Number(this.slider.value)));
+    this.back = make("button", { type: "button", class: "ds-ask" }, "as it was");
+    this.back.addEventListener("click", () => {
+      this.turn(null);
+      this.slider.focus();
+    });
+    this.ask = make("span", {}, "What if the coin had been …");
+    this.formula = make("p", { class: "ds-formula" });
+    this.says = make("p", { class: "ds-note" });
+    this.then = make("p", { class: "ds-then", role: "status" });
+    this.coin = make("div", { class: "ds-toss" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
+  }
+
+  listen() {
+    const show = ({ target }) => this.define(target.closest?.(".ds-term")?.dataset.term);
+    const hide = ({ target }) => target.closest?.(".ds-term") && this.define(null);
+    this.node.addEventListener("pointerover", show);
+    this.node.addEventListener("pointerout", hide);
+    this.node.addEventListener("focusin", show);
+    this.node.addEventListener("focusout", hide);
+    this.node.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || this.tip.hidden) return;
+      this.define(null);
+      event.stopPropagation();
+    });
+  }
+
+  /** Say in plain words what a term means; nothing for null. */
+  define(name) {
+    this.tip.hidden = !name;
+    say(this.tip, name ? TERMS[name] : "");
+  }
+
+  /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
+  term(name, text = name) {
+    const swatch = { p: "p", q: "q", residual: "left" }[name];
+    return make("button", { type: "button", class: "ds-term", "data-term": name, "aria-describedby": this.tip.id }, swatch ? make("i", { class: `ds-swatch is-${swatch}`, "aria-hidden": "true" }) : null, text);
+  }
+
+  /** Whether the panel stays as it is for now: while runs play, it changes slowly enough to be read. */
+  get held() {
+    return this.player.playing && performance.now() < this.until;
+  }
+
+  /** The entry to explain in a scene: of the chosen token, else what this pass shows best. */
+  entryOf({ entry, position, step, count, replay }) {
+    if (position !== null) return entry;
+    if (!step?.deciding.length) return null;
+    return { step: count - 1, entry: tellingEntry(replay, step) };
+  }
+
+  show(scene) {
+    const entry = scene && this.entryOf(scene);
+    const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
+    const fresh = this.replay !== scene?.replay;
+    if (!fresh && (key === this.key || this.held)) return;
+    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_PANEL_MILLISECONDS });
+    this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
+    this.hint.hidden = Boolean(this.moment);
+    this.list.hidden = !this.moment;
+    this.sayWhere();
+    if (!this.moment) return;
+    this.rule = ruleOf(this.moment);
+    this.define(null);
+    this.showGuess();
+    this.showCheck();
+    this.showVerdict();
+    this.showLeft();
+  }
+
+  sayWhere() {
+    const { moment, scene } = this;
+    const none = scene?.position == null ? "" : `${scene.replay.placeText(scene.position)}: not reached yet`;
+    say(this.where, moment ? `pass ${moment.index + 1} of ${moment.replay.length} · ${moment.replay.placeText(moment.position)}` : none);
+  }
+
+  fillPart(name, title, ...children) {
+    const part = this.parts[name];
+    part.hidden = children.length === 0;
+    part.replaceChildren(...(part.hidden ? [] : [make("h4", {}, ...title), ...children.filter(Boolean)]));
+  }
+
+  // (a)
+
+  showGuess() {
+    const { moment } = this;
+    const draft = moment.token("draft");
+    const token = draft ?? moment.token("token");
+    const picture = this.picture(token, moment.index) ?? null;
+    const told = draft === undefined ? this.unguessed() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
+    this.fillPart("guess", [draft === undefined ? "The token" : "The guess"], make("div", { class: "ds-line" }, picture, make("p", {}, told)));
+  }
+
+  /** A picture of a token: its tile, or what stood there in the picture of that moment. */
+  picture(token, count) {
+    const { pictures } = this.scene;
+    const tile = thumbnail(pictures, token, 40);
+    if (tile || token === undefined || this.replay.grid.kind === "text") return tile;
+    const spot = make("canvas", { class: "ds-thumb", width: 40, height: 40, "aria-hidden": "true" });
+    return pictures.drawSpot(spot.getContext("2d"), this.moment.position, count, 40) ? spot : null;
+  }
+
+  /** When the guess was made, and how sure it was. */
+  origin() {
+    const { moment } = this;
+    if (moment.number("initial") === 1) return "a placeholder to begin with, not the model's";
+    const q = moment.number("q");
+    const placed = this.replay.history[moment.position].filter(({ step }) => step < moment.index).map(({ step, entry }) => ({ step, fate: this.replay.fates[this.replay.steps[step].fate[entry]] }));
+    const made = placed.findLast(({ fate }) => ["drafted", "changed"].includes(fate?.name));
+    const when = made ? `guessed in pass ${made.step + 1}` : "";
+    return [when, q === undefined ? "" : `at q = ${figure(q)}`].filter(Boolean).join(" ");
+  }
+
+  /** A token in words, said to be a patch where it is one. */
+  named(token) {
+    const text = this.replay.tokenText(token);
+    return this.replay.grid.kind !== "text" && Number.isInteger(token) ? `Patch ${text}` : text;
+  }
+
+  unguessed() {
+    const { moment } = this;
+    const token = moment.token("token");
+    const name = token === undefined ? "" : `${this.named(token)}: `;
+    return `${name}${moment.fate?.meaning ?? ""}.`;
+  }
+
+  // (b)
+
+  showCheck() {
+    const { moment } = this;
+    const { pictures, theme } = this.scene;
+    const over = ["The check: ", this.term("p"), " over ", this.term("q")];
+    const bells = bellsOf(moment);
+    if (moment.likely) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...likeliestRows(moment, pictures)));
+    else if (bells) this.showBells(bells, theme);
+    else if (moment.top && moment.number("q") === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], make("ol", { class: "ds-rows-of-bars" }, ...topRows(moment, pictures)));
+    else if (moment.number("p") !== undefined && moment.number("q") !== undefined) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...pairRows(moment, pictures)), this.missing());
+    else this.fillPart("check", []);
+  }
+
+  /** What this trace lacks, in one line, where recording it would help. */
+  missing() {
+    const { fate } = this.moment;
+    const text = fate?.judged ? "The likeliest tokens were not recorded. Record again with --likely 8 to see them." : "The likeliest tokens are kept where a verdict counts.";
+    return make("p", { class: "ds-note" }, text);
+  }
+
+  showBells(bells, theme) {
+    const canvas = make("canvas", { class: "ds-bells", role: "img" });
+    const { moment } = this;
+    const [p, q] = ["log_density_target", "log_density_draft"].map((name) => moment.number(name));
+    const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
+    const densities = p === undefined || q === undefined ? "" : ` Log densities of the guess: ${figure(q)} (q), ${figure(p)} (p).`;
+    canvas.setAttribute("aria-label", words);
+    this.fillPart("check", ["The check, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
+    drawBells(canvas, bells, theme, moment.fate?.name === "resampled" && bells.token !== undefined);
+  }
+
+  // (c)
+
+  showVerdict() {
+    const { moment, rule } = this;
+    const tossed = moment.tossed;
+    const title = tossed ? ["The verdict, by a ", this.term("coin")] : ["The verdict"];
+    if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
+    this.coin.hidden = !tossed;
+    say(this.says, String(rule.says ?? ""));
+    this.fillPart("verdict", title, this.formula, this.says, this.coin);
+    if (tossed) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
+    this.turn(null);
+  }
+
+  /** Put the coin to `value`, or back to what it was. */
+  turn(value) {
+    const { moment, rule } = this;
+    if (!moment || !rule) return;
+    const own = moment.step.coin?.[moment.entry];
+    const supposed = new Moment(moment.replay, moment.index, moment.entry);
+    if (value !== null) Object.assign(supposed, { coin: value, verdict: value < moment.number("accept_prob") ? "accepted" : "rejected" });
+    this.writeFormula(fill(rule, supposed) ?? rule.pieces);
+    if (!moment.tossed) return;
+    if (value === null) this.slider.value = own;
+    this.slider.setAttribute("aria-valuetext", this.formula.textContent);
+    this.back.hidden = value === null;
+    this.coin.classList.toggle("is-turned", value !== null);
+    say(this.then, value === null ? "" : coinInWords(moment, hadCoinBeen(moment, value)));
+  }
+
+  writeFormula(pieces) {
+    const nodes = pieces.flatMap(({ text, name }) => (name ? [make("b", {}, text)] : text.split("; ").flatMap((part, index) => (index ? [make("br"), part] : [part]))));
+    this.formula.replaceChildren(...nodes);
+  }
+
+  // (d)
+
+  showLeft() {
+    const { moment, rule } = this;
+    const after = moment.token("token");
+    const redrawn = moment.fate?.name === "resampled";
+    const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
+    const title = ["The ", this.term("residual"), ", max(0, p − q)"];
+    const bars = moment.likely && rule?.redrawn !== "likeliest" && rule?.redrawn !== "judge" && moment.tossed ? residualRows(moment, this.scene.pictures) : [];
+    if (bars.length) this.fillPart("left", title, make("ol", { class: "ds-rows-of-bars" }, ...bars), redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
+    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
+    else this.fillPart("left", []);
+  }
+
+  tries() {
+    const tries = this.moment.number("tries");
+    return tries === undefined ? null : make("p", { class: "ds-note" }, `The target proposes draws of its own; ${counted(tries, "try").replace("trys", "tries")} until one fell into what is left.`);
+  }
+
+  // Going on.
+
+  /** Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. */
+  go(kind) {
+    const lane = this.player.subject();
+    if (!lane) return;
+    const { replay } = lane;
+    const found = findNext(replay, kind, this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 });
+    if (found) this.player.showVerdictAt(lane, found);
+    else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
+  }
+}
+
+const INSTEAD = {
+  residual: "Redrawn from it",
+  judge: "Redrawn from p",
+  likeliest: "The check's likeliest token takes its place",
+};
+
+/** What an entry without a rule waits for. */
+function waitingInWords({ fate }) {
+  if (fate?.pending) return "No verdict yet: the guess waits, and a later pass judges it.";
+  if (fate?.name === "discarded") return "No verdict: a guess before it was rejected, so this one was dropped.";
+  return fate?.final ? "Nothing was put to the test: it is final as it is." : `No verdict: ${fate?.meaning ?? "nothing is known"}.`;
+}
+
+/** The entry of a step that says most: the first guess that failed, else the closest call, else the first one. */
+function tellingEntry(replay, step) {
+  const names = (entry) => replay.fates[step.fate[entry]];
+  const judged = step.deciding.filter((entry) => names(entry)?.judged);
+  const failed = judged.find((entry) => names(entry).name !== "accepted");
+  const bar = (entry) => step.acceptProb?.[entry] ?? 1;
+  const closest = judged.reduce((best, entry) => (best === null || bar(entry) < bar(best) ? entry : best), null);
+  return failed ?? closest ?? step.deciding.find((entry) => names(entry)?.final) ?? step.deciding[0];
+}
+
+/** The next {index, entry} of a kind behind a moment. */
+function findNext(replay, kind, { index, entry }) {
+  const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
+  const long = Math.max(2, Math.ceil(LONG_SHARE * longest));
+  const fits = (step, each) => {
+    const fate = replay.fates[step.fate[each]];
+    if (!fate?.judged) return false;
+    return kind === "draft" || (kind === "rejection" ? fate.name !== "accepted" : false);
+  };
+  for (let ahead = 0; ahead <= replay.length; ahead += 1) {
+    const at = (Math.max(0, index) + ahead) % replay.length;
+    const step = replay.steps[at];
+    if (!step) return null;
+    if (kind === "long") {
+      if (at !== index && step.accepted >= long) return { index: at, entry: lastAccepted(replay, step) };
+      continue;
+    }
+    const found = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
+    if (found !== undefined) return { index: at, entry: found };
+  }
+  return null;
+}
+
+function lastAccepted(replay, step) {
+  return step.deciding.findLast((entry) => replay.fates[step.fate[entry]]?.name === "accepted");
+}
