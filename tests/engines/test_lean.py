@@ -75,7 +75,14 @@ def test_another_kind_of_layer_stays_as_it_is(changed: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("model_id", "parameters"),
-    [("studio-image", 4_832_384), ("studio-image-draft", 1_061_184), ("text-target", 8_507_456)],
+    [
+        ("studio-image", 4_832_384),
+        ("studio-image-draft", 1_061_184),
+        ("studio-video", 2_416_448),
+        ("text-target", 8_507_456),
+        ("text-draft", 1_373_696),
+        ("patch-target", 6_199_616),
+    ],
 )
 def test_the_studio_models_decode_in_it_and_keep_their_size(model_id: str, parameters: int) -> None:
     model: Any = load_model(model_id, "cpu")
