@@ -105,12 +105,18 @@ class BlockSession(DiscreteSession):
     def _read(self, hidden: Tensor, asked: Sequence[BlockForward], counts: Sequence[int]) -> Tensor:
         most, longest = max(counts), max(len(request.read) for request in asked)
         picked, first = [], 0
+        if len(asked) == 1:
+            return self._logits(hidden[None, :, asked[0].read.to(hidden.device)])
         for request, count in zip(asked, counts, strict=True):
             states = hidden[first : first + count, request.read.to(hidden.device)]
             picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
             first += count
-        logits = self._network.head(torch.stack(picked))
-        logits[..., list(self._network.banned)] = -torch.inf
+        return self._logits(torch.stack(picked))
+
+    def _logits(self, states: Tensor) -> Tensor:
+        logits = self._network.head(states)
+        for never in self._network.banned:
+            logits[..., never] = -torch.inf
         return logits.unsqueeze(2)
 
 

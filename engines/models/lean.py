@@ -8,7 +8,7 @@ They are the same weights; results differ by rounding.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +16,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import Qwen3Model
 from transformers.cache_utils import Cache
-from transformers.modeling_outputs import BaseModelOutputWithPast
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes the keys and values [n, H, T, D] of a pass and gives all that may be seen."""
+
+
+class States(NamedTuple):
+    """What a pass gives, named as transformers names it, whose own record takes as long as a small layer."""
+
+    last_hidden_state: Float[Tensor, "n T W"]
 
 
 class LeanQwen3(nn.Module):
@@ -45,7 +50,7 @@ class LeanQwen3(nn.Module):
         attention_mask: Float[Tensor, "n 1 T S"] | None = None,
         past_key_values: Cache | None = None,
         **_: object,
-    ) -> BaseModelOutputWithPast:
+    ) -> States:
         """See `Qwen3Model.forward`; positions must be given.
 
         Without a mask attention is causal, and a single token sees all that is cached.
@@ -56,7 +61,7 @@ class LeanQwen3(nn.Module):
         for i, layer in enumerate(self.layers):
             remember: Remember = _forget if past_key_values is None else past_key_values.layers[i].update
             x = layer(x, turn, attention_mask, remember)
-        return BaseModelOutputWithPast(last_hidden_state=_normed(x, self._least) * self._norm)
+        return States(_normed(x, self._least) * self._norm)
 
 
 def lean(model: nn.Module) -> nn.Module:
