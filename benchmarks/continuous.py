@@ -38,7 +38,7 @@ from traces.streams import piped
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
-GAMMAS: Final = (4, 8, 16, 32)
+GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 32)
 REPEATS: Final = 3
 

@@ -126,7 +126,8 @@ class StudioImage:
             return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.device))
 
     def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
-        codes = torch.tensor([[self._blank if t is None else t for t in tokens] for tokens in canvases])
+        blank = self._blank
+        codes = torch.tensor([[blank if t is None else t for t in tokens] for tokens in canvases])
         arrays = ((self.pixels(codes) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
         return [Image.fromarray(array) for array in arrays]
 
