@@ -144,7 +144,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     return [
         Claim(
             name=f"{METHODS[row['method']].title}, on {row['model']}, gamma = {row['gamma']}, batch {row['batch']}: "
-            "times faster than ordinary decoding, wall clock",
+            "times faster than ordinary decoding, in time",
             measured=row["faster_median"],
             unit="×",
             reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
