@@ -14,7 +14,7 @@ MOST_TRACING_PERCENT: Final = 5.0
 
 
 def overhead(jobs: Sequence[Job], label: str) -> list[Claim]:
-    """The share of a step outside the network, by the recorded stages and by the wall clock."""
+    """The share of a step outside the network, by the recorded stages and from outside."""
     recorded, walls, stages = [], [], []
     for asked in jobs:
         steps = decode([asked], record=True).steps[0]
@@ -37,13 +37,13 @@ def overhead(jobs: Sequence[Job], label: str) -> list[Claim]:
         )
         for how, found, reason in (
             ("by recorded stages", by_stages, f"milliseconds a step: {written}"),
-            ("by wall clock", by_wall, "opening the session and resuming the decoder included"),
+            ("from outside", by_wall, "opening the session and resuming the decoder included"),
         )
     ]
 
 
 def tracing(jobs: Sequence[Job], label: str, mostly: str = "") -> Claim:
-    """Wall-clock time with recording over without it. The tokens have to be the same; `mostly` says what it goes to."""
+    """Time with recording over without it. The tokens have to be the same; `mostly` says what it goes to."""
     slower, added = [], []
     for i, asked in enumerate(jobs):
         runs = {record: decode([asked], record=record) for record in ((True, False) if i % 2 else (False, True))}

@@ -154,7 +154,7 @@ def best(model: str, rows: Sequence[Row]) -> list[Claim]:
         claims.append(
             Claim(
                 name=f"Speculative decoding of {MODELS[model].title}, drafts by {drafter}, gamma = {row['gamma']}: "
-                "times faster than ordinary decoding, wall clock",
+                "times faster than ordinary decoding, in time",
                 measured=_faster(row),
                 unit="×",
                 reason=f"acceptance {row['acceptance']:.2f}; {row['target_passes']:.1f} target and "

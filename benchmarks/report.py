@@ -26,6 +26,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "PSD, its baselines, and what haste costs": ("compare",),
     "SimSD": ("verifiers",),
     "CSpD": ("continuous", "patches"),
+    "What the engine costs": ("lean",),
     "The app": ("app", "load"),
     "Strange documents and faults": ("fuzz", "faults"),
 }

@@ -153,7 +153,7 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
             reason=f"{counted} against {vanilla['nfe']:.1f}",
         ),
         Claim(
-            name=f"MC-SJD, {window}: times faster than ordinary decoding, wall clock",
+            name=f"MC-SJD, {window}: times faster than ordinary decoding, in time",
             measured=coupled["faster_median"],
             unit="×",
             reason=f"{coupled['fewer_passes']:.2f} times fewer passes of up to {MAIN_WINDOW} tokens each; {quartiles}",

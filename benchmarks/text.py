@@ -107,7 +107,7 @@ def against_ordinary(rows: Sequence[Row]) -> list[Claim]:
     usual = rows[0]
     return [
         Claim(
-            name=f"Text, {row['decoder']}: times faster than {ORDINARY}, wall clock",
+            name=f"Text, {row['decoder']}: times faster than {ORDINARY}, in time",
             measured=row["faster_median"],
             unit="×",
             reason=f"{row['nfe']:.1f} against {usual['nfe']:.1f} forward passes; solves {_percent(row)} against "

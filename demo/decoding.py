@@ -17,6 +17,8 @@ from traces.schema import Step, Trace
 
 PICTURE_TOKENS: Final = 256
 """Of the largest picture that a model draws; texts say their length."""
+FRAME_SECONDS: Final = 1 / 15
+"""Between two pictures of a run under way at least: to draw one takes half as long as the pass that it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Advance:
     sequence: int
     step: Step
     frame: str | None
-    """The picture so far, for models whose tokens cannot be drawn one by one."""
+    """The picture so far, for models whose tokens cannot be drawn one by one; None where the last one is fresh."""
     words: Mapping[int, str]
     """The text of ids that no step before spoke of, for vocabularies too large to tell as a whole."""
 
@@ -44,6 +46,7 @@ class LiveRun:
         self._replay = Replay(job.task.length)
         self._legend = job.drawing.legend({})
         self._told = set(self._legend.vocabulary or ())
+        self._drawn = -FRAME_SECONDS
 
     def head(self) -> dict[str, Any]:
         """What a viewer has to know of the run before its first step."""
@@ -88,6 +91,10 @@ class LiveRun:
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
+        now = time.monotonic()
+        if now - self._drawn < FRAME_SECONDS:
+            return None  # the viewer keeps the picture before; the whole trace has them all
+        self._drawn = now
         frames = self.run.job.drawing.legend({self.passes: self._replay.state().tokens}).frames
         return frames[0].image if frames else None
 

@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
@@ -141,15 +140,21 @@ class Guesser:
         anywhere = position % self.task.row_length == 0
         if self.initial in ("random", "uniform") or not len(known):
             anywhere = torch.ones_like(anywhere)
-        uniform = torch.full((fresh, vocabulary), 1 / vocabulary, dtype=torch.float64, device=device)
+        uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
         guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if len(known):
             likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
             guess = torch.where(anywhere, guess, likely if self.initial == "left-argmax" else known)
-        probs = uniform if self.initial == "uniform" else one_hot(guess, vocabulary).to(torch.float64)
+        probs = uniform if self.initial == "uniform" else _points(guess, vocabulary)
         return Window(
             torch.cat([window.x, guess]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
             window.left,
         )
+
+
+def _points(guess: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
+    """All probability on one id each."""
+    zeros = torch.zeros(len(guess), vocabulary, dtype=torch.float64, device=guess.device)
+    return zeros.scatter_(1, guess[:, None], 1.0)

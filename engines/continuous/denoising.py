@@ -244,8 +244,10 @@ def go_on(
         The distribution of the last step, and the states x_T .. x_0, with x itself in place of those before it.
     """
     schedule = sampling.schedule
-    states = [x]
-    for i in reversed(range(len(schedule))):
+    # Nothing moves before the longest way begins, which a CPU may look up; the last step has a distribution anyway.
+    steps = max(1, int(left.max())) if left.device.type == "cpu" else len(schedule)
+    states = [x] * (1 + len(schedule) - steps)
+    for i in reversed(range(steps)):
         distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
         y = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
         x = torch.where((i < left)[:, None], y, x)

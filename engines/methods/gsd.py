@@ -17,7 +17,7 @@ from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins, first_rejection, residual
+from engines.sampling.coupling import Coins, first_rejection, redraw
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -95,7 +95,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         r = first_rejection(kept)
         slot = torch.arange(len(position), device=task.device)
         rejected = slot[:W] == r
-        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, drafts), where=rejected)
+        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
         after = torch.cat([torch.where(rejected, replacement, x), x.new_zeros(len(position) - W)])
 
         # Redraft what lies to the right, and draw what is behind the window: a bonus, or the next draft.

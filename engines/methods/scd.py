@@ -24,7 +24,7 @@ from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual, toss
+from engines.sampling.coupling import first_rejection, redraw, toss
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -116,7 +116,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         slot = torch.arange(len(position), device=task.device)
         tied = _tie((slot > r) & (slot < W) if maximal else slot > r, position, config, chance, iteration)
         rejected = ~verdict.kept & (tied[:W] | (slot[:W] <= r)) if maximal else slot[:W] == r
-        replacement = chance.categorical(residual(q, p), Draw("residual", iteration, drafts), where=rejected)
+        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
         after = torch.cat([torch.where(verdict.kept, x, replacement), x.new_zeros(len(position) - W)])
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is

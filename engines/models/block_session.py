@@ -63,6 +63,12 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             lanes, slots = self._shape
             self.keys = key_states.new_zeros(lanes, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
+        end = at.end + key_states.shape[2]
+        in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
+        if len(at.lane) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
+            # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
+            self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
+            return self.keys[:, :, :end], self.values[:, :, :end]
         past = [buffer[:, :, : at.end][at.lane] for buffer in (self.keys, self.values)]
         for row, lane, where, count in at.stores:
             self.keys[lane][:, where] = key_states[row, :, :count]
@@ -102,13 +108,18 @@ class BlockSession(DiscreteSession):
     def _read(self, hidden: Tensor, asked: Sequence[BlockForward], counts: Sequence[int]) -> Tensor:
         most, longest = max(counts), max(len(request.read) for request in asked)
         picked, first = [], 0
+        if len(asked) == 1:
+            return self._logits(hidden[None, :, asked[0].read.to(hidden.device)])
         for request, count in zip(asked, counts, strict=True):
             states = hidden[first : first + count, request.read.to(hidden.device)]
             picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
             first += count
-        logits = self._network.head(torch.stack(picked))
-        for token in self._network.banned:
-            logits[..., token] = -torch.inf
+        return self._logits(torch.stack(picked))
+
+    def _logits(self, states: Tensor) -> Tensor:
+        logits = self._network.head(states)
+        for never in self._network.banned:
+            logits[..., never] = -torch.inf
         return logits.unsqueeze(2)
 
 

@@ -3,6 +3,9 @@
 Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
 and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
 a rejected draft lies behind every later query until the token that replaces it overwrites the slot.
+
+The lanes of a pass have the first rows of the buffer, so that it is read as it lies: when a lane has ended, the last
+one changes places with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,24 +38,33 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
             heads, dim = key_states.shape[1], key_states.shape[3]
             self.keys = key_states.new_zeros(at.rows, heads, at.count, dim)
             self.values = torch.zeros_like(self.keys)
+        keys, values = self.keys[: at.used], self.values[: at.used]
         if at.contiguous is not None:
-            self.keys[:, :, at.contiguous] = key_states
-            self.values[:, :, at.contiguous] = value_states
-            return self.keys[:, :, : at.end], self.values[:, :, : at.end]
-        # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves behind, hence the transposes.
-        self.keys[at.row, :, at.index] = key_states.transpose(1, 2)
-        self.values[at.row, :, at.index] = value_states.transpose(1, 2)
-        picked = at.row.flatten()
-        return self.keys[picked, :, : at.end], self.values[picked, :, : at.end]
+            keys[:, :, at.contiguous] = key_states
+            values[:, :, at.contiguous] = value_states
+        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves behind, hence the transposes
+            keys[at.row, :, at.index] = key_states.transpose(1, 2)
+            values[at.row, :, at.index] = value_states.transpose(1, 2)
+        return keys[:, :, : at.end], values[:, :, : at.end]
+
+    def swap(self, one: slice, other: slice) -> None:
+        """Exchange the keys and values of some rows and as many others."""
+        for buffer in (self.keys, self.values) if self.keys is not None else ():
+            held = buffer[one].clone()
+            buffer[one] = buffer[other]
+            buffer[other] = held
 
 
 class Slots:
-    """Where the current pass writes and how far it may look."""
+    """Which rows take part in the current pass, where it writes and how far it may look."""
 
     def __init__(self, rows: int, count: int) -> None:
         self.rows, self.count = rows, count
+        self.used = rows
+        """Rows that take part: the first ones."""
         self.end = 0
         self.contiguous: slice | None = None
+        """The slots that all of them write, where they are the same."""
         self.row = self.index = torch.empty(0, dtype=torch.long)
 
 
@@ -78,24 +90,40 @@ class CausalSession(DiscreteSession):
         self._network, self._prefixes = network, prefixes
         # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
         self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
-        self._cache = Cache(layers=[SlotLayer(self._slots) for _ in range(layers)])
+        self._layers = [SlotLayer(self._slots) for _ in range(layers)]
+        self._cache = Cache(layers=self._layers)
         self._fed = [0] * lanes
+        self._holders = list(range(lanes))
+        """The lane whose keys and values the rows hold, row by row."""
+        self._numbers = torch.arange(self._slots.count, device=prefixes.device)
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
         """See `engines.models.discrete.DiscreteSession.logits`."""
-        lanes, asked = list(requests), list(requests.values())
-        starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in requests.items()]
+        lanes = self._seat(requests)
+        asked = [requests[lane] for lane in lanes]
+        starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in zip(lanes, asked, strict=True)]
         inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
-        ids, positions = self._pad(inputs, starts)
-        self._aim(lanes, starts, positions)
-        hidden_from = torch.arange(self._slots.end, device=ids.device)
-        mask = torch.zeros(len(ids), 1, ids.shape[1], self._slots.end, device=ids.device)
-        mask.masked_fill_(hidden_from > positions[:, None, :, None], torch.finfo(mask.dtype).min)
+        ids, positions = self._aim(inputs, starts)
+        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
+        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
         out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)  # [lanes * rows, T, V]
         for lane, request in requests.items():
             self._fed[lane] = self.prefix + len(request.tokens)
-        return self._slice(out, starts, asked)
+        found = self._slice(out, starts, asked)
+        order = [lanes.index(lane) for lane in requests]
+        return found if order == sorted(order) else found[torch.tensor(order, device=found.device)]
+
+    def _seat(self, requests: Mapping[int, Any]) -> list[int]:
+        """Let the lanes of a pass have the first rows; the lanes in the order of their rows."""
+        holders, count = self._holders, len(requests)
+        empty = [place for place in range(count) if holders[place] not in requests]
+        late = [place for place in range(count, len(holders)) if holders[place] in requests]
+        for to, origin in zip(empty, late, strict=True):
+            holders[to], holders[origin] = holders[origin], holders[to]
+            for layer in self._layers:
+                layer.swap(*(slice(place * self.rows, (place + 1) * self.rows) for place in (origin, to)))
+        return holders[:count]
 
     def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
@@ -104,26 +132,22 @@ class CausalSession(DiscreteSession):
             return canvas[:, start - self.prefix :]
         return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
 
-    def _pad(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Ids and positions [lanes * rows, T]; padding sits in the spare slot."""
-        width = max(i.shape[1] for i in inputs)
-        inner = (0, 0) * (inputs[0].ndim - 2)
+    def _aim(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Ids and positions [lanes * rows, T], and where the cache writes; padding sits in the spare slot."""
+        slots, widths = self._slots, [i.shape[1] for i in inputs]
+        width, slots.used = max(widths), len(inputs) * self.rows
+        slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
+        if len(set(starts)) == len(set(widths)) == 1:
+            slots.contiguous = slice(starts[0], slots.end)
+            ids = inputs[0] if len(inputs) == 1 else torch.cat([*inputs])
+            return ids, self._numbers[slots.contiguous].expand(len(ids), -1)
+        inner, device = (0, 0) * (inputs[0].ndim - 2), inputs[0].device
         ids = torch.cat([torch.nn.functional.pad(i, (*inner, 0, width - i.shape[1])) for i in inputs])
-        offset = torch.arange(width, device=ids.device)
-        first = torch.tensor(starts, device=ids.device).repeat_interleave(self.rows)[:, None]
-        count = torch.tensor([i.shape[1] for i in inputs], device=ids.device).repeat_interleave(self.rows)[:, None]
-        return ids, torch.where(offset < count, first + offset, self._slots.count - 1)
-
-    def _aim(self, lanes: Sequence[int], starts: Sequence[int], positions: Tensor) -> None:
-        """Tell the cache layers where this pass writes."""
-        slots, width = self._slots, positions.shape[1]
-        every_row = len(lanes) * self.rows == slots.rows
-        same = len(set(starts)) == 1 and every_row and len(lanes) == 1
-        slots.end = min(slots.count, max(starts) + width) if same else slots.count
-        slots.contiguous = slice(starts[0], starts[0] + width) if same else None
-        row = torch.tensor(lanes, device=positions.device)[:, None] * self.rows
-        row = (row + torch.arange(self.rows, device=positions.device)).reshape(-1, 1)
-        slots.row, slots.index = row, positions
+        both = torch.tensor([starts, widths], device=device).repeat_interleave(self.rows, 1)[..., None]
+        offset = self._numbers[:width]
+        positions = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
+        slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], positions
+        return ids, positions
 
     def _slice(self, out: Tensor, starts: Sequence[int], asked: Sequence[Forward | PathForward]) -> Tensor:
         """The rows that were asked for, left-aligned: [lanes, rows, T', V]."""

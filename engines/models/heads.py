@@ -5,7 +5,8 @@ width and depth decide what a token costs. Submodules of the diffusion head have
 """
 
 import math
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,8 @@ _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
 _EPSILON: Final = 1e-6
 _LEAST_STD, _MOST_STD = 1e-3, 1e2
+_ROWS: Final = 512
+"""Pairs of step and token whose modulations are computed together."""
 
 
 class TimeEmbedding(nn.Module):
@@ -89,16 +92,41 @@ class DiffusionHead(nn.Module):
         self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
         """Return eps and v for noisy tokens."""
-        return self._evaluate(x, self.time_embed(timestep) + self.cond_embed(condition), self._modulation())
+        embedded = self.time_embed(timestep) + self.cond_embed(condition)
+        hidden = self.input_proj(x)
+        layers: list[Any] = [*self.res_blocks, self.final_layer]
+        for layer in layers:
+            hidden = layer(hidden, layer.adaLN_modulation(embedded))
+        eps, v = hidden.chunk(2, -1)
+        return eps, v
 
     def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head given the conditions of M tokens. What does not depend on the tokens is computed once."""
+        """The head given the conditions of M tokens, with few operations a step.
+
+        What does not depend on the noisy tokens, half of the work, is computed once, for many steps together.
+        """
         steps = self.time_embed(torch.tensor(schedule.timestep, device=condition.device).to(condition.dtype))
-        embedded, modulation = self.cond_embed(condition), self._modulation()
+        embedded, count = self.cond_embed(condition), max(1, _ROWS // len(condition))
+        blocks: list[Any] = list(self.res_blocks)
+        weights = [(b.mlp[0].weight, b.mlp[0].bias, b.mlp[2].weight, b.mlp[2].bias) for b in blocks]
+        first, last, width = self.input_proj, self.final_layer.linear, (self.input_proj.out_features,)
+
+        @lru_cache(maxsize=1)
+        def modulated(some: int) -> list[tuple[Tensor, ...]]:
+            """By layer scale, shift and gate [count, M, C] of steps some * count and those that follow."""
+            return self._modulations(steps[some * count : (some + 1) * count, None] + embedded)
 
         def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-            out = self._evaluate(x.to(condition.dtype), steps[i] + embedded, modulation)
-            return self.read(*out, schedule, i)
+            some, row = divmod(i, count)
+            *inner, (scale, shift) = modulated(some)
+            hidden = F.linear(x.to(condition.dtype), first.weight, first.bias)
+            for (into, into_bias, out, out_bias), (a, b, gate) in zip(weights, inner, strict=True):
+                normed = torch.addcmul(b[row], F.layer_norm(hidden, width, eps=_EPSILON), a[row])
+                inside = F.silu(F.linear(normed, into, into_bias))
+                hidden = torch.addcmul(hidden, gate[row], F.linear(inside, out, out_bias))
+            normed = torch.addcmul(shift[row], F.layer_norm(hidden, width, eps=_EPSILON), scale[row])
+            eps, v = F.linear(normed, last.weight, last.bias).chunk(2, -1)
+            return self.read(eps, v, schedule, i)
 
         return denoise
 
@@ -106,19 +134,22 @@ class DiffusionHead(nn.Module):
         """Both outputs at step i of a schedule as eps and v."""
         return eps, v
 
-    def _modulation(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias of all layers' modulations, which are one product."""
-        linear = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
-        return torch.cat([one.weight for one in linear]), torch.cat([one.bias for one in linear])
-
-    def _evaluate(self, x: Tensor, condition: Tensor, modulation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        width = condition.shape[-1]
-        parts = F.linear(F.silu(condition), *modulation).split([3 * width] * len(self.res_blocks) + [2 * width], -1)
-        hidden = self.input_proj(x)
-        for block, part in zip(self.res_blocks, parts, strict=False):
-            hidden = block(hidden, part)
-        eps, v = self.final_layer(hidden, parts[-1]).chunk(2, -1)
-        return eps, v
+    def _modulations(self, embedded: Float[Tensor, "S M C"]) -> list[tuple[Tensor, ...]]:
+        """By layer what a normalised state is multiplied by, what is added, and the gate; all from one product."""
+        blocks: list[Any] = list(self.res_blocks)
+        linear = [layer.adaLN_modulation[1] for layer in (*blocks, self.final_layer)]
+        weight, bias = (torch.cat([getattr(one, part) for one in linear]) for part in ("weight", "bias"))
+        width = embedded.shape[-1]
+        *inner, final = F.linear(F.silu(embedded), weight, bias).split(
+            [*[3 * width] * len(self.res_blocks), 2 * width], -1
+        )
+        found: list[tuple[Tensor, ...]] = []
+        for block, part in zip(blocks, inner, strict=True):
+            shift, scale, gate = part.chunk(3, -1)
+            a = block.in_ln.weight * (1 + scale)
+            found.append((a, torch.addcmul(shift, block.in_ln.bias, 1 + scale), gate))
+        shift, scale = final.chunk(2, -1)
+        return [*found, (1 + scale, shift)]
 
 
 class ResidualHead(DiffusionHead):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.block_session import BlockSession, Network
+from engines.models.lean import lean
 from engines.models.token_session import TokenSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -52,7 +53,10 @@ class DiffusionLM:
         # With blocks of one token a block-causal model is a causal one; a bidirectional one never is.
         blocks: tuple[Family, ...] = () if kind.mask is None else ("diffusion-lm",)
         self.families: tuple[Family, ...] = blocks if kind.full else (*blocks, "discrete-ar")
-        self._network: Any = network.to(device).eval()
+        self.parameters = sum(weight.numel() for weight in network.parameters())
+        native: Any = network.to(device).eval()
+        native.model = lean(native.model)
+        self._network = native
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
@@ -75,11 +79,6 @@ class DiffusionLM:
     def encode(self, text: str) -> tuple[int, ...]:
         """The ids of a text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._network.parameters())
 
     def pose(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
         """See `engines.protocol.Model.pose`."""

@@ -48,10 +48,10 @@ class PictureSession(CausalSession):
         """
         longest = max(map(len, chain.from_iterable(prompts)))
         filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, lane)] for lane in prompts]
-        before = [longest - len(row) for lane in prompts for row in lane]
+        before = [[longest - len(row) for row in lane] for lane in prompts]
         self._columns, self._line_end = canvas[1], line_end
         self._before = torch.tensor(before, device=device)
-        self._even = not any(before)
+        self._even = not any(chain.from_iterable(before))
         self._bare = network
         length = canvas[0] * canvas[1] + (canvas[0] if line_end is not None else 0)
         super().__init__(self._aligned, torch.tensor(filled, device=device), length, layers)
@@ -60,7 +60,7 @@ class PictureSession(CausalSession):
         """The network, told where every row's prompt begins."""
         if self._even:
             return self._bare(ids, positions, cache, mask)
-        before = self._before[self._slots.row]  # [n, 1]
+        before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
         slot = torch.arange(mask.shape[-1], device=mask.device)
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])

@@ -6,6 +6,7 @@ enumerator in place of the seed and walk every branch of a decoder with its exac
 """
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -17,6 +18,8 @@ from engines.config import ConfigError, shown
 
 LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
+AT_ONCE: Final = 2**17
+"""Numbers that a CPU handles together, about what its cache has room for."""
 
 
 def read_seed(value: object) -> int:
@@ -107,11 +110,30 @@ def _uniform(hashed: Integers) -> Tensor:
     return (torch.as_tensor(_shift(hashed, 11)).to(torch.float64) + 0.5) * 2.0**-53
 
 
+def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
+    """One id a row where it is wanted, on a CPU, and 0 elsewhere.
+
+    There it costs nothing to know which rows are wanted, and what is made of a few rows at a time stays in the
+    processor's cache.
+
+    Args:
+        where: The rows that are wanted.
+        count: Numbers of a row.
+        do: Rows by their indices to one id each.
+    """
+    found = torch.zeros(len(where), dtype=torch.long)
+    for rows in where.nonzero().squeeze(1).split(max(1, AT_ONCE // count)):
+        if len(rows):
+            found[rows] = do(rows)
+    return found
+
+
 class SeededChance:
     """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
 
     def __init__(self, seed: int, sample: int = 0) -> None:
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
+        self._races: dict[tuple[int, int], Tensor] = {}
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -124,17 +146,43 @@ class SeededChance:
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
-        total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
+
+        def drawn(rows: Tensor) -> Tensor:
+            return self.categorical(weights[rows], Draw(draw.purpose, draw.iteration, draw.position[rows]))
+
+        if where is not None and weights.device.type == "cpu":
+            return in_parts(where, weights.shape[-1], drawn)
+        same = len(weights) > 1 and weights.stride(0) == 0  # one distribution for all rows
+        total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
         bar = self._uniform(draw)[:, None] * total[:, -1:]
+        if same:
+            total, bar = total[0], bar.contiguous()
         # The first id whose cumulative weight exceeds the bar; an id of weight zero never does so first.
         return torch.searchsorted(total, bar, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """See `Chance.gumbel_argmax`."""
-        noise = -(-self.uniform(Draw("gumbel", 0, position), weights.shape[-1]).log()).log()
-        return (weights.log() + noise).argmax(-1)
+        """See `Chance.gumbel_argmax`. With noise -log(E), E exponential, it is the id of the least E / weight."""
+        if weights.device.type != "cpu":
+            return (-self.uniform(Draw("gumbel", 0, position), weights.shape[-1]).log() / weights).argmin(-1)
+        wanted = torch.ones_like(position, dtype=torch.bool) if where is None else where
+        self._keep_races(position[wanted], weights.shape[-1])
+
+        def best(rows: Tensor) -> Tensor:
+            races = [self._races[place, weights.shape[-1]] for place in position[rows].tolist()]
+            return (torch.stack(races) / weights[rows]).argmin(-1)
+
+        return in_parts(wanted, weights.shape[-1], best)
+
+    def _keep_races(self, position: Int[Tensor, " W"], count: int) -> None:
+        """Have E of these positions and no others: a window asks for most of its positions again."""
+        places = [(place, count) for place in position.tolist()]
+        new = [place for place, _ in places if (place, count) not in self._races]
+        for some in torch.tensor(new, dtype=torch.long).split(max(1, AT_ONCE // count)):
+            found = -self.uniform(Draw("gumbel", 0, some), count).log()
+            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), found, strict=True)}
+        self._races = {place: self._races[place] for place in places}
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """See `Chance.uniform`."""
@@ -147,11 +195,18 @@ class SeededChance:
         noise: Tensor = torch.special.ndtri(self.uniform(draw, count))
         return noise
 
-    def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
+    def _stream(self, purpose: str, iteration: int) -> int:
         stream = _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN)
-        stream = _mix_int(stream + (iteration + 1) * _GOLDEN)
+        return _mix_int(stream + (iteration + 1) * _GOLDEN)
+
+    def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
         place = position.numpy() if position.device.type == "cpu" else position
-        return _mix((place + 1) * _GOLDEN + stream)
+        return _mix((place + 1) * _GOLDEN + self._stream(purpose, iteration))
 
     def _uniform(self, draw: Draw) -> Tensor:
-        return _uniform(_mix(self._key(draw.purpose, draw.iteration, draw.position)))
+        position = draw.position
+        if position.shape == (1,) and position.device.type == "cpu":  # Python's own numbers are the fastest for one
+            key = _mix_int((int(position) + 1) * _GOLDEN + self._stream(draw.purpose, draw.iteration))
+            hashed = (_mix_int(key) & (2**64 - 1)) >> 11
+            return torch.tensor([(hashed + 0.5) * 2.0**-53], dtype=torch.float64)
+        return _uniform(_mix(self._key(draw.purpose, draw.iteration, position)))

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.chance import Chance, Draw, in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,21 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
     """
     excess = (p - q).clamp(min=0.0)
     return torch.where(excess.sum(-1, keepdim=True) > 0, excess, p)
+
+
+def redraw(
+    q: Float[Tensor, "W V"], p: Float[Tensor, "W V"], chance: Chance, draw: Draw, where: Bool[Tensor, " W"]
+) -> Int[Tensor, " W"]:
+    """A draw from the residual in rows `where`; what stands in the others is not used by the caller."""
+    if p.device.type != "cpu":
+        return chance.categorical(residual(q, p), draw, where=where)
+    return in_parts(
+        where,
+        p.shape[-1],
+        lambda rows: chance.categorical(
+            residual(q[rows], p[rows]), Draw(draw.purpose, draw.iteration, draw.position[rows])
+        ),
+    )
 
 
 def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from engines.config import Knob
 from engines.protocol import FATE_CODES
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual
+from engines.sampling.coupling import first_rejection, redraw
 from traces.schema import Fate
 
 _FLOOR: Final = 1e-10
@@ -66,8 +66,9 @@ def verify(
         kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_rejection=True)
     r = first_rejection(kept)
     if rule != "match":
-        missing = residual(q, p) if rule == "ratio" else p
-        best = chance.categorical(missing, Draw("residual", draw.iteration, draw.position), where=slot == r)
+        at = Draw("residual", draw.iteration, draw.position)
+        lost = slot == r
+        best = redraw(q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
     fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED])
     fate = torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
     return Verdict(torch.where(slot == r, best, x), fate, r, accept_prob, coin)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.raster import MODEL, decoded, job
 
-from demo import viewer
+from demo import decoding, viewer
 from demo.decoding import LiveRuns, plain
 from demo.experiments import EXPERIMENTS, Experiment, Progress, conduct
 from demo.limits import EXPERIMENT_RUNS
@@ -20,7 +20,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.studio.image import StudioImage
 from engines.models.studio.networks import Tokenizer, Transformer
 from engines.runtime.driver import Job, mentioned
-from traces import ModelCard, dumps
+from traces import ModelCard, Trace, dumps
 from visualizers import FIGURES
 
 
@@ -151,13 +151,24 @@ def test_an_experiment_stops_within_a_pass() -> None:
     assert len(asked) == 3
 
 
-def test_a_model_without_tiles_sends_the_picture_after_every_pass() -> None:
+def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
-    live = LiveRuns([Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())])
-    turns = live.turns()
-    pictures = [next(turns)[0].frame for _ in range(3)]
-    turns.close()
+    ordinary = Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())
+
+    def first(count: int) -> tuple[list[str | None], Trace]:
+        live = LiveRuns([ordinary])
+        turns = live.turns()
+        pictures = [next(turns)[0].frame for _ in range(count)]
+        turns.close()
+        return pictures, live.traces()[0]
+
+    monkeypatch.setattr(decoding, "FRAME_SECONDS", 0)
+    pictures, trace = first(3)
     assert len(set(pictures)) == 3
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)
-    assert pictures == [frame.image for frame in live.traces()[0].legend.frames]
+    assert pictures == [frame.image for frame in trace.legend.frames]
+    monkeypatch.setattr(decoding, "FRAME_SECONDS", 3600)
+    seldom, trace = first(3)
+    assert seldom == [pictures[0], None, None]
+    assert len(trace.legend.frames) == 3

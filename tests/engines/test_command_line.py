@@ -16,9 +16,10 @@ import pytest
 
 from engines.__main__ import _parser, main
 from engines.config import make_config
-from engines.methods import METHODS, scd
+from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.language_model import DiffusionLM
+from engines.sampling import coupling
 from traces import loads, read
 
 
@@ -181,7 +182,7 @@ def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[s
 
 
 def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert main(["check", "scd", "--set", "coupling=none"]) == 1
     out = capsys.readouterr().out
     assert "ordinary decoding's: no, although the method says so: TV 0." in out

@@ -16,7 +16,7 @@ from engines.methods.method import Method, lossless
 from engines.protocol import Decision, Decoder
 from engines.runtime import driver
 from engines.runtime.driver import Run
-from engines.sampling import verification
+from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, finish, pictures_hold
 from engines.testing.proofs import proof
@@ -81,7 +81,7 @@ def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Cal
 
 
 def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     found = broken(mutant("scd", scd.decode), coupling="none")
     assert list(found) == [CLAIM]
     assert found[CLAIM].startswith("no, although the method says so: TV 0.")
@@ -90,7 +90,7 @@ def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkey
 def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"mode": "sample", "verdict": "ratio"}
     assert claims(METHODS["s2d2"], values)
-    monkeypatch.setattr(verification, "residual", lambda q, p: p)
+    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     found = proof(subject(METHODS["s2d2"], values))
     assert not found.holds
     assert found.said.startswith("TV 0.")

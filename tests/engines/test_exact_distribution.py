@@ -11,6 +11,7 @@ from engines.ar.jacobi_window import Guesser, Window
 from engines.config import make_config
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
+from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw
 from engines.testing.enumeration import CoinKey, Enumerator, exact_distribution, largest_error
 from engines.testing.tables import Table
@@ -127,7 +128,7 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_replacing_rejections_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scd, "residual", lambda q, p: p)
+    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert defect(coupling="none") > WRONG
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from engines.assets import ASSETS
 from engines.models.causal_session import CausalSession
+from engines.models.lean import lean
 from engines.models.pictures import as_uri
 from engines.models.shipped import READS, entry_of, verify
 from engines.models.studio.networks import (
@@ -72,12 +73,9 @@ class StudioImage:
         """What its tokens mean: models with the same tokenizer can draft for each other."""
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
+        self.parameters = sum(weight.numel() for weight in transformer.parameters())
+        transformer.backbone = lean(transformer.backbone)
         self._embedding = tokenizer.codebook.detach().double()
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._transformer.parameters())
 
     def pose(self, prompt: str, config: Sampling) -> "PromptTask":
         """See `engines.protocol.Model.pose`."""
@@ -128,7 +126,8 @@ class StudioImage:
             return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.device))
 
     def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
-        codes = torch.tensor([[self._blank if t is None else t for t in tokens] for tokens in canvases])
+        blank = self._blank
+        codes = torch.tensor([[blank if t is None else t for t in tokens] for tokens in canvases])
         arrays = ((self.pixels(codes) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
         return [Image.fromarray(array) for array in arrays]
 

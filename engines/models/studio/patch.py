@@ -13,6 +13,7 @@ from engines.continuous.denoising import ContinuousTask
 from engines.models.causal_session import CausalSession
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
+from engines.models.lean import lean
 from engines.models.pictures import as_uri
 from engines.models.studio.image import load_weights
 from engines.models.studio.networks import GRID
@@ -44,11 +45,8 @@ class StudioPatch:
         self.families: tuple[Family, ...] = ("continuous-ar",)
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._transformer.parameters())
+        self.parameters = sum(weight.numel() for weight in transformer.parameters())
+        transformer.backbone = lean(transformer.backbone)
 
     def pose(self, prompt: str, config: Any) -> PatchTask:
         """See `engines.protocol.Model.pose`."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engines.models.clip_model import ClipModel, ClipShape, Pictures
 from engines.models.errors import ModelError
+from engines.models.lean import lean
 from engines.models.shipped import entry_of
 from engines.models.studio.image import FOLDER, load_weights
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
@@ -69,12 +70,19 @@ class StudioVideo(ClipModel):
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
+        self._parameters = super().parameters
+        transformer.backbone = lean(transformer.backbone)
         self._embedding = tokenizer.codebook.detach().double()
 
     @property
     def network(self) -> VideoTransformer:
         """See `ClipModel.network`."""
         return self._transformer
+
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`; of the network as it was trained."""
+        return self._parameters
 
     @property
     def layers(self) -> int:

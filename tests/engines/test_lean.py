@@ -1,0 +1,108 @@
+"""The lean form of Qwen3 gives what transformers' own gives, with and without a cache."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import Qwen3Config, Qwen3Model
+from transformers.cache_utils import Cache
+
+from engines.continuous.denoising import respaced
+from engines.models import heads
+from engines.models.catalog import load_model
+from engines.models.causal_session import SlotLayer, Slots
+from engines.models.lean import LeanQwen3, lean
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+LENGTH = 24
+
+
+def native(**changed: Any) -> Qwen3Model:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4}
+    config = Qwen3Config(vocab_size=11, max_position_embeddings=LENGTH, **sizes | heads | changed)
+    model = Qwen3Model(config).eval()
+    for name, weight in model.named_parameters():
+        torch.nn.init.normal_(weight, 1.0 if "norm" in name else 0.0, 0.3)
+    return model
+
+
+@torch.inference_mode()
+def passes(model: Any, ids: torch.Tensor, lanes: int) -> list[torch.Tensor]:
+    """States of windows that overlap what was fed before, as after a rejection."""
+    slots = Slots(lanes, LENGTH)
+    cache, found = Cache(layers=[SlotLayer(slots) for _ in range(3)]), []
+    for first, end in ((0, 9), (9, 10), (10, 18), (12, 13), (13, 24)):
+        positions = torch.arange(first, end).expand(lanes, -1)
+        slots.end, slots.contiguous = end, slice(first, end)
+        mask = torch.zeros(lanes, 1, end - first, end)
+        mask.masked_fill_(torch.arange(end) > positions[:, None, :, None], torch.finfo(torch.float32).min)
+        asked = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
+        found.append(model(input_ids=ids[:, first:end], **asked).last_hidden_state)
+    return found
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(lanes: int) -> None:
+    model, ids = native(), torch.randint(11, (lanes, LENGTH), generator=torch.Generator().manual_seed(1))
+    expected = passes(model, ids, lanes)
+    found = passes(LeanQwen3(model), ids, lanes)
+    assert expected[-1].std() > 0.1
+    torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("given", ["ids", "embedded"])
+def test_without_a_cache_attention_is_causal(given: str) -> None:
+    model, ids = native(), torch.arange(LENGTH)[None] % 11
+    inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.embed_tokens(ids)}
+    with torch.inference_mode():
+        expected = model(**inputs, position_ids=torch.arange(LENGTH)[None], use_cache=False).last_hidden_state
+        found = LeanQwen3(model)(**inputs, position_ids=torch.arange(LENGTH)[None]).last_hidden_state
+    torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"num_key_value_heads": 2}, {"attention_bias": True}, {"hidden_act": "gelu"}, {"dtype": torch.bfloat16}],
+    ids=str,
+)
+def test_another_kind_of_layer_stays_as_it_is(changed: dict[str, Any]) -> None:
+    dtype = changed.pop("dtype", torch.float32)
+    model = native(**changed).to(dtype)
+    assert lean(model) is model
+
+
+@pytest.mark.parametrize(
+    ("model_id", "parameters"),
+    [
+        ("studio-image", 4_832_384),
+        ("studio-image-draft", 1_061_184),
+        ("studio-video", 2_416_448),
+        ("text-target", 8_507_456),
+        ("text-draft", 1_373_696),
+        ("patch-target", 6_199_616),
+    ],
+)
+def test_the_studio_models_decode_in_it_and_keep_their_size(model_id: str, parameters: int) -> None:
+    model: Any = load_model(model_id, "cpu")
+    network = model._network.model if model_id.startswith("text") else model._transformer.backbone
+    assert isinstance(network, LeanQwen3)
+    assert model.parameters == parameters  # of the native form: what a norm scales by is a weight there
+
+
+@pytest.mark.parametrize("together", [1, 12, 512])
+def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "_ROWS", together)
+    torch.manual_seed(0)
+    head, schedule = heads.DiffusionHead(4, 6, 16, 3), respaced(9)
+    for weight in head.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    x, condition = torch.randn(5, 4), torch.randn(5, 6)
+    with torch.inference_mode():
+        denoise = head.conditioned_on(condition, schedule)
+        for i in reversed(range(9)):
+            expected = head(x, torch.full((5,), float(schedule.timestep[i])), condition)
+            torch.testing.assert_close(denoise(x, schedule, i), expected, **CLOSE)
