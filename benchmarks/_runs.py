@@ -48,13 +48,14 @@ def now() -> float:
 
 
 class Stopwatch:
-    """A session that adds up the time spent in forward passes."""
+    """A session that adds up the time spent in forward passes, and counts those in which only a drafter works."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.seconds = session, 0.0
+        self.session, self.seconds, self.drafts = session, 0.0, 0
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
         """See `engines.protocol.Session.answer`."""
+        self.drafts += all(request.role == "draft" for request in requests.values())
         since = now()
 
         def timed(stage: Literal["forward", "logits"], made: Tensor) -> None:
@@ -78,6 +79,8 @@ class Decoded:
     tokens: tuple[tuple[Any, ...], ...]
     forwards: int
     """Passes in which at least one sequence took part."""
+    draft_forwards: int
+    """Those of them that were of a drafter alone."""
     seconds: float
     forward_seconds: float
     steps: tuple[tuple[Step, ...], ...] = ()
@@ -95,6 +98,7 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     return Decoded(
         tokens=tokens,
         forwards=forwards,
+        draft_forwards=watch.drafts,
         seconds=now() - start,
         forward_seconds=watch.seconds,
         steps=tuple(tuple(lane.steps) for lane in lanes),

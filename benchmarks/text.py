@@ -27,15 +27,20 @@ MODEL: Final = "text-target"
 LENGTH: Final = 96
 LEAST_LOCKSTEP: Final = 3.0
 ORDINARY: Final = "block size 1"
+LARGE: Final = {"block": "32"}
 
 DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     ORDINARY: ("blockwise", {"block": "1"}),
     "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
     "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
+    "confidence, block 32": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
+    "confidence 0.99, block 32": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.99}),
     "S2D2 A": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B A"], "verdict": "match"}),
     "S2D2 B": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B B"], "verdict": "match"}),
-    "SimSD": ("simsd", {}),
+    "S2D2, block 32": ("s2d2", {**LARGE, "router": "always"}),
+    "PSD 0.99, block 32": ("psd", {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.99}),
+    "SimSD": ("simsd", {"block": "8", "gamma": 8}),
 }
 """Decoders by label: a method and its settings."""
 
@@ -83,6 +88,7 @@ def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[
     right = [float(_right(model, run, problem)) for (_, run), problem in zip(pairs, problems, strict=True)]
     faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
     forwards = statistics.fmean(run.forwards for _, run in pairs)
+    usual = statistics.fmean(baseline.forwards for baseline, _ in pairs)
     return {
         "method": DECODERS[label][0],
         "decoder": label,
@@ -90,7 +96,8 @@ def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[
         "accuracy": statistics.fmean(right),
         "accuracy_standard_error": standard_error(right),
         "nfe": forwards,
-        "fewer_passes": statistics.fmean(baseline.forwards for baseline, _ in pairs) / forwards,
+        "fewer_passes": usual / forwards,
+        "fewer_target_passes": usual / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
         "seconds_median": spread([run.seconds for _, run in pairs]).median,
         "faster_median": faster.median,
         "faster_low_quartile": faster.low,
@@ -125,7 +132,7 @@ def _percent(row: Row) -> str:
 def engine(model: Model, problems: Sequence[Problem]) -> list[Claim]:
     """What the engine and recording add, and what lockstep gains."""
     claims = []
-    for label in (ORDINARY, "confidence", "S2D2 B"):
+    for label in (ORDINARY, "confidence", "S2D2, block 32"):
         jobs = [job(label, model, problem) for problem in problems]
         claims += _parts.overhead(jobs, f"text, {label}")
         claims.append(_parts.tracing(jobs, f"text, {label}"))

@@ -204,7 +204,7 @@ def test_the_readme_says_of_each_method_what_its_result_says() -> None:
         {"method": "blockwise", "accuracy": 0.8, "accuracy_standard_error": 0.01},
         {
             "method": "s2d2",
-            "decoder": "S2D2 B",
+            "decoder": "S2D2, block 32",
             "fewer_passes": 5.72,
             "faster_median": 0.5,
             "accuracy": 0.75,
@@ -266,16 +266,18 @@ def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_veri
 
 def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = (text.ORDINARY, "confidence", "S2D2 A")
-    monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept})
+    drafting = {"SimSD": ("simsd", {"drafter": "itself", "block": "8", "gamma": 2})}
+    monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept} | drafting)
     monkeypatch.setattr(text, "LENGTH", 16)
     model = cast(Any, tiny())
     problems = [Problem("abc", "", "1"), Problem("bcd", "", "2")]
     usual, *others = text.table(model, problems)
-    assert [usual["decoder"], *(row["decoder"] for row in others)] == list(kept)
+    assert [usual["decoder"], *(row["decoder"] for row in others)] == [*kept, *drafting]
     assert usual["faster_median"] == usual["fewer_passes"] == 1
     for row in others:
         assert row["problems"] == 2 and row["accuracy"] == 0
         assert row["fewer_passes"] == pytest.approx(usual["nfe"] / row["nfe"])
+        assert (row["fewer_target_passes"] > row["fewer_passes"]) == (row["decoder"] in drafting)
     claims = text.against_ordinary([usual, *others])
     assert [claim.measured for claim in claims] == [row["faster_median"] for row in others]
 
