@@ -76,7 +76,7 @@ HEADLINES: Final = (
         does="unmasks in parallel, drafts future steps, and keeps the deepest draft that holds",
         exact="as its policy decodes",
         result="text",
-        row={"method": "psd"},
+        row={"method": "psd", "decoder": "PSD 0.99, block 32"},
         tokens="fewer_passes",
         faster="faster_median",
     ),

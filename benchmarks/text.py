@@ -40,6 +40,10 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "S2D2 B": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B B"], "verdict": "match"}),
     "S2D2, block 32": ("s2d2", {**LARGE, "router": "always"}),
     "PSD 0.99, block 32": ("psd", {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.99}),
+    "PSD 0.99, block 32, rows that pay": (
+        "psd",
+        {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.99, "row_cost": 0.35},
+    ),
     "SimSD": ("simsd", {"block": "8", "gamma": 8}),
 }
 """Decoders by label: a method and its settings."""

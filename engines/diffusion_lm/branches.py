@@ -26,6 +26,11 @@ class Guesses:
     probs: Float[Tensor, "m V"]
     """Distributions the tokens are the likeliest of, on the model's device."""
 
+    @property
+    def confidence(self) -> Float[Tensor, " m"]:
+        """Probabilities of the tokens by rank, on the CPU; on another device this waits for the pass."""
+        return self.probs.amax(-1).cpu()[self.rank.argsort()]
+
 
 @dataclass(frozen=True, slots=True)
 class Branches:

@@ -34,6 +34,25 @@ class Graph:
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
+    def worth(self, confidence: Float[Tensor, " m"], least: float) -> "Graph":
+        """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
+
+        A node gains a token when all that it fills comes true, and no node of its size that is fed comes true.
+
+        Args:
+            confidence: Of the guesses by rank, taken for independent probabilities that they come true.
+            least: Tokens.
+        """
+        fed: list[tuple[int, ...]] = []
+        for node in self.nodes:
+            gain = _all_true(confidence, node)
+            for other in fed:
+                if len(other) == len(node):
+                    gain *= 1 - _all_true(confidence, tuple({*other} - {*node}))
+            if not node or gain >= least:
+                fed.append(node)
+        return Graph(tuple(fed))
+
     def fills(self, rank: Int[Tensor, " m"]) -> Bool[Tensor, "K m"]:
         """Which of the positions of these ranks each node fills; a rank of 0 is filled by none."""
         table = torch.zeros(len(self.nodes), max(self.reach, int(rank.max())) + 1, dtype=torch.bool)
@@ -45,6 +64,10 @@ class Graph:
         """The nodes that are proper subsets of one."""
         mine = set(self.nodes[node])
         return tuple(p for p, other in enumerate(self.nodes[:node]) if set(other) < mine)
+
+
+def _all_true(confidence: Float[Tensor, " m"], ranks: tuple[int, ...]) -> float:
+    return float(confidence[[rank - 1 for rank in ranks]].prod())
 
 
 ROOT = Graph(((),))

@@ -179,6 +179,11 @@ class Row:
         return ahead and int(self.tokens[self._first]) == self.task.mask
 
     @property
+    def left(self) -> int:
+        """How many positions of the block under way are open."""
+        return len(self._masked)
+
+    @property
     def _masked(self) -> Int[Tensor, " m"]:
         """Open positions of the block under way."""
         masked: Tensor = (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first

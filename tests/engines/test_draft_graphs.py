@@ -32,6 +32,17 @@ def test_a_dag_has_a_sibling_that_skips_on_every_level() -> None:
     assert dag(2).parents(4) == (0, 1)
 
 
+def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
+    confidence = torch.tensor([0.9, 0.5, 0.2])  # gains of (1,), (2,), (1, 2), (1, 3): 0.9, 0.5 * 0.1, 0.45, 0.18 * 0.5
+    assert dag(2).worth(confidence, 0.0) == dag(2)
+    assert dag(2).worth(confidence, 0.06).nodes == ((), (1,), (1, 2), (1, 3))
+    assert dag(2).worth(confidence, 0.1).nodes == ((), (1,), (1, 2))
+    assert dag(2).worth(confidence, 0.5).nodes == ((), (1,))
+    assert dag(2).worth(confidence, 0.95) == ROOT
+    # A rival that is not fed takes nothing away: (1, 3) would gain 0.18 alone.
+    assert Graph(((), (1, 3))).worth(confidence, 0.1).nodes == ((), (1, 3))
+
+
 def test_comparisons_hold_one_candidate_each() -> None:
     assert star(2).nodes == ((), (1,), (2,))
     assert rivals(3).nodes == ((1,), (2,), (3,))

@@ -107,6 +107,21 @@ def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int,
     assert next(single, None) is None
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop: str) -> None:
+    def fed(row_cost: float) -> tuple[int, int]:
+        trace = finish(job(kind=kind, policy="greedy", acceptance="strict", loop=loop, row_cost=row_cost))
+        assert counted(trace, plain)
+        return sum(step.call.rows for step in trace.steps), len(trace.steps)
+
+    plain = alone("greedy", kind)
+    (all_rows, fewest), (some_rows, some), (no_more, most) = (fed(cost) for cost in (0.0, 0.1, 1.0))
+    assert fewest <= some < most
+    assert all_rows > some_rows
+    assert no_more == most == len(plain.steps)  # no guess of the small model is certain
+
+
 def test_other_acceptance_may_take_another_path() -> None:
     """Negative: a draft that is part of what the policy reveals changes what is revealed together."""
     differing = 0
