@@ -51,10 +51,11 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# Each process begins with a share of the files and takes over from others when it is done, so that few of them start a server and a browser.
 # What measures how fast a page draws, or has to catch a run in time, has the machine to itself. 5 is pytest's exit code for no tests, as where PYTEST
 # picks some of one kind.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) $(PYTEST) || test $$? -eq 5
+	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal $(PYTEST) || test $$? -eq 5
 ifeq ($(BROWSER)$(SLOW),yesyes)
 	$(BIN)/python -m pytest -m timed $(PYTEST) || test $$? -eq 5
 endif
