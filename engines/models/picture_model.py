@@ -1,6 +1,6 @@
 """Drawing a picture as codes: what published models of the family discrete-ar have in common."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from engines.models.clip_model import Pictures
+from engines.models.networked import Networked
 from engines.models.picture_session import PictureSession, Prompts
 from engines.models.pictures import as_uri
 from engines.protocol import Family, Task
@@ -43,35 +44,52 @@ class PictureShape:
     """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
 
 
-class PictureModel(ABC):
+@dataclass(frozen=True, slots=True)
+class Codebook:
+    """What codes are."""
+
+    places: Float[Tensor, "K D"]
+    """Where they lie, in float64."""
+    digest: str
+    """Names the codes: models with the same ones can draft for each other."""
+
+
+class PictureModel(Networked):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
     line_end: int | None = None
     """See `PictureSession`."""
 
-    def __init__(self, card: ModelCard, device: torch.device, shape: PictureShape) -> None:
-        self.card, self.device, self.shape = card, device, shape
+    def __init__(
+        self, network: nn.Module, layers: int, codebook: Codebook, shape: PictureShape, card: ModelCard
+    ) -> None:
+        """Wrap a network that lies on its device.
+
+        Args:
+            network: The transformer, and what else is computed with it.
+            layers: Those whose keys and values are cached.
+            codebook: What codes are; its tensor is on the same device.
+            shape: Of pictures.
+            card: Who it is.
+        """
+        self.card, self.device, self.shape = card, codebook.places.device, shape
+        self._network, self.layers, self._codebook = network, layers, codebook
 
     @property
-    @abstractmethod
     def network(self) -> nn.Module:
-        """The transformer."""
+        """See `Networked.network`."""
+        return self._network
 
     @property
-    @abstractmethod
-    def layers(self) -> int:
-        """Layers whose keys and values are cached."""
-
-    @property
-    @abstractmethod
     def embedding(self) -> Float[Tensor, "K D"]:
         """Where codes lie."""
+        return self._codebook.places
 
     @property
-    @abstractmethod
     def tokens(self) -> str:
         """What its tokens mean: models with the same codebook can draft for each other."""
+        return self._codebook.digest
 
     @abstractmethod
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -91,16 +109,6 @@ class PictureModel(ABC):
     @abstractmethod
     def pixels(self, codes: Int[Tensor, "B N"]) -> Float[Tensor, "B 3 H W"]:
         """Codes in the order of the canvas to pictures in [-1, 1], which may be overstepped."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        return next(self.network.parameters()).dtype
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self.network.parameters())
 
     @property
     def blank(self) -> int:

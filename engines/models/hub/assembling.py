@@ -3,16 +3,35 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.weights import Source, number_of, other_hashes, weight_hashes
+from engines.protocol import Model
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
+
+
+class Loader(Protocol):
+    """How a module of this package reads the model of a folder."""
+
+    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Model:
+        """The model of a folder.
+
+        Args:
+            source: Where it is.
+            settings: Its config.json.
+            device: cpu, cuda, ...
+            dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+
+        Raises:
+            ModelError: when it is not whole, or asks for another network.
+        """
+        ...
 
 
 def outlined(build: Callable[[], Network]) -> Network:

@@ -60,17 +60,7 @@ _CODE: Final = "IMGIMG"
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
-    """The model of a folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole, or asks for another network.
-    """
+    """The model of a folder; see `assembling.Loader`."""
     beside = replace(folder_in(source, PIXELS), remedy=f"Convert Chameleon's VQGAN once with: {CONVERT}")
     heads = tensor_heads(source, weight_files(source))
     inside = not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads

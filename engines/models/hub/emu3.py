@@ -70,17 +70,7 @@ _MOST_LEVELS: Final = 8
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
-    """The model of a folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole, or asks for another network.
-    """
+    """The model of a folder; see `assembling.Loader`."""
     config, codec = _config(source, settings), _codec(source, settings)
     heads = tensor_heads(source, weight_files(source))
     layout = next((each for each in _LAYOUTS if f"{each[0]}embed_tokens.weight" in heads), _LAYOUTS[0])

@@ -113,33 +113,12 @@ class LlamaGen(PictureModel):
         self, parts: LlamaGenNetwork, tokenizer: JanusVQVAE, size: LlamaGenSize, card: ModelCard, device: str
     ) -> None:
         """Wrap a network whose positions are a picture's."""
-        super().__init__(card, torch.device(device), PictureShape(size.side, size.side, size.codes))
         self._parts: Any = parts.to(device)
         self._tokenizer: Any = tokenizer.to(device)
+        codes = vq16.codebook(self._tokenizer.quantize.embedding.weight)
+        shape = PictureShape(size.side, size.side, size.codes)
+        super().__init__(parts, size.layers, codes, shape, card)
         self._classes = size.classes
-        book = self._tokenizer.quantize.embedding.weight
-        self._embedding, self._digest = vq16.places(book), vq16.digest(book)
-
-    @property
-    def network(self) -> nn.Module:
-        """See `PictureModel.network`."""
-        found: nn.Module = self._parts
-        return found
-
-    @property
-    def layers(self) -> int:
-        """See `PictureModel.layers`."""
-        return len(self._parts.language_model.layers)
-
-    @property
-    def embedding(self) -> Float[Tensor, "K D"]:
-        """See `PictureModel.embedding`."""
-        return self._embedding
-
-    @property
-    def tokens(self) -> str:
-        """See `PictureModel.tokens`."""
-        return self._digest
 
     def prompts(self, prompt: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """See `PictureModel.prompts`; the unconditional one is a class of its own, behind the others."""
@@ -215,17 +194,7 @@ def settings_of(size: LlamaGenSize) -> dict[str, Any]:
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGen:
-    """The model of a converted folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole.
-    """
+    """The model of a converted folder; see `assembling.Loader`."""
     names = [each.name for each in fields(LlamaGenSize)]
     size = LlamaGenSize(**{name: int(number_of(source, settings, name, most=_MOST)) for name in names})
     if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:

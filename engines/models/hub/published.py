@@ -19,6 +19,7 @@ from transformers import Qwen2Tokenizer
 from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub import cosmos_layout
+from engines.models.hub.assembling import Loader
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rope_scaling import read_scaling
@@ -110,8 +111,8 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
         return cosmos.load(source, settings, device, dtype)
     kind = settings.get("model_type")
     if isinstance(kind, str) and kind in _PICTURES:
-        drawn: Model = import_module(_PICTURES[kind]).load(source, settings, device, dtype)
-        return drawn
+        read: Loader = import_module(_PICTURES[kind]).load
+        return read(source, settings, device, dtype)
     family = _family(source, settings)
     config = _config(source, family, settings)
     tokenizer = read_tokenizer(source)
