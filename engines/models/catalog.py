@@ -206,6 +206,25 @@ def _lumina(pixels: int) -> ModelInfo:
     )
 
 
+def _lumina2() -> ModelInfo:
+    """Lumina-mGPT 2.0, whose pictures MoVQGAN draws, which is published as a pickle elsewhere."""
+    repository = "Alpha-VLLM/Lumina-mGPT-2.0"
+    return ModelInfo(
+        "lumina-mgpt-2.0",
+        "Lumina-mGPT 2.0 7B, 768x768",
+        ("discrete-ar",),
+        f"14 GB (twice that on a CPU): hf download {repository} --local-dir FOLDER, and movqgan_270M.ckpt of "
+        "ai-forever/MoVQGAN, converted once as docs/models.md says by python -m engines convert-picture lumina-mgpt-2, "
+        "then --model FOLDER; Apache-2.0, the licence of MoVQGAN was not seen, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
+        group="Lumina-mGPT",
+        gigabytes=14.0,
+        licence="Apache-2.0",
+    )
+
+
 def _studio_text(name: str, title: str, small: str) -> ModelInfo:
     """One of the studio language models."""
     return ModelInfo(
@@ -352,6 +371,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "Apache-2.0; a picture is 8,100 codes, for a GPU",
         ),
         *map(_lumina, (512, 768, 1024)),
+        _lumina2(),
         *(
             _llamagen(size, gigabytes)
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))

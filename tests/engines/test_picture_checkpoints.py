@@ -5,7 +5,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +84,18 @@ def _chameleon(kind: str, shared: bool) -> Case:
     tensors = chameleon.weights(shared)
 
     def write(folder: Path) -> Path:
-        chameleon.write(folder, shared)
+        chameleon.write(folder, shared, kind)
         asked = Asked(folder / "vqgan.ckpt", None, side=chameleon.SIDE)
         picture_convert.convert(kind, asked, folder / "pixels")
+        if kind == "lumina-mgpt-2":
+            assert json.loads((folder / "pixels" / "config.json").read_text())["first"] == 155_000
+            configured("first", chameleon.FIRST)(folder / "pixels")
         return folder
 
     return Case(
         write,
         lambda text, silent, codes: chameleon.forward(tensors, kind, chameleon.prompt_ids(kind, text, silent), codes),
-        chameleon.pixels,
+        lambda codes: chameleon.pixels(codes, kind),
         ("a red boot", "a bag"),
         (chameleon.SIDE, chameleon.SIDE),
         chameleon.CODES,
@@ -114,6 +117,7 @@ CASES = {
     "emu3": _emu3(older=False),
     "emu3-older": _emu3(older=True),
     "lumina": _chameleon("lumina-mgpt", shared=True),
+    "lumina-2": _chameleon("lumina-mgpt-2", shared=True),
     "anole": _chameleon("anole", shared=False),
     "janus": _janus(released=False),
     "janus-released": _janus(released=True),
@@ -275,7 +279,8 @@ def test_a_second_model_of_the_same_codes_drafts_and_one_of_others_is_refused(ho
 def test_a_vqgan_inside_a_checkpoint_is_anoles_however_its_levels_are_counted(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_coarse: bool
 ) -> None:
-    monkeypatch.setattr(chameleon_of_the_hub, "_ANOLE", chameleon.SIDE)
+    small = replace(chameleon_of_the_hub.KINDS["anole"], side=chameleon.SIDE)
+    monkeypatch.setitem(chameleon_of_the_hub.KINDS, "anole", small)
     folder = copied(home / "anole", tmp_path / "whole")
     shutil.rmtree(folder / "pixels")
     tensors = load_file(folder / "model.safetensors")
@@ -446,6 +451,13 @@ _VQ_BOOK = "quantize.embedding.weight"
             "lumina",
             weighted("decoder.norm_out.bias", None, "pixels/model.safetensors"),
             "'decoder.norm_out.bias' is missing",
+        ),
+        ("lumina-2", removed("tokenizer_config.json"), "tokenizer_config.json is missing"),
+        ("lumina-2", rewritten("tokenizer_config.json", "{}"), "has neither 'bos_token' nor 'eos_token'"),
+        (
+            "lumina-2",
+            weighted("decoder.up.1.attn.0.norm.conv_b.bias", None, "pixels/model.safetensors"),
+            "tensor 'decoder.up.1.attn.0.norm.conv_b.bias' is missing",
         ),
         ("anole", renamed_token("<racm3:break>", "<racm3:broken>"), "its tokenizer has no <racm3:break>"),
         ("anole", renamed_token("IMGIMGAZ", "IMGIMGQZ"), "names 23 codes, and its VQGAN has 24"),
