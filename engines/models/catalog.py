@@ -206,6 +206,26 @@ def _lumina(pixels: int) -> ModelInfo:
     )
 
 
+def _openpangu() -> ModelInfo:
+    """OpenPangu's diffusion model, which is published elsewhere than on the hub."""
+    licence = "OPENPANGU MODEL LICENSE 1.0, not for use within the European Union"
+    return ModelInfo(
+        "openpangu-7b-diffusion-base",
+        "openPangu 7B Diffusion, base",
+        _FAMILIES["blocks"],
+        "16.1 GB (twice that on a CPU): the files of ai.gitcode.com/ascend-tribe/openPangu-7B-Diffusion-Base and a "
+        f"tokenizer.json, written once as docs/models.md says, then --model FOLDER; {licence}, and no published "
+        "weights were tried",
+        _QUESTION,
+        "Begin a text.",
+        folder=True,
+        writes=True,
+        group="openPangu",
+        gigabytes=16.1,
+        licence=licence,
+    )
+
+
 def _lumina2() -> ModelInfo:
     """Lumina-mGPT 2.0, whose pictures MoVQGAN draws, which is published as a pickle elsewhere."""
     repository = "Alpha-VLLM/Lumina-mGPT-2.0"
@@ -345,6 +365,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
         _snakes("snakes-target", "Snakes and ladders, where haste costs", "snakes-draft"),
         _snakes("snakes-draft", "Snakes and ladders, small", ""),
         *map(_published, TEXTS),
+        _openpangu(),
         *(
             _drawing(
                 f"deepseek-community/Janus-Pro-{size}",

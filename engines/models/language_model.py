@@ -40,6 +40,8 @@ class Kind:
     """Ids that every text begins with."""
     read: Callable[[str], str] = str.strip
     """A prompt as it is put, without these; raises ValueError for one that the model was not made for."""
+    causal: bool = False
+    """Whether a finished block is stored as a causal model would store it."""
 
 
 class DiffusionLM:
@@ -92,8 +94,8 @@ class DiffusionLM:
         if kind.sizes and config.size not in kind.sizes:
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
         assert kind.mask is not None  # a causal model runs no method for blocks
-        canvas = text_canvas(config.length, config.size, 0 if kind.full else len(ids))
-        traits = (kind.mask, kind.shift, kind.full, self.card)
+        canvas = text_canvas(config.length, config.size, 0 if kind.full or kind.causal else len(ids))
+        traits = (kind.mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
 
     def _read(self, prompt: str, length: int) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ TYPES: Final[dict[str, tuple[str, Kind]]] = {
     "sdar": ("SDAR", "blocks"),
     "Fast_dLLM_Qwen": ("Fast-dLLM v2", "blocks"),
     "llada2_moe": ("LLaDA2", "blocks"),
+    "PanguEmbedded": ("openPangu", "blocks"),
     "llada": ("LLaDA", "bidirectional"),
     "Dream": ("Dream", "bidirectional"),
 }

@@ -190,6 +190,11 @@ def read_tokenizer(source: Source) -> Tokenizer:
             return Tokenizer.from_file(str(folder / "tokenizer.json"))
         except BaseException as error:
             raise _unread(source, "tokenizer.json", error) from error
+    if (folder / "tokenizer.model").is_file():
+        raise source.refuses(
+            "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
+            "once, as docs/models.md says"
+        )
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.lacks(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
     try:
@@ -218,6 +223,9 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         raise source.lacks(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
+    begins = {name: found for name in family.begins if (found := tokenizer.token_to_id(name)) is not None}
+    if len(begins) < len(family.begins):
+        raise source.lacks(f"its tokenizer has no {family.begins[len(begins)]}")
     trained = family.trained
     sizes = (1, int(_value(source, settings, trained, trained))) if trained else ()
     chats = _chats(source)
@@ -229,6 +237,8 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         sizes,
         longest=settings[family.sizes["max_position_embeddings"]],
         asks=family.asks if chats else ("", ""),
+        begins=tuple(begins.values()),
+        causal=family.causal,
     )
 
 
