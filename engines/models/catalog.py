@@ -187,6 +187,25 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _llamagen_text(stage: int, pixels: int) -> ModelInfo:
+    """A LlamaGen of texts, which is published as a pickle, and the encoder that it draws from."""
+    return ModelInfo(
+        f"llamagen-t2i-xl-{pixels}",
+        f"LlamaGen XL of texts, {pixels}x{pixels}",
+        ("discrete-ar",),
+        f"4.3 GB (twice that on a CPU), of which the encoder of FLAN-T5 XL is 2.4: hf download google/flan-t5-xl, and "
+        f"converted once as docs/models.md says, t2i_XL_stage{stage}_{pixels}.pt and vq_ds16_t2i.pt of "
+        "github.com/FoundationVision/LlamaGen, by python -m engines convert-picture llamagen, then --model FOLDER; "
+        "MIT, the encoder Apache-2.0, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
+        group="LlamaGen",
+        gigabytes=4.3,
+        licence="MIT, encoder Apache-2.0",
+    )
+
+
 def _lumina(pixels: int) -> ModelInfo:
     """A Lumina-mGPT, whose pictures Chameleon's VQGAN draws, which is published as a pickle elsewhere."""
     repository = f"Alpha-VLLM/Lumina-mGPT-7B-{pixels}"
@@ -397,6 +416,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
             _llamagen(size, gigabytes)
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
         ),
+        _llamagen_text(1, 256),
+        _llamagen_text(2, 512),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from engines.models.clip_model import Pictures
 from engines.models.networked import Networked
-from engines.models.picture_session import PictureSession, Prompts
+from engines.models.picture_session import Fed, PictureSession, Prompts
 from engines.models.pictures import as_uri
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -131,8 +131,8 @@ class PictureModel(Networked):
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
-        canvas = (self.shape.rows, self.shape.columns)
-        return PictureSession(self.logits, prompts, canvas, self.layers, self.device, self.line_end)
+        fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
+        return PictureSession(self.logits, prompts, fed, self.layers, self.device)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included; open positions hold `blank`, and viewers mark them."""

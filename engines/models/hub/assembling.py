@@ -111,11 +111,12 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
     Args:
         source: Where it is.
         title: Of its family.
-        beside: Folders inside that one with weights of their own.
+        beside: Folders inside that one, or others that it needs, with weights of their own.
     """
     weights = weight_hashes(source)
     for part in beside:
-        weights |= {f"{part.folder.name}/{name}": digest for name, digest in weight_hashes(part).items()}
+        own = part.name.rpartition("/")[2]
+        weights |= {f"{own}/{name}": digest for name, digest in weight_hashes(part).items()}
     return ModelCard(
         id=source.name,
         title=f"{title}: {source.name.rpartition('/')[2]}",

@@ -101,13 +101,13 @@ def _mar(asked: Asked) -> Converted:
 
 
 def _llamagen(asked: Asked) -> Converted:
-    """c2i_B_256.pt or another model of classes, and vq_ds16_c2i.pt."""
-    source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, or another of its models of classes.")
+    """c2i_B_256.pt or another model, of texts too, and vq_ds16_c2i.pt or vq_ds16_t2i.pt."""
+    source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, t2i_XL_stage1_256.pt or another of its models.")
     parts = read_pickle(source, asked.source.name, ("model", "module", "state_dict"))
     parts.pop("freqs_cis", None)  # positions, which some carry along
     size = llamagen.size_of(source, {n: tuple(p.shape) for n, p in parts.items()}, asked.heads, asked.side)
     check_tensors(source, heads(parts), size.shapes, llamagen.TITLE)
-    remedy = "Give LlamaGen's vq_ds16_c2i.pt."
+    remedy = f"Give LlamaGen's vq_ds16_{'t2i' if size.features else 'c2i'}.pt."
     if asked.pixels is None:
         raise ConfigError(f"PIXELS: is missing; {remedy}")
     beside = _file(asked.pixels, remedy)

@@ -34,6 +34,7 @@ _PICTURES: Final = {
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
+    "llamagen-t2i": "engines.models.hub.llamagen_text",
     "chameleon": "engines.models.hub.chameleon",
     "emu3": "engines.models.hub.emu3",
 }
@@ -56,7 +57,7 @@ def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None) -
     Raises:
         ModelError: when it was not fetched yet, or not all of it; the message says how to.
     """
-    return _load(_cached(model_id), device, dtype)
+    return _load(cached_source(model_id), device, dtype)
 
 
 def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
@@ -80,7 +81,7 @@ def parameters_of(name: str) -> int:
     Raises:
         ModelError: for what is no checkpoint, or of no family of language models.
     """
-    source = _local(Path(name)) if Path(name).is_dir() else _cached(name)
+    source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
     settings = source.read_json("config.json")
     family = _family(source, settings)
     return parameters(family.network, _config(source, family, settings))
@@ -91,7 +92,12 @@ def _local(folder: Path) -> Source:
     return Source(folder.resolve().name, folder.resolve(), remedy)
 
 
-def _cached(model_id: str) -> Source:
+def cached_source(model_id: str) -> Source:
+    """A repository OWNER/NAME in the hub's cache.
+
+    Raises:
+        ModelError: where it is not; the message says how to fetch it.
+    """
     fetch = f"hf download {model_id}"
     try:
         folder = snapshot_download(model_id, local_files_only=True)
