@@ -13,7 +13,7 @@ from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, Value
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES
+from engines.models.memory import DTYPES, Room
 from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.models.studio import snakes
@@ -503,11 +503,12 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     return load(model_id, resolve(device))
 
 
-def open_model(name: str, device: str | None = None, dtype: str | None = None) -> Model:
+def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
 
     `dtype` is what the weights of a published language model are held in: float32, bfloat16 or float16; by default
-    float32 on a CPU and bfloat16 elsewhere.
+    float32 on a CPU and bfloat16 elsewhere. `room` is what is to be decoded: a published checkpoint that has no room
+    for it is not read.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
 
@@ -520,7 +521,8 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None) -
         return load_model(name, device)
     number = None if dtype is None else DTYPES[dtype]
     hub, place = import_module(_HUB), resolve(device)
-    model: Model = hub.load_folder(Path(name), place, number) if Path(name).is_dir() else hub.load(name, place, number)
+    read, what = (hub.load_folder, Path(name)) if Path(name).is_dir() else (hub.load, name)
+    model: Model = read(what, place, number, room)
     return model
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.block_session import BlockSession, Network
 from engines.models.lean import lean
+from engines.models.memory import cached_numbers, check_cache
 from engines.models.token_session import TokenSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -124,6 +125,9 @@ class DiffusionLM:
         """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
         layers = len(self._network.model.layers)
+        if not self.kind.full:
+            needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
+            check_cache(self.card.id, needed, self.device, len(tasks))
         blocks = BlockSession(
             Network(self._hidden, self._logits, layers, self._banned, self.device), len(tasks), slots + 1
         )

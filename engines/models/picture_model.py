@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from engines.models.clip_model import Pictures
+from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked
 from engines.models.picture_session import Fed, PictureSession, Prompts
 from engines.models.pictures import as_uri
@@ -62,19 +63,21 @@ class PictureModel(Networked):
     """See `PictureSession`."""
 
     def __init__(
-        self, network: nn.Module, layers: int, codebook: Codebook, shape: PictureShape, card: ModelCard
+        self, network: nn.Module, decoder: Any, codebook: Codebook, shape: PictureShape, card: ModelCard
     ) -> None:
         """Wrap a network that lies on its device.
 
         Args:
             network: The transformer, and what else is computed with it.
-            layers: Those whose keys and values are cached.
+            decoder: The native decoder in it, whose keys and values are cached.
             codebook: What codes are; its tensor is on the same device.
             shape: Of pictures.
             card: Who it is.
         """
         self.card, self.device, self.shape = card, codebook.places.device, shape
-        self._network, self.layers, self._codebook = network, layers, codebook
+        self._network, self._codebook = network, codebook
+        self.layers: int = len(decoder.layers)
+        self._kept = cached_numbers(decoder.config)
 
     @property
     def network(self) -> nn.Module:
@@ -131,8 +134,14 @@ class PictureModel(Networked):
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
-        fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
-        return PictureSession(self.logits, prompts, fed, self.layers, self.device)
+        return self._opened(self.logits, prompts, Fed(self.shape.rows, self.shape.columns, self.line_end))
+
+    def _opened(self, network: Callable[..., Tensor], prompts: Sequence[Prompts], fed: Fed) -> PictureSession:
+        """A session, if there is room for its keys and values."""
+        rows, longest = sum(map(len, prompts)), max(len(row) for lane in prompts for row in lane)
+        numbers = rows * (longest + fed.rows * (fed.columns + 1)) * self._kept
+        check_cache(self.card.id, numbers * self.dtype.itemsize, self.device, len(prompts))
+        return PictureSession(network, prompts, fed, self.layers, self.device)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included; open positions hold `blank`, and viewers mark them."""

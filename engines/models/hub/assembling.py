@@ -1,5 +1,6 @@
 """Networks of native parts, filled with tensors that were read and checked before."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from engines.config import shown
-from engines.models.weights import Source, number_of, other_hashes, weight_hashes
+from engines.models.memory import Needs, usual
+from engines.models.weights import Source, number_of, other_hashes, tensor_heads, weight_files, weight_hashes
 from engines.protocol import Model
 from traces.schema import ModelCard
 
@@ -27,6 +29,22 @@ class Loader(Protocol):
             settings: Its config.json.
             device: cpu, cuda, ...
             dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+
+        Raises:
+            ModelError: when it is not whole, or asks for another network.
+        """
+        ...
+
+
+class Measure(Protocol):
+    """How a module of this package tells what the model of a folder takes, before a tensor of it is read."""
+
+    def __call__(self, source: Source, settings: Mapping[str, Any]) -> Needs:
+        """What it takes.
+
+        Args:
+            source: Where it is.
+            settings: Its config.json.
 
         Raises:
             ModelError: when it is not whole, or asks for another network.
@@ -63,6 +81,20 @@ def check_whole(network: nn.Module) -> None:
     """See that nothing was left without memory."""
     left = [name for name, part in chain(network.named_parameters(), network.named_buffers()) if part.is_meta]
     assert not left, left
+
+
+def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "") -> int:
+    """How many numbers the tensors of a folder have whose names begin with `prefix` and not with any of `ignored`.
+
+    Raises:
+        ModelError: for files that are missing or broken.
+    """
+    heads = tensor_heads(source, weight_files(source))
+    return sum(
+        math.prod(shape)
+        for name, (shape, _) in heads.items()
+        if name.startswith(prefix) and not (ignored and name.startswith(ignored))
+    )
 
 
 def renamed(name: str, names: Sequence[tuple[str, str]]) -> str:
@@ -132,4 +164,4 @@ def folder_in(source: Source, name: str) -> Source:
 
 def dtype_on(device: str, asked: torch.dtype | None) -> torch.dtype:
     """What a transformer's weights become: float32 on a CPU and bfloat16 elsewhere, unless something is asked for."""
-    return asked or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
+    return asked or usual(device)

@@ -40,12 +40,14 @@ from engines.models.hub.assembling import (
     folder_in,
     outlined,
     shapes_of,
+    stored,
 )
 from engines.models.hub.compvis import read_decoder
 from engines.models.hub.llama_text import sizes_of
 from engines.models.hub.one_vocabulary import Ids, OneVocabulary, Pixels, Script
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
 from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
 
@@ -85,9 +87,7 @@ _CODE: Final = "IMGIMG"
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
-    beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
-    heads = tensor_heads(source, weight_files(source))
-    inside = not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
+    beside, inside = _pixels(source)
     kind = KINDS["anole"] if inside else _drawn_as(beside)
     side, title = kind.side, kind.title
     config = _config(source, settings, title)
@@ -112,6 +112,23 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     script = _lumina(tokenizer, words, ids, kind, told) if kind.grid else _anole(words, ids)
     card = card_of(source, title, *(() if inside else (beside,)))
     return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    beside, inside = _pixels(source)
+    kind = KINDS["anole"] if inside else _drawn_as(beside)
+    exact = stored(source, prefix=_VQ) if inside else stored(beside)
+    columns = kind.side + bool(kind.grid)
+    config = _config(source, settings, kind.title)
+    return Needs(stored(source, (_VQ,)), exact, cached_numbers(config), kind.side * columns)
+
+
+def _pixels(source: Source) -> tuple[Source, bool]:
+    """The folder of the VQGAN, and whether it lies among the model's own tensors instead."""
+    beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
+    heads = tensor_heads(source, weight_files(source))
+    return beside, not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
 
 
 def settings_of(kind: str, side: int | None) -> dict[str, Any]:

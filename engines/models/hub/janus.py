@@ -31,10 +31,12 @@ from engines.models.hub.assembling import (
     renamed,
     section,
     shapes_of,
+    stored,
 )
 from engines.models.hub.llama_text import llama_config
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
 from engines.models.weights import (
     Source,
@@ -88,7 +90,7 @@ class Janus(PictureModel):
         """Wrap the parts that make pictures."""
         self._parts: Any = parts.to(device)
         codes = vq16.codebook(self._parts.vqmodel.quantize.embedding.weight)
-        super().__init__(parts, len(self._parts.language_model.layers), codes, shape, card)
+        super().__init__(parts, self._parts.language_model, codes, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _PAD, _PICTURE)
 
     @property
@@ -142,6 +144,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     check_whole(parts)
     shape = PictureShape(codes.num_patches, codes.num_patches, codes.num_embeddings, text.max_position_embeddings)
     return Janus(parts, read_tokenizer(source), shape, card_of(source, TITLE), device)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    kind = settings["model_type"]
+    text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
+    exact = stored(source, _OTHER_HALF[kind], _published(_EXACT[0], kind))
+    rest = stored(source, _OTHER_HALF[kind]) - exact
+    return Needs(rest, exact, cached_numbers(text), codes.num_patches**2)
 
 
 def check(source: Source, settings: Mapping[str, Any], heads: Heads) -> None:

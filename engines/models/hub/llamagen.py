@@ -28,9 +28,11 @@ from engines.models.hub.assembling import (
     outlined,
     renamed,
     shapes_of,
+    stored,
 )
 from engines.models.hub.prompts import class_of
 from engines.models.hub.rotary import PlaceRotary
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
 from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
 from traces.schema import ModelCard
@@ -156,7 +158,7 @@ class LlamaGen(PictureModel):
         self._tokenizer: Any = drawing.tokenizer.to(device)
         codes = vq16.codebook(self._tokenizer.quantize.embedding.weight)
         shape = PictureShape(size.side, size.side, size.codes)
-        super().__init__(parts, size.layers, codes, shape, card)
+        super().__init__(parts, parts.language_model, codes, shape, card)
         self._classes = size.classes
 
     def prompts(self, prompt: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -241,6 +243,13 @@ def settings_of(size: LlamaGenSize) -> dict[str, Any]:
     return {"model_type": TEXTS if size.features else CLASSES, **said}
 
 
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    size = _said(source, settings)
+    exact = stored(folder_in(source, PIXELS))
+    return Needs(stored(source), exact, cached_numbers(size.config), size.slots + size.side**2)
+
+
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGen:
     """The model of a converted folder; see `assembling.Loader`."""
     drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
@@ -253,14 +262,7 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     Raises:
         ModelError: when they are not whole.
     """
-    texts = settings["model_type"] == TEXTS
-    unsaid = ("classes",) if texts else ("slots", "features")
-    names = [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
-    sizes = {name: int(number_of(source, settings, name, most=_MOST)) for name in names}
-    size = LlamaGenSize(**({"classes": 0} if texts else {}), **sizes)
-    if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
-        heads = f"{size.heads} heads and {size.groups} groups"
-        raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")
+    size = _said(source, settings)
     beside = folder_in(source, PIXELS)
     shapes = {name: shape for name, (shape, _) in tensor_heads(beside, weight_files(beside)).items()}
     config = tokenizer_of(beside, shapes)
@@ -276,6 +278,19 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     check_whole(parts)
     check_whole(tokenizer)
     return Drawing(parts, tokenizer, size), beside
+
+
+def _said(source: Source, settings: Mapping[str, Any]) -> LlamaGenSize:
+    """The sizes that config.json has."""
+    texts = settings["model_type"] == TEXTS
+    unsaid = ("classes",) if texts else ("slots", "features")
+    names = [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
+    sizes = {name: int(number_of(source, settings, name, most=_MOST)) for name in names}
+    size = LlamaGenSize(**({"classes": 0} if texts else {}), **sizes)
+    if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
+        heads = f"{size.heads} heads and {size.groups} groups"
+        raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")
+    return size
 
 
 def angles(size: LlamaGenSize) -> Float[Tensor, "T D"]:

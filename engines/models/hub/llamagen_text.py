@@ -16,10 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.models.hub.assembling import card_of, dtype_on, folder_in
+from engines.models.hub import llamagen
+from engines.models.hub.assembling import card_of, dtype_on, folder_in, stored
 from engines.models.hub.llamagen import TITLE, Drawing, LlamaGen, read_parts
 from engines.models.hub.published import cached_source
-from engines.models.hub.t5_text import TextFeatures, read_features
+from engines.models.hub.t5_text import UNUSED, TextFeatures, read_features
+from engines.models.memory import Needs
 from engines.models.picture_model import PictureTask
 from engines.models.picture_session import Fed, PictureSession
 from engines.models.weights import Source
@@ -62,7 +64,7 @@ class LlamaGenText(LlamaGen):
             prompts.append(rows)
         network = partial(self.logits, conditions=torch.cat(held))
         fed = Fed(self.shape.rows, self.shape.columns, first=self._slots)
-        return PictureSession(network, prompts, fed, self.layers, self.device)
+        return self._opened(network, prompts, fed)
 
     @torch.inference_mode()
     def _asked(self, row: Sequence[int]) -> Float[Tensor, "N W"]:
@@ -76,11 +78,22 @@ class LlamaGenText(LlamaGen):
         return found
 
 
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes, the encoder included; see `assembling.Measure`."""
+    found = llamagen.needs(source, settings)
+    return replace(found, parameters=found.parameters + stored(_encoder(source), UNUSED))
+
+
+def _encoder(source: Source) -> Source:
+    """The folder of the encoder."""
+    inside = folder_in(source, TEXT)
+    return inside if inside.folder.is_dir() else cached_source(ENCODER)
+
+
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGenText:
     """The model of a converted folder; see `assembling.Loader`."""
     drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
-    inside = folder_in(source, TEXT)
-    encoder = inside if inside.folder.is_dir() else cached_source(ENCODER)
+    encoder = _encoder(source)
     text = read_features(encoder, source.name, device, dtype_on(device, dtype))
     if text.width != drawing.size.features:
         raise source.lacks(

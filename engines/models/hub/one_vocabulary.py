@@ -66,7 +66,7 @@ class OneVocabulary(PictureModel):
         """
         codes = Codebook(pixels.book.double(), vq16.digest(pixels.book))
         self._body: Any = body
-        super().__init__(body, len(self._body.layers), codes, shape, card)
+        super().__init__(body, body, codes, shape, card)
         self._script, self._pixels = script, pixels
         self._ids = script.ids.to(head.device)
         self._head = head[self._ids]

@@ -5,6 +5,7 @@ code as well.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,12 +20,12 @@ from transformers import Qwen2Tokenizer
 from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub import cosmos_layout
-from engines.models.hub.assembling import Loader
+from engines.models.hub.assembling import Loader, Measure, stored
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rope_scaling import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.memory import check_room, usual
+from engines.models.memory import Needs, Room, cached_numbers, check_room, usual
 from engines.models.weights import LARGEST, Source, number_of, other_hashes, parameters, read_network, weight_hashes
 from engines.protocol import Model
 from traces.schema import ModelCard
@@ -51,16 +52,27 @@ _MOST: Final = {
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A checkpoint as it is asked for."""
+
+    source: Source
+    device: str
+    dtype: torch.dtype | None
+    room: Room = field(compare=False)
+    """What is to be decoded first; the same model serves for more and for less."""
+
+
+def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
         ModelError: when it was not fetched yet, or not all of it; the message says how to.
     """
-    return _load(cached_source(model_id), device, dtype)
+    return _load(_Asked(cached_source(model_id), device, dtype, room or Room()))
 
 
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
     """A checkpoint from a folder, loaded once and shared.
 
     Args:
@@ -68,23 +80,41 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
             checkpoint, what `engines.models.hub.cosmos_convert` writes.
         device: cpu, cuda, ...
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
+        room: What is to be decoded: where there is no room for it, the weights are not read.
 
     Raises:
-        ModelError: when it is not all there, or of no family that can be read.
+        ModelError: when it is not all there, of no family that can be read, or too large.
     """
-    return _load(_local(folder), device, dtype)
+    return _load(_Asked(_local(folder), device, dtype, room or Room()))
 
 
-def parameters_of(name: str) -> int:
-    """How many numbers the network of a folder or of OWNER/NAME has, by its config.json alone.
+def needs_of(name: str) -> Needs:
+    """What the model of a folder or of OWNER/NAME takes, before a tensor of it is read.
 
     Raises:
-        ModelError: for what is no checkpoint, or of no family of language models.
+        ModelError: for what is no checkpoint, or of no family that can be read.
     """
     source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
-    settings = source.read_json("config.json")
+    return _needs(source, source.read_json("config.json"))
+
+
+def _needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    module = _module(settings)
+    if module is not None:
+        measure: Measure | None = getattr(module, "needs", None)
+        return measure(source, settings) if measure else Needs(stored(source))  # else, what its files hold
     family = _family(source, settings)
-    return parameters(family.network, _config(source, family, settings))
+    config = _config(source, family, settings)
+    # A bidirectional model stores nothing.
+    return Needs(parameters(family.network, config), position=0 if family.full else cached_numbers(config))
+
+
+def _module(settings: Mapping[str, Any]) -> Any:
+    """The module that reads a checkpoint which is no language model; None for one that is."""
+    if cosmos_layout.claims(settings):
+        return import_module("engines.models.hub.cosmos")  # brings diffusers, which language models do without
+    kind = settings.get("model_type")
+    return import_module(_PICTURES[kind]) if isinstance(kind, str) and kind in _PICTURES else None
 
 
 def _local(folder: Path) -> Source:
@@ -109,15 +139,13 @@ def cached_source(model_id: str) -> Source:
 
 
 @cache
-def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
+def _load(asked: _Asked) -> Model:
+    source, device, dtype = asked.source, asked.device, asked.dtype or usual(asked.device)
     settings = source.read_json("config.json")
-    if cosmos_layout.claims(settings):
-        from engines.models.hub import cosmos  # brings diffusers, which language models do without
-
-        return cosmos.load(source, settings, device, dtype)
-    kind = settings.get("model_type")
-    if isinstance(kind, str) and kind in _PICTURES:
-        read: Loader = import_module(_PICTURES[kind]).load
+    module = _module(settings)
+    if module is not None:
+        read: Loader = module.load
+        check_room(source, _needs(source, settings), dtype, device, asked.room)
         return read(source, settings, device, dtype)
     family = _family(source, settings)
     config = _config(source, family, settings)
@@ -126,8 +154,7 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
     known, room = max(tokenizer.get_vocab().values()) + 1, config.vocab_size
     if known > room:
         raise source.lacks(f"config.json has {room} for {family.sizes['vocab_size']!r}, its tokenizer {known} tokens")
-    dtype = dtype or usual(device)
-    check_room(source, parameters(family.network, config), dtype, device)
+    check_room(source, _needs(source, settings), dtype, device, asked.room)
     network = read_network(source, family.network, config, dtype, family.names)
     card = ModelCard(
         id=source.name,

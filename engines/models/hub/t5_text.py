@@ -34,6 +34,8 @@ _SIZES: Final[dict[str, int | float]] = {
 _FIXED: Final = {"feed_forward_proj": "gated-gelu"}
 _TWIN: Final = "encoder.embed_tokens.weight"
 """The embedding under another name, which some files have beside it."""
+UNUSED: Final = ("decoder.", "lm_head.", _TWIN)
+"""How names begin of what is not read."""
 _DEEPEST: Final = 1000
 
 
@@ -81,7 +83,7 @@ def read_features(source: Source, owner: str, device: str, dtype: torch.dtype) -
     config = T5Config(**sizes, **_FIXED)
     encoder = outlined(lambda: T5EncoderModel(config))
     wanted = {name: shape for name, shape in shapes_of(encoder).items() if name != _TWIN}
-    found = read_tensors(source, wanted, TITLE, ignored=("decoder.", "lm_head.", _TWIN))
+    found = read_tensors(source, wanted, TITLE, ignored=UNUSED)
     number = torch.float32 if dtype == torch.float16 else dtype
     encoder = filled(encoder, found | {_TWIN: found["shared.weight"]}, number)
     check_whole(encoder)
