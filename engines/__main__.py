@@ -18,6 +18,7 @@ from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
+from engines.models.published_families import FAMILIES
 from engines.protocol import Model
 from engines.runtime import expecting, listing
 from engines.runtime.driver import Job, Run, run_batch
@@ -48,7 +49,7 @@ def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
     methods = listing.methods()
     if options.json:
-        print(json.dumps({"methods": methods, "models": listing.models()}, indent=1))
+        print(json.dumps({"methods": methods, "models": listing.models(), "families": listing.families()}, indent=1))
         return DONE
     for name, about in methods.items():
         print(f"{name}: {about['title']}, {about['summary']}")
@@ -60,6 +61,9 @@ def list_everything(options: argparse.Namespace) -> int:
     print()
     for model in MODELS.values():
         print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
+    for family in FAMILIES:
+        print(f"  {family}")
     for said in UNREADABLE:
         print(said, file=sys.stderr)
     return DONE

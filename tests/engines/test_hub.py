@@ -33,6 +33,7 @@ from engines.models.catalog import MODELS, load_model, open_model, small_of
 from engines.models.errors import ModelError
 from engines.models.hub import published
 from engines.models.language_model import DiffusionLM
+from engines.models.published_families import FAMILIES as PUBLISHED
 from engines.models.published_texts import TEXTS
 from engines.models.studio.image import FOLDER
 from engines.models.weights import sha256
@@ -268,6 +269,10 @@ def pickled(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
+def pickled_whole(folder: Path) -> None:
+    (folder / "config.json").rename(folder / "a.pth")
+
+
 def cut(folder: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
@@ -358,6 +363,8 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
             configured(model_type="bert"),
             r"has 'bert' for 'model_type', .*language models \(sdar, .*\(qwen2, .* and Cosmos",
         ),
+        (configured(model_type="Emu3"), r"is of the family Emu3-Gen, as BAAI .*, which is not read. .* BAAI/Emu3-Gen-"),
+        (pickled_whole, "has 'a.pth' and no config.json; pickles .* converted first for .*; LlamaGen, of .*; MAR"),
         (configured(model_type=["llada"]), r"config.json has \['llada'\] for 'model_type', and what can be read is"),
         (configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         (configured(quantization_config={"bits": 4}), "{'bits': 4} for 'quantization_config'; LLaDA is built for None"),
@@ -371,6 +378,17 @@ def test_what_is_of_no_family_is_told_which_there_are_and_not_to_fetch_it_again(
     with pytest.raises(ModelError, match=said) as caught:
         published.load_folder(folder)
     assert "hf download" not in str(caught.value)
+
+
+def test_every_family_is_listed_with_state_and_licence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = {family.name: line for family in PUBLISHED for line in lines if line.startswith(f"  {family.name}: ")}
+    assert list(listed) == [family.name for family in PUBLISHED]
+    for family in PUBLISHED:
+        assert f": {family.state}; {family.licence}. {family.said}" in listed[family.name]
+    read = {name for family in PUBLISHED if family.state != "not read" for name in family.types}
+    assert read == {*published.FAMILIES, *published.CAUSAL_FAMILIES, *published._PICTURES}
 
 
 def test_a_tied_checkpoint_may_carry_a_head_which_is_not_used(tmp_path: Path) -> None:

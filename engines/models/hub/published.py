@@ -26,7 +26,17 @@ from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rope_scaling import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.memory import Needs, Room, cached_numbers, check_room, usual
-from engines.models.weights import LARGEST, Source, number_of, other_hashes, parameters, read_network, weight_hashes
+from engines.models.published_families import PICKLES, names, unread
+from engines.models.weights import (
+    CONFIG,
+    LARGEST,
+    Source,
+    number_of,
+    other_hashes,
+    parameters,
+    read_network,
+    weight_hashes,
+)
 from engines.protocol import Model
 from traces.schema import ModelCard
 
@@ -95,7 +105,19 @@ def needs_of(name: str) -> Needs:
         ModelError: for what is no checkpoint, or of no family that can be read.
     """
     source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
-    return _needs(source, source.read_json("config.json"))
+    return _needs(source, _settings(source))
+
+
+def _settings(source: Source) -> dict[str, Any]:
+    """config.json; where pickles lie in its place, what becomes of those is told."""
+    if not (source.folder / CONFIG).is_file():
+        files = sorted(file.name for file in source.folder.iterdir() if file.suffix in PICKLES)
+        if files:
+            raise source.refuses(
+                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
+                f"{'; '.join(names('converted first'))}: docs/models.md"
+            )
+    return source.read_json(CONFIG)
 
 
 def _needs(source: Source, settings: Mapping[str, Any]) -> Needs:
@@ -141,7 +163,7 @@ def cached_source(model_id: str) -> Source:
 @cache
 def _load(asked: _Asked) -> Model:
     source, device, dtype = asked.source, asked.device, asked.dtype or usual(asked.device)
-    settings = source.read_json("config.json")
+    settings = _settings(source)
     module = _module(settings)
     if module is not None:
         read: Loader = module.load
@@ -167,6 +189,8 @@ def _load(asked: _Asked) -> Model:
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
     name, known = settings.get("model_type"), FAMILIES | CAUSAL_FAMILIES
+    if (other := unread(name)) is not None:
+        raise source.refuses(f"is of the family {other.name}, which is not read. {other.said.rstrip('.')}")
     if not isinstance(name, str) or name not in known:
         raise source.refuses(
             f"config.json has {shown(name)} for 'model_type', and what can be read is diffusion language models "
