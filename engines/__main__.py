@@ -14,7 +14,7 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of
+from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of, terms_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
@@ -76,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
+    if said := terms_of(model_id):
+        print(f"{model_id}: {said}", file=sys.stderr)
     room = Room(getattr(config, "length", 0) or Room().length)
     model = open_model(model_id, options.device, options.dtype, room)
     small = _drafter(options, method, model)

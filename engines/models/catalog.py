@@ -10,11 +10,12 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
-from engines.config import ConfigError, Value
+from engines.config import ConfigError, Value, shown
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
-from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
+from engines.models.own_folders import OwnFolder, group_of, read_folder, read_folders
+from engines.models.published_families import ASKS
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.models.studio import snakes
 from engines.protocol import Family, Model
@@ -62,6 +63,11 @@ class ModelInfo:
         return f"{self.title} ({size})" if self.title.startswith(self.group) else f"{self.group}: {self.title} ({size})"
 
     @property
+    def terms(self) -> str:
+        """What its licence asks for before it is loaded; empty where that is nothing."""
+        return ASKS.get(self.group, "") if self.id != "lumina-mgpt-2.0" else ""
+
+    @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
         return self.writes or "diffusion-lm" in self.families
@@ -75,7 +81,12 @@ _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
     "causal": ("discrete-ar",),
     "blocks": ("diffusion-lm", "discrete-ar"),
     "bidirectional": ("diffusion-lm",),  # and so never causal
+    "drawing": ("discrete-ar",),
+    "classes": ("discrete-ar",),
+    "vectors": ("continuous-ar",),
 }
+_SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
+_NAME_A_CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
 
 
 _QUESTION: Final = "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?"
@@ -101,14 +112,16 @@ def _published(text: Checkpoint) -> ModelInfo:
 
 def own_info(own: OwnFolder) -> ModelInfo:
     """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
+    asked = (_QUESTION, "Ask a question.")
+    if own.kind in ("drawing", "classes", "vectors"):
+        asked = _SAY if own.kind == "drawing" else _NAME_A_CLASS
     return ModelInfo(
         own.id,
         own.id,
         _FAMILIES[own.kind],
-        f"nothing: it is in a folder that {VARIABLE} names",
-        _QUESTION,
-        "Ask a question.",
-        writes=True,
+        "nothing: it is in a folder of one's own",
+        *asked,
+        writes=own.kind in ("causal", "blocks", "bidirectional"),
         group=own.group,
         gigabytes=own.gigabytes,
     )
@@ -447,6 +460,35 @@ _LOADERS: Final = {
     "snakes-draft": "engines.models.studio.language",
 }
 _HUB: Final = "engines.models.hub.published"
+
+
+def add_folder(named: str) -> str:
+    """Offer a checkpoint in a folder from now on, and say by which id; for whoever started the program.
+
+    Raises:
+        ValueError: for a folder that cannot be offered; the message says why.
+    """
+    try:
+        folder = Path(named.strip()).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
+    found = next((own.id for own in _OWN.values() if own.folder == folder), None)
+    if found is not None:
+        return found
+    try:
+        if not named.strip():
+            raise ValueError("is empty; name the folder of a checkpoint.")
+        own = read_folder(folder, MODELS)
+    except ValueError as error:
+        raise ValueError(f"{shown(named)} {error}") from None
+    _OWN[own.id] = own
+    MODELS[own.id] = own_info(own)
+    return own.id
+
+
+def terms_of(name: str) -> str:
+    """What the licence of a model, by id or by its folder, asks for before it is loaded; empty for nothing."""
+    return MODELS[name].terms if name in MODELS else ASKS.get(group_of(Path(name)), "")
 
 
 def default_model(family: Family) -> str:

@@ -119,6 +119,21 @@ FAMILIES: Final = (
     ),
 )
 """What `python -m engines list` says; docs/models.md says more."""
+_META: Final = "Meta's Chameleon Research License covers it: research only, to be accepted with Meta."
+ASKS: Final = {
+    "Llama": "Checkpoints of Meta's Llama ask you to accept its Community License, and pages that offer one to display "
+    '"Built with Llama".',
+    "Llama 3": "You accept Meta's Llama Community License by using it; pages that offer it display "
+    '"Built with Llama".',
+    "Janus-Pro": "Its weights are under the DeepSeek Model License, which restricts what they may be used for.",
+    "Lumina-mGPT": f"It is made from Chameleon. {_META}",
+    "Anole": f"It is made from Chameleon. {_META}",
+    "Chameleon": f"Lumina-mGPT's first generation and Anole are made from Chameleon. {_META}",
+    "Cosmos": "Its weights are under the NVIDIA Open Model License, which the model card asks you to accept.",
+    "openPangu": "Its licence forbids any use within the European Union; pages that offer it display "
+    '"Powered by openPangu" and that openPangu is a trademark of Huawei Technologies Co., Ltd.',
+}
+"""What a licence asks before a checkpoint is loaded, by the group that the catalogue shows it with."""
 PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
 

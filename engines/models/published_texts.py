@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["causal", "blocks", "bidirectional"]
+Kind = Literal["causal", "blocks", "bidirectional", "drawing", "classes", "vectors"]
+"""Of texts, the first three; pictures of texts or classes as codes, or of classes as vectors, the others."""
 
 
 @dataclass(frozen=True, slots=True)

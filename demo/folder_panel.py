@@ -1,0 +1,67 @@
+"""A field for the folder of a checkpoint: where whoever sees the page started the program, and nowhere else."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gradio as gr
+
+from demo.limits import ON_SPACE
+from demo.site import QUIET, Update
+from demo.widgets import notice
+from engines.methods import METHODS
+from engines.models.catalog import MODELS, add_folder
+
+
+def local(environment: Mapping[str, str]) -> bool:
+    """Whether a server is reached from its own machine alone: what strangers send is never a path."""
+    name = environment.get("GRADIO_SERVER_NAME", "").strip().strip("[]")
+    if environment.get(ON_SPACE) or environment.get("GRADIO_SHARE", "").strip().lower() in ("1", "true"):
+        return False
+    try:
+        return name in ("", "localhost") or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class FolderPanel:
+    """The field, and what becomes of it."""
+
+    def __init__(self, problem: gr.HTML) -> None:
+        """Lay it out."""
+        self.problem = problem
+        with gr.Row(elem_classes="aligned"):
+            self.folder = gr.Textbox(
+                label="Folder of a published checkpoint",
+                placeholder="a path on this machine, such as /data/sdar",
+                info="Only a server that is reached from its own machine has this field.",
+                max_lines=1,
+                scale=3,
+                elem_id="own-folder",
+            )
+            self.add = gr.Button("Add it to the models", scale=0, min_width=180, size="sm", elem_id="own-folder-add")
+
+    def connect(self, method: gr.Dropdown, model: gr.Dropdown, models: Callable[[str], list[tuple[str, str]]]) -> None:
+        """Put the folder among the models that the chosen method runs on."""
+        self.method, self.model, self.models = method, model, models
+        gr.on(
+            [self.add.click, self.folder.submit],
+            self.open,
+            {self.folder, self.method},
+            [self.model, self.problem, self.folder],
+            **QUIET,
+        )
+
+    def open(self, values: Mapping[Any, Any]) -> Update:
+        """Offer a folder; its weights are read when it is run."""
+        family = METHODS[values[self.method]].family
+        try:
+            name = add_folder(str(values[self.folder] or ""))
+        except ValueError as error:
+            return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
+        info = MODELS[name]
+        fits = family in info.families
+        said = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
+        update = gr.update(choices=self.models(family), value=name) if fits else gr.skip()
+        told = notice("info", f"{info.label}. {said} {info.terms}".strip(), "One more model.")
+        return {self.model: update, self.problem: told, self.folder: ""}
