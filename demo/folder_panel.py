@@ -15,13 +15,24 @@ from engines.models.catalog import MODELS, add_folder
 
 def local(environment: Mapping[str, str]) -> bool:
     """Whether a server is reached from its own machine alone: what strangers send is never a path."""
-    name = environment.get("GRADIO_SERVER_NAME", "").strip().strip("[]")
-    if environment.get(ON_SPACE) or environment.get("GRADIO_SHARE", "").strip().lower() in ("1", "true"):
+    opened = (ON_SPACE, "GRADIO_SHARE", "DRAFTSCOPE_PROXY", "DRAFTSCOPE_ORIGINS")
+    if any(environment.get(name, "").strip().lower() not in ("", "0", "false") for name in opened):
         return False
+    return _loopback(environment.get("GRADIO_SERVER_NAME", "").strip().strip("[]") or "localhost")
+
+
+def _loopback(name: str) -> bool:
     try:
-        return name in ("", "localhost") or ipaddress.ip_address(name).is_loopback
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _from_here(request: gr.Request) -> bool:
+    """Whether somebody on this machine asks, and nobody through a proxy that the environment does not tell of."""
+    headers, client = request.headers, request.client
+    through = any(name in headers for name in ("x-forwarded-for", "forwarded", "x-real-ip"))
+    return not through and client is not None and _loopback(str(client.host))
 
 
 class FolderPanel:
@@ -52,8 +63,11 @@ class FolderPanel:
             **QUIET,
         )
 
-    def open(self, values: Mapping[Any, Any]) -> Update:
+    def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
+        if not _from_here(request):
+            said = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+            return {self.problem: notice("error", said, "This folder cannot be offered.")}
         family = METHODS[values[self.method]].family
         try:
             name = add_folder(str(values[self.folder] or ""))

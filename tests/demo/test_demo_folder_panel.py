@@ -1,6 +1,7 @@
 """A folder is taken from a field where the server is reached from its own machine alone, and its licence is said."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -22,6 +23,13 @@ def page() -> RunPage:
         return RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
 
 
+def asker(host: str = "127.0.0.1", **headers: str) -> Any:
+    """A request."""
+    return SimpleNamespace(
+        client=SimpleNamespace(host=host), headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
@@ -33,6 +41,8 @@ def page() -> RunPage:
         ({"GRADIO_SERVER_NAME": "192.168.0.7"}, False),
         ({"GRADIO_SERVER_NAME": "example.org"}, False),
         ({"SPACE_ID": "somebody/draftscope"}, False),
+        ({"DRAFTSCOPE_PROXY": "1"}, False),
+        ({"DRAFTSCOPE_ORIGINS": "https://lab.example"}, False),
         ({"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SHARE": "True"}, False),
     ],
 )
@@ -58,18 +68,21 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
         monkeypatch.setitem(catalog._OWN, own, None)
         monkeypatch.delitem(catalog._OWN, own)
     for own, method in (("llama", "ar"), ("PanguEmbedded", "blockwise")):
-        update = panel.open({panel.folder: f" {folders[own]} ", panel.method: method})
+        update = panel.open({panel.folder: f" {folders[own]} ", panel.method: method}, asker())
         assert update[panel.model]["value"] == own and own in [name for _, name in update[panel.model]["choices"]]
         assert at_hand(own) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
         assert ASKS[MODELS[own].group] in update[panel.problem]["text"]
         chosen = run.choose_model({run.model: own})
         assert chosen[run.model]["info"] == ASKS[MODELS[own].group]
-        assert panel.open({panel.folder: str(folders[own]), panel.method: method})[panel.model]["value"] == own
-    update = panel.open({panel.folder: str(folders["llama"]), panel.method: "cspd"})
+        assert panel.open({panel.folder: str(folders[own]), panel.method: method}, asker())[panel.model]["value"] == own
+    update = panel.open({panel.folder: str(folders["llama"]), panel.method: "cspd"}, asker())
     assert "value" not in update[panel.model] and "Choose a method of the family discrete-ar" in str(update)
     for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
-        update = panel.open({panel.folder: bad, panel.method: "ar"})
+        update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+    for stranger in (asker("203.0.113.9"), asker(x_forwarded_for="203.0.113.9")):
+        refused = panel.open({panel.folder: str(tmp_path / "llama"), panel.method: "ar"}, stranger)
+        assert set(refused) == {panel.problem} and "DRAFTSCOPE_MODELS" in refused[panel.problem]["text"]
     asked = ["run", "ar", "--model", str(folders["llama"]), "--set", "length=8", "--prompt", "a hero"]
     assert main([*asked, "-o", str(tmp_path / "t.json")]) == 0
     assert capsys.readouterr().err.startswith(f"{folders['llama']}: {ASKS['Llama']}\n")
