@@ -44,7 +44,7 @@ class FolderPanel:
         with gr.Row(elem_classes="aligned"):
             self.folder = gr.Textbox(
                 label="Folder of a published checkpoint",
-                placeholder="a path on this machine, such as /data/sdar",
+                placeholder="such as /data/sdar",
                 info="Only a server that is reached from its own machine has this field.",
                 max_lines=1,
                 scale=3,
