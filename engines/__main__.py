@@ -14,10 +14,11 @@ from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
 from engines.models import clip_files, devices
-from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of
+from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of, terms_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES
+from engines.models.memory import DTYPES, Room
+from engines.models.published_families import FAMILIES
 from engines.protocol import Model
 from engines.runtime import expecting, listing
 from engines.runtime.driver import Job, Run, run_batch
@@ -48,7 +49,7 @@ def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
     methods = listing.methods()
     if options.json:
-        print(json.dumps({"methods": methods, "models": listing.models()}, indent=1))
+        print(json.dumps({"methods": methods, "models": listing.models(), "families": listing.families()}, indent=1))
         return DONE
     for name, about in methods.items():
         print(f"{name}: {about['title']}, {about['summary']}")
@@ -60,6 +61,9 @@ def list_everything(options: argparse.Namespace) -> int:
     print()
     for model in MODELS.values():
         print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
+    for family in FAMILIES:
+        print(f"  {family}")
     for said in UNREADABLE:
         print(said, file=sys.stderr)
     return DONE
@@ -72,7 +76,10 @@ def run(options: argparse.Namespace) -> int:
     named = {} if options.preset is None else method.preset(options.preset)
     config = make_config(method.config, {**named, **dict(_assignment(text) for text in options.set)})
     model_id = options.model or default_model(method.family)
-    model = open_model(model_id, options.device, options.dtype)
+    if said := terms_of(model_id):
+        print(f"{model_id}: {said}", file=sys.stderr)
+    room = Room(getattr(config, "length", 0) or Room().length)
+    model = open_model(model_id, options.device, options.dtype, room)
     small = _drafter(options, method, model)
     example = MODELS[model_id].default_prompt if model_id in MODELS else ""
     prompt = example if options.prompt is None else options.prompt
@@ -182,11 +189,18 @@ def _drafter(options: argparse.Namespace, method: Method, model: Model) -> Model
 
 def expect(options: argparse.Namespace) -> int:
     """Say what a model will cost on this machine."""
-    print(expecting.expect(options.model, options.device, options.dtype))
+    room = Room(_positive("--length", options.length), _positive("--lanes", options.lanes))
+    print(expecting.expect(options.model, options.device, options.dtype, room))
     if options.passes:
         took = expecting.seconds_per_pass(options.model, options.passes, options.device, options.dtype)
         print(f"a pass of ordinary decoding took {took:.3g} s here, the median of {options.passes}")
     return DONE
+
+
+def _positive(field: str, value: int) -> int:
+    if value < 1:
+        raise ConfigError(f"{field}: {value} is not allowed; use 1 or more.")
+    return value
 
 
 def check(options: argparse.Namespace) -> int:
@@ -325,6 +339,10 @@ def _parser() -> argparse.ArgumentParser:
     costing.add_argument("--model", required=True, help="as for run")
     costing.add_argument("--device", help=devices.HELP)
     costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
+    costing.add_argument(
+        "--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included"
+    )
+    costing.add_argument("--lanes", type=int, default=1, metavar="N", help="sequences that are decoded together")
     costing.add_argument(
         "--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding"
     )

@@ -1,5 +1,6 @@
 """Run: write a prompt, decode it the ordinary way and an accelerated way side by side, look at what happened."""
 
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ from demo import controls
 from demo.addresses import Address, fragment_of
 from demo.clip_panel import ClipPanel
 from demo.decoding import Asked, Ended, Opened
+from demo.folder_panel import FolderPanel, local
 from demo.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.moving_panel import MovingPanel
 from demo.outcome import outcome
@@ -123,6 +125,7 @@ class RunPage:
                     0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120
                 )
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
+            self.folders = FolderPanel(self.problem) if local(os.environ) else None
             with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
@@ -194,12 +197,14 @@ class RunPage:
             **AT_ONCE,
         )
         self.clips.connect(self.model)
+        if self.folders is not None:
+            self.folders.connect(self.method, self.model, _models)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
         self.model.change(
             self.choose_model,
             {self.model, self.opening},
-            [self.prompt, self.words, *self._opening(_USUAL), *self.examples.values()],
+            [self.model, self.prompt, self.words, *self._opening(_USUAL), *self.examples.values()],
             **AT_ONCE,
         )
 
@@ -378,6 +383,7 @@ class RunPage:
         prompt = asked.prompt if asked else model.default_prompt
         settings: Update = {} if asked else self._opening(model)
         return {
+            self.model: gr.update(info=model.terms or None),
             self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=asks),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             **settings,

@@ -1,7 +1,8 @@
 """Decoding a text block by block with a diffusion language model: the row, its blocks, and the requests they lead to.
 
-Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt; a
-bidirectional model has no grid, and its blocks begin where the prompt ends. A finished block is not committed by a pass
+Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt. A
+bidirectional model has no grid, nor has one whose finished tokens see only what stands before them (openPangu): their
+blocks begin where the prompt ends. A finished block is not committed by a pass
 of its own: its tokens lead the next block's first pass, which stores their keys and values. A right-shifted model is
 the exception: the pass that stores a block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
 arXiv 2509.26328). Block size 1 is ordinary autoregressive decoding, in one pass a token.
@@ -48,6 +49,8 @@ class TextTask(Task):
     """Whether every token sees every other, so that nothing can be cached."""
     card: ModelCard | None = None
     """Whose text it is; what was measured for a model beforehand is found by it."""
+    causal: bool = False
+    """Whether a finished token sees only what stands before it; a block under way sees all of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +144,12 @@ class Row:
             part: Tokens of a sub-block, by default the block's; it divides `size`.
             carry: Whether the first token of a right-shifted model's block comes before the block's first pass.
         """
-        self.task, self.size, self._causal = task, size, causal
+        self.task, self.size, self._causal = task, size, causal or task.causal
         self._part, self._carry = part or size, carry
         self.asked = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
-        self._first = self.asked if task.full else self.asked // size * size
+        self._origin = self.asked if task.full or task.causal else self.asked // size * size
+        self._first = self._origin
         self._stored: dict[Role, int] = {}  # tokens whose keys and values a model has
 
     @property
@@ -156,7 +160,7 @@ class Row:
     @property
     def number(self) -> int:
         """Which block of the answer is under way, from 0."""
-        return self._first // self.size - (0 if self.task.full else self.asked // self.size)
+        return (self._first - self._origin) // self.size
 
     @property
     def part(self) -> slice:
@@ -249,7 +253,7 @@ class Row:
         stop = min(self.block.start + blocks * self.size, len(self.tokens))
         first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, stop)
         position = torch.arange(first, last)
-        everybody = masks.block_causal(position, len(self.tokens) if self.task.full else self.size)
+        everybody = masks.block_causal(position - first, len(self.tokens) if self.task.full else self.size)
         read = (self.open if read is None else read) - first - int(self.task.shift)
         seen = everybody if seen is None else seen
         if self.carrying:  # the token before predicts this one; there is nothing else to feed

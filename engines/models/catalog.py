@@ -10,11 +10,12 @@ from typing import Final
 from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
-from engines.config import ConfigError, Value
+from engines.config import ConfigError, Value, shown
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES
-from engines.models.own_folders import VARIABLE, OwnFolder, read_folders
+from engines.models.memory import DTYPES, Room
+from engines.models.own_folders import OwnFolder, group_of, read_folder, read_folders
+from engines.models.published_families import ASKS
 from engines.models.published_texts import TEXTS, Checkpoint, Kind
 from engines.models.studio import snakes
 from engines.protocol import Family, Model
@@ -62,6 +63,11 @@ class ModelInfo:
         return f"{self.title} ({size})" if self.title.startswith(self.group) else f"{self.group}: {self.title} ({size})"
 
     @property
+    def terms(self) -> str:
+        """What its licence asks for before it is loaded; empty where that is nothing."""
+        return ASKS.get(self.group, "") if self.id != "lumina-mgpt-2.0" else ""
+
+    @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
         return self.writes or "diffusion-lm" in self.families
@@ -75,7 +81,12 @@ _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
     "causal": ("discrete-ar",),
     "blocks": ("diffusion-lm", "discrete-ar"),
     "bidirectional": ("diffusion-lm",),  # and so never causal
+    "drawing": ("discrete-ar",),
+    "classes": ("discrete-ar",),
+    "vectors": ("continuous-ar",),
 }
+_SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
+_NAME_A_CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
 
 
 _QUESTION: Final = "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?"
@@ -101,14 +112,16 @@ def _published(text: Checkpoint) -> ModelInfo:
 
 def own_info(own: OwnFolder) -> ModelInfo:
     """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
+    asked = (_QUESTION, "Ask a question.")
+    if own.kind in ("drawing", "classes", "vectors"):
+        asked = _SAY if own.kind == "drawing" else _NAME_A_CLASS
     return ModelInfo(
         own.id,
         own.id,
         _FAMILIES[own.kind],
-        f"nothing: it is in a folder that {VARIABLE} names",
-        _QUESTION,
-        "Ask a question.",
-        writes=True,
+        "nothing: it is in a folder of one's own",
+        *asked,
+        writes=own.kind in ("causal", "blocks", "bidirectional"),
         group=own.group,
         gigabytes=own.gigabytes,
     )
@@ -187,6 +200,25 @@ def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _llamagen_text(stage: int, pixels: int) -> ModelInfo:
+    """A LlamaGen of texts, which is published as a pickle, and the encoder that it draws from."""
+    return ModelInfo(
+        f"llamagen-t2i-xl-{pixels}",
+        f"LlamaGen XL of texts, {pixels}x{pixels}",
+        ("discrete-ar",),
+        f"4.3 GB (twice that on a CPU), of which the encoder of FLAN-T5 XL is 2.4: hf download google/flan-t5-xl, and "
+        f"converted once as docs/models.md says, t2i_XL_stage{stage}_{pixels}.pt and vq_ds16_t2i.pt of "
+        "github.com/FoundationVision/LlamaGen, by python -m engines convert-picture llamagen, then --model FOLDER; "
+        "MIT, the encoder Apache-2.0, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
+        group="LlamaGen",
+        gigabytes=4.3,
+        licence="MIT, encoder Apache-2.0",
+    )
+
+
 def _lumina(pixels: int) -> ModelInfo:
     """A Lumina-mGPT, whose pictures Chameleon's VQGAN draws, which is published as a pickle elsewhere."""
     repository = f"Alpha-VLLM/Lumina-mGPT-7B-{pixels}"
@@ -203,6 +235,45 @@ def _lumina(pixels: int) -> ModelInfo:
         group="Lumina-mGPT",
         gigabytes=13.8,
         licence="Chameleon Research License",
+    )
+
+
+def _openpangu() -> ModelInfo:
+    """OpenPangu's diffusion model, which is published elsewhere than on the hub."""
+    licence = "OPENPANGU MODEL LICENSE 1.0, not for use within the European Union"
+    return ModelInfo(
+        "openpangu-7b-diffusion-base",
+        "openPangu 7B Diffusion, base",
+        _FAMILIES["blocks"],
+        "16.1 GB (twice that on a CPU): the files of ai.gitcode.com/ascend-tribe/openPangu-7B-Diffusion-Base and a "
+        f"tokenizer.json, written once as docs/models.md says, then --model FOLDER; {licence}, and no published "
+        "weights were tried",
+        _QUESTION,
+        "Begin a text.",
+        folder=True,
+        writes=True,
+        group="openPangu",
+        gigabytes=16.1,
+        licence=licence,
+    )
+
+
+def _lumina2() -> ModelInfo:
+    """Lumina-mGPT 2.0, whose pictures MoVQGAN draws, which is published as a pickle elsewhere."""
+    repository = "Alpha-VLLM/Lumina-mGPT-2.0"
+    return ModelInfo(
+        "lumina-mgpt-2.0",
+        "Lumina-mGPT 2.0 7B, 768x768",
+        ("discrete-ar",),
+        f"14 GB (twice that on a CPU): hf download {repository} --local-dir FOLDER, and movqgan_270M.ckpt of "
+        "ai-forever/MoVQGAN, converted once as docs/models.md says by python -m engines convert-picture lumina-mgpt-2, "
+        "then --model FOLDER; Apache-2.0, the licence of MoVQGAN was not seen, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        folder=True,
+        group="Lumina-mGPT",
+        gigabytes=14.0,
+        licence="Apache-2.0",
     )
 
 
@@ -326,6 +397,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
         _snakes("snakes-target", "Snakes and ladders, where haste costs", "snakes-draft"),
         _snakes("snakes-draft", "Snakes and ladders, small", ""),
         *map(_published, TEXTS),
+        _openpangu(),
         *(
             _drawing(
                 f"deepseek-community/Janus-Pro-{size}",
@@ -352,10 +424,13 @@ MODELS: Final[dict[str, ModelInfo]] = {
             "Apache-2.0; a picture is 8,100 codes, for a GPU",
         ),
         *map(_lumina, (512, 768, 1024)),
+        _lumina2(),
         *(
             _llamagen(size, gigabytes)
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
         ),
+        _llamagen_text(1, 256),
+        _llamagen_text(2, 512),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),
@@ -385,6 +460,35 @@ _LOADERS: Final = {
     "snakes-draft": "engines.models.studio.language",
 }
 _HUB: Final = "engines.models.hub.published"
+
+
+def add_folder(named: str) -> str:
+    """Offer a checkpoint in a folder from now on, and say by which id; for whoever started the program.
+
+    Raises:
+        ValueError: for a folder that cannot be offered; the message says why.
+    """
+    try:
+        folder = Path(named.strip()).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
+    found = next((own.id for own in _OWN.values() if own.folder == folder), None)
+    if found is not None:
+        return found
+    try:
+        if not named.strip():
+            raise ValueError("is empty; name the folder of a checkpoint.")
+        own = read_folder(folder, MODELS)
+    except ValueError as error:
+        raise ValueError(f"{shown(named)} {error}") from None
+    _OWN[own.id] = own
+    MODELS[own.id] = own_info(own)
+    return own.id
+
+
+def terms_of(name: str) -> str:
+    """What the licence of a model, by id or by its folder, asks for before it is loaded; empty for nothing."""
+    return MODELS[name].terms if name in MODELS else ASKS.get(group_of(Path(name)), "")
 
 
 def default_model(family: Family) -> str:
@@ -441,11 +545,12 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     return load(model_id, resolve(device))
 
 
-def open_model(name: str, device: str | None = None, dtype: str | None = None) -> Model:
+def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
     """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
 
     `dtype` is what the weights of a published language model are held in: float32, bfloat16 or float16; by default
-    float32 on a CPU and bfloat16 elsewhere.
+    float32 on a CPU and bfloat16 elsewhere. `room` is what is to be decoded: a published checkpoint that has no room
+    for it is not read.
 
     For people at their own machine: `load_model` is for strangers, whose input is never a path.
 
@@ -458,7 +563,8 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None) -
         return load_model(name, device)
     number = None if dtype is None else DTYPES[dtype]
     hub, place = import_module(_HUB), resolve(device)
-    model: Model = hub.load_folder(Path(name), place, number) if Path(name).is_dir() else hub.load(name, place, number)
+    read, what = (hub.load_folder, Path(name)) if Path(name).is_dir() else (hub.load, name)
+    model: Model = read(what, place, number, room)
     return model
 
 

@@ -8,7 +8,7 @@ own is turned into, so that a trace says all that was given and the file is not 
 import base64
 import binascii
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,11 +17,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from engines.config import ConfigError
 from engines.models.causal_session import CausalSession
 from engines.models.clip_files import read_clip
+from engines.models.networked import Networked
 from engines.models.pictures import as_uri
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
@@ -108,7 +109,7 @@ def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
     return found
 
 
-class ClipModel(ABC):
+class ClipModel(Networked):
     """A model of the family discrete-ar that continues clips."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
@@ -116,11 +117,6 @@ class ClipModel(ABC):
     def __init__(self, card: ModelCard, device: torch.device, shape: ClipShape, pictures: Pictures) -> None:
         self.card, self.device = card, device
         self.shape, self._pictures = shape, pictures
-
-    @property
-    @abstractmethod
-    def network(self) -> nn.Module:
-        """The transformer."""
 
     @property
     @abstractmethod
@@ -158,16 +154,6 @@ class ClipModel(ABC):
     @abstractmethod
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
         """Codes, whole latent frames of them from a clip's first on, to frames, on the CPU."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        return next(self.network.parameters()).dtype
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self.network.parameters())
 
     def pose(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.pose`; a prompt is never a path."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.block_session import BlockSession, Network
 from engines.models.lean import lean
+from engines.models.memory import cached_numbers, check_cache
 from engines.models.token_session import TokenSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -40,6 +41,8 @@ class Kind:
     """Ids that every text begins with."""
     read: Callable[[str], str] = str.strip
     """A prompt as it is put, without these; raises ValueError for one that the model was not made for."""
+    causal: bool = False
+    """Whether a finished block is stored as a causal model would store it."""
 
 
 class DiffusionLM:
@@ -92,8 +95,8 @@ class DiffusionLM:
         if kind.sizes and config.size not in kind.sizes:
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
         assert kind.mask is not None  # a causal model runs no method for blocks
-        canvas = text_canvas(config.length, config.size, 0 if kind.full else len(ids))
-        traits = (kind.mask, kind.shift, kind.full, self.card)
+        canvas = text_canvas(config.length, config.size, 0 if kind.full or kind.causal else len(ids))
+        traits = (kind.mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
 
     def _read(self, prompt: str, length: int) -> tuple[int, ...]:
@@ -122,6 +125,9 @@ class DiffusionLM:
         """See `engines.protocol.Model.start`."""
         slots = max(len(task.prompt) + task.length for task in tasks)
         layers = len(self._network.model.layers)
+        if not self.kind.full:
+            needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
+            check_cache(self.card.id, needed, self.device, len(tasks))
         blocks = BlockSession(
             Network(self._hidden, self._logits, layers, self._banned, self.device), len(tasks), slots + 1
         )

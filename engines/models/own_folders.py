@@ -15,6 +15,16 @@ from engines.config import shown
 from engines.models.published_texts import TYPES, Kind
 
 VARIABLE: Final = "DRAFTSCOPE_MODELS"
+DRAWING: Final[dict[str, tuple[str, Kind]]] = {
+    "janus": ("Janus-Pro", "drawing"),
+    "multi_modality": ("Janus-Pro", "drawing"),
+    "chameleon": ("Chameleon", "drawing"),
+    "emu3": ("Emu3-Gen", "drawing"),
+    "llamagen": ("LlamaGen", "classes"),
+    "llamagen-t2i": ("LlamaGen", "drawing"),
+    "mar": ("MAR", "vectors"),
+}
+"""`model_type` of config.json -> family and kind, of models that draw."""
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -57,9 +67,29 @@ def _read(named: Path, taken: Collection[str]) -> OwnFolder:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError("has no config.json that can be read; name the folder of a checkpoint.") from error
     said = settings.get("model_type") if isinstance(settings, dict) else None
-    if not isinstance(said, str) or said not in TYPES:
-        raise ValueError(f"has {shown(said)} for 'model_type' in its config.json; use one of {', '.join(TYPES)}.")
+    known = TYPES | DRAWING
+    if not isinstance(said, str) or said not in known:
+        raise ValueError(f"has {shown(said)} for 'model_type' in its config.json; use one of {', '.join(known)}.")
     if not _ID.fullmatch(folder.name) or folder.name in taken:
         raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    return OwnFolder(folder.name, folder, *TYPES[said], size / 1e9)
+    return OwnFolder(folder.name, folder, *known[said], size / 1e9)
+
+
+def read_folder(named: Path, taken: Collection[str]) -> OwnFolder:
+    """A folder as it can be offered.
+
+    Raises:
+        ValueError: for one that cannot; the message goes on where the folder was named.
+    """
+    return _read(named, taken)
+
+
+def group_of(folder: Path) -> str:
+    """The family of a folder, as far as its config.json tells; empty where it does not."""
+    try:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    said = settings.get("model_type") if isinstance(settings, dict) else None
+    return (TYPES | DRAWING).get(said, ("",))[0] if isinstance(said, str) else ""

@@ -63,7 +63,7 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
     """
     if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
         return
-    if (task.mask, task.shift, task.full) != (own.mask, own.shift, own.full):
+    if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
         raise ValueError(
             f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
             "are not of the same places; give a drafter of the same kind, or set drafter=itself."
@@ -71,7 +71,7 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
 
 
 def _reads(task: TextTask) -> str:
-    sight = "bidirectional" if task.full else "block-causal"
+    sight = "bidirectional" if task.full else "causal before its block" if task.causal else "block-causal"
     return f"{sight} and {'right-shifted' if task.shift else 'aligned'} with the mask {task.mask}"
 
 

@@ -1,6 +1,6 @@
 """Drawing a picture as codes: what published models of the family discrete-ar have in common."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +12,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from engines.models.clip_model import Pictures
-from engines.models.picture_session import PictureSession, Prompts
+from engines.models.memory import cached_numbers, check_cache
+from engines.models.networked import Networked
+from engines.models.picture_session import Fed, PictureSession, Prompts
 from engines.models.pictures import as_uri
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -43,35 +45,54 @@ class PictureShape:
     """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
 
 
-class PictureModel(ABC):
+@dataclass(frozen=True, slots=True)
+class Codebook:
+    """What codes are."""
+
+    places: Float[Tensor, "K D"]
+    """Where they lie, in float64."""
+    digest: str
+    """Names the codes: models with the same ones can draft for each other."""
+
+
+class PictureModel(Networked):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
     line_end: int | None = None
     """See `PictureSession`."""
 
-    def __init__(self, card: ModelCard, device: torch.device, shape: PictureShape) -> None:
-        self.card, self.device, self.shape = card, device, shape
+    def __init__(
+        self, network: nn.Module, decoder: Any, codebook: Codebook, shape: PictureShape, card: ModelCard
+    ) -> None:
+        """Wrap a network that lies on its device.
+
+        Args:
+            network: The transformer, and what else is computed with it.
+            decoder: The native decoder in it, whose keys and values are cached.
+            codebook: What codes are; its tensor is on the same device.
+            shape: Of pictures.
+            card: Who it is.
+        """
+        self.card, self.device, self.shape = card, codebook.places.device, shape
+        self._network, self._codebook = network, codebook
+        self.layers: int = len(decoder.layers)
+        self._kept = cached_numbers(decoder.config)
 
     @property
-    @abstractmethod
     def network(self) -> nn.Module:
-        """The transformer."""
+        """See `Networked.network`."""
+        return self._network
 
     @property
-    @abstractmethod
-    def layers(self) -> int:
-        """Layers whose keys and values are cached."""
-
-    @property
-    @abstractmethod
     def embedding(self) -> Float[Tensor, "K D"]:
         """Where codes lie."""
+        return self._codebook.places
 
     @property
-    @abstractmethod
     def tokens(self) -> str:
         """What its tokens mean: models with the same codebook can draft for each other."""
+        return self._codebook.digest
 
     @abstractmethod
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -91,16 +112,6 @@ class PictureModel(ABC):
     @abstractmethod
     def pixels(self, codes: Int[Tensor, "B N"]) -> Float[Tensor, "B 3 H W"]:
         """Codes in the order of the canvas to pictures in [-1, 1], which may be overstepped."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        return next(self.network.parameters()).dtype
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self.network.parameters())
 
     @property
     def blank(self) -> int:
@@ -123,8 +134,14 @@ class PictureModel(ABC):
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
-        canvas = (self.shape.rows, self.shape.columns)
-        return PictureSession(self.logits, prompts, canvas, self.layers, self.device, self.line_end)
+        return self._opened(self.logits, prompts, Fed(self.shape.rows, self.shape.columns, self.line_end))
+
+    def _opened(self, network: Callable[..., Tensor], prompts: Sequence[Prompts], fed: Fed) -> PictureSession:
+        """A session, if there is room for its keys and values."""
+        rows, longest = sum(map(len, prompts)), max(len(row) for lane in prompts for row in lane)
+        numbers = rows * (longest + fed.rows * (fed.columns + 1)) * self._kept
+        check_cache(self.card.id, numbers * self.dtype.itemsize, self.device, len(prompts))
+        return PictureSession(network, prompts, fed, self.layers, self.device)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included; open positions hold `blank`, and viewers mark them."""

@@ -9,7 +9,7 @@ is no position of the canvas: the session feeds it, and reads the first token of
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import torch
@@ -24,48 +24,60 @@ Prompts = Sequence[Sequence[int]]
 """Ids of a lane's prompts: the conditional one, and with guidance the unconditional one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """How a picture is fed."""
+
+    rows: int
+    columns: int
+    line_end: int | None = None
+    """Id of the token that closes a row; None where nothing does."""
+    first: int | None = None
+    """Position of the first code, where that does not depend on the prompt: what stands before it counts down."""
+
+
 class PictureSession(CausalSession):
-    """The session of pictures of `canvas` rows and columns."""
+    """The session of pictures."""
 
     def __init__(
         self,
         network: Callable[..., Tensor],
         prompts: Sequence[Prompts],
-        canvas: tuple[int, int],
+        fed: Fed,
         layers: int,
         device: torch.device,
-        line_end: int | None = None,
     ) -> None:
         """Open a session.
 
         Args:
             network: As for `CausalSession`.
             prompts: Of every lane.
-            canvas: Rows and columns of the picture.
+            fed: How the picture is fed.
             layers: Number of cached layers.
             device: Where the network is.
-            line_end: Id of the token that closes a row; None where nothing does.
         """
         longest = max(map(len, chain.from_iterable(prompts)))
         filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, lane)] for lane in prompts]
         before = [[longest - len(row) for row in lane] for lane in prompts]
-        self._columns, self._line_end = canvas[1], line_end
+        self._columns, self._line_end = fed.columns, fed.line_end
         self._before = torch.tensor(before, device=device)
         self._even = not any(chain.from_iterable(before))
         self._bare = network
-        length = canvas[0] * canvas[1] + (canvas[0] if line_end is not None else 0)
+        self._offset = None if fed.first is None else fed.first - longest
+        length = fed.rows * (fed.columns + (fed.line_end is not None))
         super().__init__(self._aligned, torch.tensor(filled, device=device), length, layers)
 
     def _aligned(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], cache: Cache, mask: Tensor) -> Tensor:
         """The network, told where every row's prompt begins."""
+        own = positions if self._offset is None else positions + self._offset
         if self._even:
-            return self._bare(ids, positions, cache, mask)
+            return self._bare(ids, own, cache, mask)
         before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
         slot = torch.arange(mask.shape[-1], device=mask.device)
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
         mask = mask.masked_fill(padding, torch.finfo(mask.dtype).min)
-        return self._bare(ids, (positions - before).clamp(min=0), cache, mask)
+        return self._bare(ids, (positions - before).clamp(min=0) if self._offset is None else own, cache, mask)
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:  # type: ignore[override]
         """See `engines.models.discrete.DiscreteSession.logits`."""

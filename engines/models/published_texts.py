@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["causal", "blocks", "bidirectional"]
+Kind = Literal["causal", "blocks", "bidirectional", "drawing", "classes", "vectors"]
+"""Of texts, the first three; pictures of texts or classes as codes, or of classes as vectors, the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ TYPES: Final[dict[str, tuple[str, Kind]]] = {
     "sdar": ("SDAR", "blocks"),
     "Fast_dLLM_Qwen": ("Fast-dLLM v2", "blocks"),
     "llada2_moe": ("LLaDA2", "blocks"),
+    "PanguEmbedded": ("openPangu", "blocks"),
     "llada": ("LLaDA", "bidirectional"),
     "Dream": ("Dream", "bidirectional"),
 }

@@ -10,7 +10,7 @@ from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, open_model, ships
 from engines.models.devices import resolve
-from engines.models.memory import DTYPES, free_bytes, usual
+from engines.models.memory import DTYPES, Needs, Room, free_bytes, usual
 from engines.runtime.driver import Job, Run
 
 _METHODS: Final = {"discrete-ar": "ar", "diffusion-lm": "blockwise", "continuous-ar": "continuous"}
@@ -21,42 +21,51 @@ _LENGTH: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a model's weights take."""
+    """What a model takes."""
 
     name: str
     parameters: int
     dtype: str
     device: str
     bytes: int
+    """Of its weights."""
     free: int | None
     """Memory that can still be taken on the device; None where nobody knows."""
+    cache: int = 0
+    """Bytes of keys and values; 0 for what stores none, and for what ships."""
+    decoded: str = ""
+    """What these are of."""
 
     def __str__(self) -> str:
         """The sentence that a person reads."""
         room = "" if self.free is None else f", and {self.free / _GIGA:.1f} GB are free"
-        verdict = "" if self.free is None else " (fits)" if self.bytes <= self.free else " (does not fit)"
+        fits = self.free is None or self.bytes + self.cache <= self.free
+        verdict = "" if self.free is None else " (fits)" if fits else " (does not fit)"
+        cache = f", {self.cache / _GIGA:.2f} GB of keys and values for {self.decoded}" if self.cache else ""
         return (
             f"{self.name}: {self.parameters:,} parameters, {self.bytes / _GIGA:.1f} GB of weights in {self.dtype} on "
-            f"{self.device}{room}{verdict}"
+            f"{self.device}{cache}{room}{verdict}"
         )
 
 
-def expect(name: str, device: str | None = None, dtype: str | None = None) -> Expected:
-    """What a model takes; of a published checkpoint only config.json and the tokenizer's files are read.
+def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Expected:
+    """What a model takes, with what it keeps of `room`; of a published checkpoint no tensor is read.
 
     Raises:
         ConfigError, ModelError: as `open_model` does.
     """
     place = resolve(device)
+    room = room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        count, number = model.parameters, model.dtype
+        needs, number = Needs(model.parameters), model.dtype
     else:
         from engines.models.hub import published  # brings transformers
 
-        count, number = published.parameters_of(name), DTYPES[dtype] if dtype else usual(place)
-    said = str(number).removeprefix("torch.")
-    return Expected(name, count, said, place, count * number.itemsize, free_bytes(place))
+        needs, number = published.needs_of(name), DTYPES[dtype] if dtype else usual(place)
+    said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
+    sizes = (needs.weights(number), free_bytes(place), needs.cache(number, room))
+    return Expected(name, count, said, place, *sizes, needs.said(room))
 
 
 def seconds_per_pass(

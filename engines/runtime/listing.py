@@ -6,6 +6,7 @@ from typing import Any
 from engines.config import settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
+from engines.models.published_families import FAMILIES
 
 
 def methods() -> dict[str, dict[str, Any]]:
@@ -31,6 +32,11 @@ def methods() -> dict[str, dict[str, Any]]:
         }
         for name, method in METHODS.items()
     }
+
+
+def families() -> list[dict[str, Any]]:
+    """Families of published checkpoints: state, licence, and how they are read or why not."""
+    return [asdict(family) for family in FAMILIES]
 
 
 def models() -> dict[str, dict[str, Any]]:

@@ -33,6 +33,7 @@ from engines.models.catalog import MODELS, load_model, open_model, small_of
 from engines.models.errors import ModelError
 from engines.models.hub import published
 from engines.models.language_model import DiffusionLM
+from engines.models.published_families import FAMILIES as PUBLISHED
 from engines.models.published_texts import TEXTS
 from engines.models.studio.image import FOLDER
 from engines.models.weights import sha256
@@ -41,7 +42,7 @@ from traces import read
 
 FAMILIES = [family for family in LAYOUTS if family not in CAUSAL]
 PROMPT = "a hero"
-BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4", "llada2_moe": "8"}
+BLOCKS = {"sdar": "4", "Fast_dLLM_Qwen": "8", "llada": "8", "Dream": "4", "llada2_moe": "8", "PanguEmbedded": "8"}
 
 
 def job(model: DiffusionLM, prompt: str = PROMPT, **values: object) -> Job:
@@ -86,7 +87,8 @@ def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_who
         ids = torch.cat([past, request.tokens[0]])
         position = torch.cat([torch.arange(len(past)), request.position])
         seen = torch.zeros(len(ids), len(ids), dtype=torch.bool)
-        seen[: len(past), : len(past)] = masks.block_causal(torch.arange(len(past)), int(block))
+        stored = 1 if family == "PanguEmbedded" else int(block)
+        seen[: len(past), : len(past)] = masks.block_causal(torch.arange(len(past)), stored)
         seen[len(past) :, : len(past)] = True
         seen[len(past) :, len(past) :] = request.seen
         expected = checkpoints.forward(family, tensors, ids, position, seen)
@@ -97,18 +99,20 @@ def test_cached_decoding_gives_the_logits_of_an_independent_forward_over_the_who
         finished = torch.cat([past, request.tokens[0, : request.keep]])
     assert worst < 1e-4
     assert float(expected[expected.isfinite()].std()) > 0.5, "too flat to tell"
-    assert bool(len(finished)) == (family in ("sdar", "Fast_dLLM_Qwen", "llada2_moe"))
+    assert bool(len(finished)) == (family not in ("llada", "Dream"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_what_it_was_published_as(tmp_path: Path, family: str) -> None:
     model = published.load_folder(write(tmp_path / family, family))
     kind = model.kind
-    assert (kind.shift, kind.full) == (family in ("Fast_dLLM_Qwen", "Dream"), family in ("llada", "Dream"))
+    pangu = family == "PanguEmbedded"
+    assert (kind.shift, kind.full) == (family in ("Fast_dLLM_Qwen", "Dream") or pangu, family in ("llada", "Dream"))
     names = Tokenizer.from_file(str(tmp_path / family / "tokenizer.json"))
-    assert "mask" in str(names.id_to_token(kind.mask)).lower()
-    turn = {"llada": "<|eot_id|>", "llada2_moe": "<|role_end|>"}.get(family, "<|im_end|>")
-    ends = [turn, "<|endoftext|>"]
+    assert (kind.causal, [names.id_to_token(i) for i in kind.begins]) == (pangu, ["<s>"] if pangu else [])
+    assert ("[unused0]" if pangu else "mask") in str(names.id_to_token(kind.mask)).lower()
+    turn = {"llada": "<|eot_id|>", "llada2_moe": "<|role_end|>", "PanguEmbedded": "[unused10]"}
+    ends = [turn.get(family, "<|im_end|>"), "</s>" if pangu else "<|endoftext|>"]
     assert [names.id_to_token(end) for end in kind.ends] == ends
     assert kind.longest == 96
     assert kind.sizes == ((1, 8) if family == "Fast_dLLM_Qwen" else ())
@@ -158,6 +162,13 @@ def test_a_tokenizer_in_several_files_is_the_same(tmp_path: Path) -> None:
     )
     assert whole.kind == parts.kind
     assert task_of(job(whole)).prompt == task_of(job(parts)).prompt
+
+
+def test_a_tokenizer_of_sentencepiece_is_told_what_to_do(tmp_path: Path) -> None:
+    folder = write(tmp_path / "pangu", "PanguEmbedded")
+    (folder / "tokenizer.json").rename(folder / "tokenizer.model")
+    with pytest.raises(ModelError, match=r"tokenizer.model, of SentencePiece, .* write a tokenizer.json .* docs/mod"):
+        published.load_folder(folder)
 
 
 def test_a_tokenizer_of_sdar_that_lacks_the_mask_is_given_it_as_the_next_id(tmp_path: Path) -> None:
@@ -258,6 +269,10 @@ def pickled(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
+def pickled_whole(folder: Path) -> None:
+    (folder / "config.json").rename(folder / "a.pth")
+
+
 def cut(folder: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
@@ -348,6 +363,8 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
             configured(model_type="bert"),
             r"has 'bert' for 'model_type', .*language models \(sdar, .*\(qwen2, .* and Cosmos",
         ),
+        (configured(model_type="Emu3"), r"is of the family Emu3-Gen, as BAAI .*, which is not read. .* BAAI/Emu3-Gen-"),
+        (pickled_whole, "has 'a.pth' and no config.json; pickles .* converted first for .*; LlamaGen, of .*; MAR"),
         (configured(model_type=["llada"]), r"config.json has \['llada'\] for 'model_type', and what can be read is"),
         (configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         (configured(quantization_config={"bits": 4}), "{'bits': 4} for 'quantization_config'; LLaDA is built for None"),
@@ -361,6 +378,17 @@ def test_what_is_of_no_family_is_told_which_there_are_and_not_to_fetch_it_again(
     with pytest.raises(ModelError, match=said) as caught:
         published.load_folder(folder)
     assert "hf download" not in str(caught.value)
+
+
+def test_every_family_is_listed_with_state_and_licence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = {family.name: line for family in PUBLISHED for line in lines if line.startswith(f"  {family.name}: ")}
+    assert list(listed) == [family.name for family in PUBLISHED]
+    for family in PUBLISHED:
+        assert f": {family.state}; {family.licence}. {family.said}" in listed[family.name]
+    read = {name for family in PUBLISHED if family.state != "not read" for name in family.types}
+    assert read == {*published.FAMILIES, *published.CAUSAL_FAMILIES, *published._PICTURES}
 
 
 def test_a_tied_checkpoint_may_carry_a_head_which_is_not_used(tmp_path: Path) -> None:

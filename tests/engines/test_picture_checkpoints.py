@@ -5,7 +5,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from support import chameleon, compvis, emu3, janus, llamagen
+from support import chameleon, compvis, emu3, janus, llamagen, t5
 from torch import Tensor
 from transformers import LlamaModel
 
@@ -80,19 +80,43 @@ def _llamagen() -> Case:
     )
 
 
+def _llamagen_text() -> Case:
+    tensors = llamagen.worded()
+
+    def write(folder: Path) -> Path:
+        files = llamagen.write(folder.with_name(f"{folder.name}-published"), texts=True)
+        heads = llamagen.DECODER.heads
+        asked = Asked(files / "t2i_XL_stage1_256.pt", files / "vq_ds16_t2i.pt", heads, llamagen.SIDE)
+        picture_convert.convert("llamagen", asked, folder)
+        t5.write(folder / "text")
+        return folder
+
+    return Case(
+        write,
+        lambda text, silent, codes: llamagen.forward_text(tensors, text, silent, codes),
+        llamagen.pixels,
+        ("a red boot", "bag"),
+        (llamagen.SIDE, llamagen.SIDE),
+        llamagen.CODES,
+    )
+
+
 def _chameleon(kind: str, shared: bool) -> Case:
     tensors = chameleon.weights(shared)
 
     def write(folder: Path) -> Path:
-        chameleon.write(folder, shared)
+        chameleon.write(folder, shared, kind)
         asked = Asked(folder / "vqgan.ckpt", None, side=chameleon.SIDE)
         picture_convert.convert(kind, asked, folder / "pixels")
+        if kind == "lumina-mgpt-2":
+            assert json.loads((folder / "pixels" / "config.json").read_text())["first"] == 155_000
+            configured("first", chameleon.FIRST)(folder / "pixels")
         return folder
 
     return Case(
         write,
         lambda text, silent, codes: chameleon.forward(tensors, kind, chameleon.prompt_ids(kind, text, silent), codes),
-        chameleon.pixels,
+        lambda codes: chameleon.pixels(codes, kind),
         ("a red boot", "a bag"),
         (chameleon.SIDE, chameleon.SIDE),
         chameleon.CODES,
@@ -114,10 +138,12 @@ CASES = {
     "emu3": _emu3(older=False),
     "emu3-older": _emu3(older=True),
     "lumina": _chameleon("lumina-mgpt", shared=True),
+    "lumina-2": _chameleon("lumina-mgpt-2", shared=True),
     "anole": _chameleon("anole", shared=False),
     "janus": _janus(released=False),
     "janus-released": _janus(released=True),
     "llamagen": _llamagen(),
+    "llamagen-text": _llamagen_text(),
 }
 """By the name of the folder."""
 EVERY = [
@@ -261,6 +287,21 @@ def test_greedy_speculation_ends_where_ordinary_decoding_does(home: Path, name: 
     assert tuple(row.tolist()) == ends[0]
 
 
+def test_a_text_is_put_to_its_encoder_in_small_letters_and_has_no_more_tokens_than_there_are_slots(home: Path) -> None:
+    model = load(home / "llamagen-text")
+    asked, silent = model.prompts("A  red boot")
+    assert [i - llamagen.CODES for i in asked] == t5.ids("a red boot")
+    assert len(silent) == len(asked) and silent[-1] - silent[0] == len(asked) - 1
+    with pytest.raises(ValueError, match=r"has 16 tokens, and llamagen-text has room for 12 beside its picture"):
+        model.pose("a red boot shoe", GuidedSampling())
+    with pytest.raises(ValueError, match="holds '</s>', which llamagen-text keeps"):
+        model.pose("</s>", GuidedSampling())
+    assert set(model.card.weights) == {f"{part}model.safetensors" for part in ("", "pixels/", "text/")}
+    small = load(home / "llamagen")
+    with pytest.raises(ValueError, match="different vocabularies"):
+        Run(Job(METHODS["speculative"], model, "a bag", make_config(METHODS["speculative"].config, {}), small=small))
+
+
 def test_a_second_model_of_the_same_codes_drafts_and_one_of_others_is_refused(home: Path, tmp_path: Path) -> None:
     model, chosen = load(home / "janus"), METHODS["speculative"]
     small = load(janus.write(tmp_path / "small", released=True, seed=9))
@@ -275,7 +316,8 @@ def test_a_second_model_of_the_same_codes_drafts_and_one_of_others_is_refused(ho
 def test_a_vqgan_inside_a_checkpoint_is_anoles_however_its_levels_are_counted(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_coarse: bool
 ) -> None:
-    monkeypatch.setattr(chameleon_of_the_hub, "_ANOLE", chameleon.SIDE)
+    small = replace(chameleon_of_the_hub.KINDS["anole"], side=chameleon.SIDE)
+    monkeypatch.setitem(chameleon_of_the_hub.KINDS, "anole", small)
     folder = copied(home / "anole", tmp_path / "whole")
     shutil.rmtree(folder / "pixels")
     tensors = load_file(folder / "model.safetensors")
@@ -331,10 +373,11 @@ def copied(folder: Path, target: Path) -> Path:
     return target
 
 
-def configured(path: str, value: object) -> Callable[[Path], None]:
+def configured(path: str, value: object, inside: str = "") -> Callable[[Path], None]:
     """A change of config.json, by the path of a field; None takes it away."""
 
     def change(folder: Path) -> None:
+        folder = folder / inside
         whole = json.loads((folder / "config.json").read_text())
         *parents, field = path.split(".")
         part = whole
@@ -447,6 +490,13 @@ _VQ_BOOK = "quantize.embedding.weight"
             weighted("decoder.norm_out.bias", None, "pixels/model.safetensors"),
             "'decoder.norm_out.bias' is missing",
         ),
+        ("lumina-2", removed("tokenizer_config.json"), "tokenizer_config.json is missing"),
+        ("lumina-2", rewritten("tokenizer_config.json", "{}"), "has neither 'bos_token' nor 'eos_token'"),
+        (
+            "lumina-2",
+            weighted("decoder.up.1.attn.0.norm.conv_b.bias", None, "pixels/model.safetensors"),
+            "tensor 'decoder.up.1.attn.0.norm.conv_b.bias' is missing",
+        ),
         ("anole", renamed_token("<racm3:break>", "<racm3:broken>"), "its tokenizer has no <racm3:break>"),
         ("anole", renamed_token("IMGIMGAZ", "IMGIMGQZ"), "names 23 codes, and its VQGAN has 24"),
         (
@@ -467,6 +517,23 @@ _VQ_BOOK = "quantize.embedding.weight"
         ("emu3", renamed_token("<|visual token 000019|>", "<|x|>"), r"its tokenizer has no <\|visual token 000019"),
         ("emu3-older", weighted("text_model.lm_head.weight", None), "tensor 'text_model.lm_head.weight' is missing"),
         ("emu3-older", configured("text_config.rope_theta", -1), "config.json has -1 for 'rope_theta'"),
+        (
+            "llamagen-text",
+            configured("feed_forward_proj", "relu", "text"),
+            "'relu' for 'feed_forward_proj'; T5 is built",
+        ),
+        ("llamagen-text", configured("features", 17), "has shape"),
+        ("llamagen-text", configured("d_model", 18, "text"), "has shape"),
+        (
+            "llamagen-text",
+            weighted("shared.weight", None, "text/model.safetensors"),
+            "tensor 'shared.weight' is missing",
+        ),
+        (
+            "llamagen-text",
+            lambda folder: shutil.rmtree(folder / "text"),
+            "Fetch it with: hf download google/flan-t5-xl",
+        ),
         ("llamagen", removed("pixels/model.safetensors"), "llamagen/pixels: model.safetensors is missing"),
         ("llamagen", configured("heads", 3), "3 heads and 2 groups for 2 layers of 32, which is no network"),
         ("llamagen", configured("side", None), "config.json has no 'side'"),
@@ -487,7 +554,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     change(copied(home / name, tmp_path / name))
     with pytest.raises(ModelError, match=said) as caught:
         published.load_folder(tmp_path / name)
-    assert str(caught.value).startswith((f"{name}: ", f"{name}/pixels: "))
+    assert str(caught.value).startswith((f"{name}: ", f"{name}/pixels: ", f"{name}/text: ", "google/flan-t5-xl: "))
     assert str(caught.value).count("\n") == 0
 
 
@@ -513,8 +580,7 @@ def saved(file: str, holds: object) -> Callable[[Path], None]:
     [
         (removed("vq_ds16_c2i.pt"), 4, "vq_ds16_c2i.pt is missing"),
         (saved("vq_ds16_c2i.pt", {"ema": {"a": torch.zeros(1)}}), 4, "not those of a VQ-16 tokenizer: no 'quantize"),
-        (saved("c2i_B_256.pt", {"model": {"a": torch.zeros(1)}}), 4, "not those of a LlamaGen of classes: no 'tok_emb"),
-        (saved("c2i_B_256.pt", {"cls_embedding.cap_proj.fc1.weight": torch.zeros(1)}), 4, "FLAN-T5 features"),
+        (saved("c2i_B_256.pt", {"model": {"a": torch.zeros(1)}}), 4, "not those of a LlamaGen: no 'tok_emb"),
         (lambda folder: (folder / "c2i_B_256.pt").write_bytes(b"no"), 4, "cannot be read as tensors alone"),
     ],
 )
@@ -537,7 +603,7 @@ def test_sizes_of_llamagen_are_told_by_width_and_name() -> None:
         found = size_of(published.Source(name, Path(), ""), wanted.shapes, None, None)
         assert found == wanted
         assert round(sum(int(np.prod(shape)) for shape in wanted.shapes.values()) / 1e6) == millions
-    with pytest.raises(ModelError, match=r"its name says neither 256 nor 384 pixels; .* by --side"):
+    with pytest.raises(ModelError, match=r"its name says neither 256 nor 384 nor 512 pixels; .* by --side"):
         size_of(published.Source("mine.pt", Path(), ""), wanted.shapes, None, None)
 
 

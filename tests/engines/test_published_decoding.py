@@ -21,6 +21,7 @@ from engines.runtime.driver import Job, Run, open_session
 
 LENGTH = 24
 ATTENTION = {"sdar": "blocks", "Fast_dLLM_Qwen": "blocks", "llada2_moe": "blocks", "llada": "full", "Dream": "full"}
+ATTENTION["PanguEmbedded"] = "causal"
 
 
 def released(family: str, model: Any) -> Released:
@@ -67,6 +68,24 @@ def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(t
         assert run.trace().summary.complete and {"draft", "verify"} <= modes, preset
     never = job(model, "s2d2", "a hero", "Fast-dLLM v2 A", router="never", threshold=0.4)
     compare(never, released(family, model), 32, 0.4, part=4)
+
+
+def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_model(tmp_path: Path) -> None:
+    family = "PanguEmbedded"
+    model: Any = published.load_folder(write(tmp_path / "it", family))
+    compare(
+        job(model, "blockwise", "a hero", block="8", sub_block="4", threshold=0.4),
+        released(family, model),
+        8,
+        0.4,
+        part=4,
+    )
+    never = job(model, "s2d2", "a hero", block="8", sub_block="4", router="never", threshold=0.4)
+    compare(never, released(family, model), 8, 0.4, part=4)
+    asked = Job(METHODS["ar"], model, "a hero", make_config(METHODS["ar"].config, {"length": LENGTH, "top_k": 1}))
+    compare(asked, released(family, model), 1, 0.0)
+    verified = Run(job(model, "s2d2", "a hero", block="8", router="always"))
+    assert {step.call.mode for step in verified} >= {"draft", "verify"} and verified.trace().summary.complete
 
 
 def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lumina-mGPT and Anole at a small size, with Chameleon's vqgan.ckpt, and another implementation of them."""
+"""Lumina-mGPT 1 and 2.0 and Anole at a small size, with their VQGANs, and another implementation of them."""
 
 import json
 from pathlib import Path
@@ -13,6 +13,10 @@ from torch import Tensor
 
 SIDE, CODES, WIDTH, VOCABULARY = 4, 24, 32, 120
 CODEC = Codec(dim=4, codes=CODES)
+MOVQ = Codec(dim=4, latent=4, codes=CODES, attends=(True, True), spatial=True)
+"""MoVQGAN, which draws for Lumina-mGPT 2.0."""
+FIRST = 90
+"""The token of code 0 in 2.0, behind all that its tokenizer knows."""
 SPECIAL = ["<s>", "<reserved08706>", "<racm3:break>", "<eoss>", "<reserved08799>", "<reserved08802>"]
 FIELDS: dict[str, Any] = {
     "model_type": "chameleon",
@@ -33,15 +37,25 @@ FIELDS: dict[str, Any] = {
 DECODER = Decoder(groups=4)
 
 
-def tokenizer() -> Tokenizer:
-    """Bytes, then codes in an order that is not theirs, then special tokens."""
+def tokenizer(kind: str = "") -> Tokenizer:
+    """Bytes, then codes in an order that is not theirs, then special tokens; 2.0 has no names for codes."""
     letters = sorted(set("abcdefghijklmnopqrstuvwxyz |:GAĊĠ0123456789"))
     names = ["IMGIMG" + "".join("ABCDEFGHIJ"[int(d)] for d in str(code)) + "Z" for code in range(CODES)]
-    words = {name: i for i, name in enumerate([*letters, *reversed(names)])}
+    words = {name: i for i, name in enumerate([*letters, *([] if kind == "lumina-mgpt-2" else reversed(names))])}
     made = Tokenizer(models.BPE(words, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special(kind)])
     return made
+
+
+def special(kind: str) -> list[str]:
+    """What begins a text, separates turns, begins a picture, ends it and its rows, and tells its size."""
+    return ["<|endoftext|>", *SPECIAL[1:5], "<reserved08801>"] if kind == "lumina-mgpt-2" else SPECIAL
+
+
+def codec(kind: str) -> Codec:
+    """What draws."""
+    return MOVQ if kind == "lumina-mgpt-2" else CODEC
 
 
 def weights(shared: bool = False, seed: int = 3) -> dict[str, Tensor]:
@@ -60,9 +74,9 @@ def weights(shared: bool = False, seed: int = 3) -> dict[str, Tensor]:
 
 def prompt_ids(kind: str, text: str, silent: bool) -> list[int]:
     """What stands before a picture."""
-    made = tokenizer()
-    begin, turn, start, _, _, grids = (made.token_to_id(name) for name in SPECIAL)
-    if kind == "lumina-mgpt":
+    made = tokenizer(kind)
+    begin, turn, start, _, _, grids = (made.token_to_id(name) for name in special(kind))
+    if kind != "anole":
         asked = (
             f"Generate an image of {SIDE * CODEC.cell}x{SIDE * CODEC.cell} according to the following prompt:\n{text}"
         )
@@ -73,12 +87,13 @@ def prompt_ids(kind: str, text: str, silent: bool) -> list[int]:
 
 def forward(tensors: dict[str, Tensor], kind: str, prompt: list[int], codes: Tensor) -> Tensor:
     """Logits [1 + N, K] of every code of a row that has N of them: read before each code, behind the ends of rows."""
-    made = tokenizer()
+    made = tokenizer(kind)
     names = ["IMGIMG" + "".join("ABCDEFGHIJ"[int(d)] for d in str(code)) + "Z" for code in range(CODES)]
-    words = torch.tensor([made.token_to_id(name) for name in names])
+    named = [FIRST + code if kind == "lumina-mgpt-2" else made.token_to_id(names[code]) for code in range(CODES)]
+    words = torch.tensor(named)
     row, read = list(prompt), []
     for i in range(len(codes) + 1):
-        if kind == "lumina-mgpt" and i and i % SIDE == 0:
+        if kind != "anole" and i and i % SIDE == 0:
             row.append(made.token_to_id("<reserved08799>"))
         read.append(len(row) - 1)
         row += words[codes[i : i + 1]].tolist()
@@ -95,18 +110,19 @@ def forward(tensors: dict[str, Tensor], kind: str, prompt: list[int], codes: Ten
     return (h @ own["lm_head.weight"].double().T)[read][:, words]
 
 
-def pixels(codes: Tensor) -> Tensor:
+def pixels(codes: Tensor, kind: str = "") -> Tensor:
     """Pictures of codes [B, N]."""
-    tensors = compvis.weights(CODEC)
-    return compvis.decode(CODEC, tensors, compvis.looked_up(tensors, codes, SIDE, unit=False))
+    tensors = compvis.weights(codec(kind))
+    return compvis.decode(codec(kind), tensors, compvis.looked_up(tensors, codes, SIDE, unit=False))
 
 
-def write(folder: Path, shared: bool = False) -> Path:
+def write(folder: Path, shared: bool = False, kind: str = "") -> Path:
     """A checkpoint, and vqgan.ckpt beside it."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(FIELDS))
     save_file(weights(shared), folder / "model.safetensors")
-    tokenizer().save(str(folder / "tokenizer.json"))
-    codec = compvis.weights(CODEC) | {"loss.discriminator.weight": torch.zeros(2)}
-    torch.save({"state_dict": codec, "global_step": 7}, folder / "vqgan.ckpt")
+    tokenizer(kind).save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": None, "eos_token": special(kind)[0]}))
+    tensors = compvis.weights(codec(kind)) | {"loss.discriminator.weight": torch.zeros(2)}
+    torch.save({"state_dict": tensors, "global_step": 7}, folder / "vqgan.ckpt")
     return folder

@@ -40,6 +40,7 @@ class Layout:
     last: str
     head: str
     biased: bool = False
+    biased_output: bool = False
     normed: bool = False
     norms: str = "self_attn.{name}_norm"
     width: int = HIDDEN // HEADS
@@ -104,6 +105,7 @@ LAYOUTS["llada2_moe"] = Layout(
     turned=0.5,
     experts=True,
 )
+LAYOUTS["PanguEmbedded"] = Layout(**_QWEN, biased=True, biased_output=True, theta=1.6e7)
 CAUSAL = ("qwen2", "qwen3", "llama", "mistral")
 LAYOUTS |= {
     "qwen2": Layout(**_QWEN, biased=True),
@@ -112,6 +114,7 @@ LAYOUTS |= {
     "mistral": Layout(**_QWEN, width=16),
 }
 SPECIAL = {
+    "PanguEmbedded": ["<unk>", "<s>", "</s>", "[unused0]", "[unused9]", "[unused10]"],
     "llada2_moe": ["<|endoftext|>", "<role>", "</role>", "<|role_end|>", "<|mask|>"],
     "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
     "qwen3": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
@@ -208,6 +211,12 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
             "use_qk_norm": True,
             "use_qkv_bias": False,
         },
+        "PanguEmbedded": {
+            "architectures": ["PanguEmbeddedForCausalLM"],
+            "auto_map": {"AutoModelForCausalLM": "modeling_openpangu_dense.PanguEmbeddedForCausalLM"},
+            "bias": True,
+            "rope_theta": 16000000.0,
+        },
         "qwen2": {"architectures": ["Qwen2ForCausalLM"], "eos_token_id": id_of("qwen2", "<|im_end|>")},
         "qwen3": {
             "architectures": ["Qwen3ForCausalLM"],
@@ -293,7 +302,8 @@ def tensors_of(family: str, tied: bool = False, seed: int = 3) -> dict[str, Tens
         found |= {f"{at}{name}.weight": matrix(*shape) for name, shape in shapes.items()}
         found |= {f"{at}{name}.weight": norm(HIDDEN) for name in (layout.before_attention, layout.before_mlp)}
         if layout.biased:
-            found |= {f"{at}{name}.bias": norm(shapes[name][0]) - 1 for name in (layout.q, layout.k, layout.v)}
+            names = (layout.q, layout.k, layout.v, *([layout.o] if layout.biased_output else ()))
+            found |= {f"{at}{name}.bias": norm(shapes[name][0]) - 1 for name in names}
         found |= {f"{at}{name}.weight": norm(layout.width) for name in norm_names(layout)}
         if layout.fused:
             own = [found.pop(f"{at}{name}.weight") for name in (layout.q, layout.k, layout.v)]

@@ -29,6 +29,8 @@ class Codec:
     """VQ-16's names: levels in the order of computation, and a middle that is a list."""
     attends: tuple[bool, bool] = (False, False)
     """Whether the coarsest level of encoder and decoder attends."""
+    spatial: bool = False
+    """Whether what the decoder normalises is scaled and moved by the latents, as in MoVQGAN."""
 
     @property
     def cell(self) -> int:
@@ -55,6 +57,8 @@ class _Tensors:
     def __init__(self, seed: int) -> None:
         self.noise = torch.Generator().manual_seed(seed)
         self.found: dict[str, Tensor] = {}
+        self.latents = 0
+        """Channels by which what is normalised is moved; 0 where it is not."""
 
     def conv(self, name: str, inner: int, outer: int, size: int = 3) -> None:
         drawn = torch.randn(outer, inner, size, size, generator=self.noise)
@@ -62,6 +66,10 @@ class _Tensors:
         self.found[f"{name}.bias"] = 0.1 * torch.randn(outer, generator=self.noise)
 
     def norm(self, name: str, width: int) -> None:
+        if self.latents:
+            self.conv(f"{name}.conv_y", self.latents, width, 1)
+            self.conv(f"{name}.conv_b", self.latents, width, 1)
+            name = f"{name}.norm_layer"
         self.found[f"{name}.weight"] = 1 + 0.3 * torch.randn(width, generator=self.noise)
         self.found[f"{name}.bias"] = 0.2 * torch.randn(width, generator=self.noise)
 
@@ -106,10 +114,11 @@ def weights(codec: Codec, seed: int = 11) -> dict[str, Tensor]:
         inner = width
         if k < last:
             made.conv(f"{place}.downsample.conv", width, width)
-    for part in ("encoder", "decoder"):
-        made.middle(codec, part, inner)
+    made.middle(codec, "encoder", inner)
     made.norm("encoder.norm_out", inner)
     made.conv("encoder.conv_out", inner, codec.latent * double)
+    made.latents = codec.dim if codec.spatial else 0
+    made.middle(codec, "decoder", inner)
     made.conv("decoder.conv_in", codec.latent, inner)
     for k, width in enumerate(reversed(widths)):
         place = codec.level("decoder", k)
@@ -134,6 +143,10 @@ def decode(codec: Codec, tensors: Mapping[str, Tensor], z: Tensor) -> Tensor:
         return F.conv2d(x, weight, tensors[f"{name}.bias"].double(), padding=weight.shape[-1] // 2)
 
     def norm(x: Tensor, name: str) -> Tensor:
+        if codec.spatial and f"{name}.conv_y.weight" in tensors:
+            near = z.double().repeat_interleave(x.shape[-1] // z.shape[-1], 2)
+            near = near.repeat_interleave(x.shape[-1] // z.shape[-1], 3)
+            return norm(x, f"{name}.norm_layer") * conv(near, f"{name}.conv_y") + conv(near, f"{name}.conv_b")
         parts = x.unflatten(1, (32, -1)).flatten(2)
         mean, var = parts.mean(-1, keepdim=True), parts.var(-1, correction=0, keepdim=True)
         x = ((parts - mean) / (var + 1e-6).sqrt()).reshape(x.shape)

@@ -1,18 +1,55 @@
 """Networks of native parts, filled with tensors that were read and checked before."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from engines.config import shown
-from engines.models.weights import Source, number_of, other_hashes, weight_hashes
+from engines.models.memory import Needs, usual
+from engines.models.weights import Source, number_of, other_hashes, tensor_heads, weight_files, weight_hashes
+from engines.protocol import Model
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
+
+
+class Loader(Protocol):
+    """How a module of this package reads the model of a folder."""
+
+    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Model:
+        """The model of a folder.
+
+        Args:
+            source: Where it is.
+            settings: Its config.json.
+            device: cpu, cuda, ...
+            dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+
+        Raises:
+            ModelError: when it is not whole, or asks for another network.
+        """
+        ...
+
+
+class Measure(Protocol):
+    """How a module of this package tells what the model of a folder takes, before a tensor of it is read."""
+
+    def __call__(self, source: Source, settings: Mapping[str, Any]) -> Needs:
+        """What it takes.
+
+        Args:
+            source: Where it is.
+            settings: Its config.json.
+
+        Raises:
+            ModelError: when it is not whole, or asks for another network.
+        """
+        ...
 
 
 def outlined(build: Callable[[], Network]) -> Network:
@@ -44,6 +81,20 @@ def check_whole(network: nn.Module) -> None:
     """See that nothing was left without memory."""
     left = [name for name, part in chain(network.named_parameters(), network.named_buffers()) if part.is_meta]
     assert not left, left
+
+
+def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "") -> int:
+    """How many numbers the tensors of a folder have whose names begin with `prefix` and not with any of `ignored`.
+
+    Raises:
+        ModelError: for files that are missing or broken.
+    """
+    heads = tensor_heads(source, weight_files(source))
+    return sum(
+        math.prod(shape)
+        for name, (shape, _) in heads.items()
+        if name.startswith(prefix) and not (ignored and name.startswith(ignored))
+    )
 
 
 def renamed(name: str, names: Sequence[tuple[str, str]]) -> str:
@@ -92,11 +143,12 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
     Args:
         source: Where it is.
         title: Of its family.
-        beside: Folders inside that one with weights of their own.
+        beside: Folders inside that one, or others that it needs, with weights of their own.
     """
     weights = weight_hashes(source)
     for part in beside:
-        weights |= {f"{part.folder.name}/{name}": digest for name, digest in weight_hashes(part).items()}
+        own = part.name.rpartition("/")[2]
+        weights |= {f"{own}/{name}": digest for name, digest in weight_hashes(part).items()}
     return ModelCard(
         id=source.name,
         title=f"{title}: {source.name.rpartition('/')[2]}",
@@ -112,4 +164,4 @@ def folder_in(source: Source, name: str) -> Source:
 
 def dtype_on(device: str, asked: torch.dtype | None) -> torch.dtype:
     """What a transformer's weights become: float32 on a CPU and bfloat16 elsewhere, unless something is asked for."""
-    return asked or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
+    return asked or usual(device)

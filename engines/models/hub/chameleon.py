@@ -1,20 +1,26 @@
-"""Lumina-mGPT (arXiv 2408.02657) and Anole (arXiv 2407.06135), which draw as Chameleon (arXiv 2405.09818) would have.
+"""Lumina-mGPT (arXiv 2408.02657, 2507.17801) and Anole (arXiv 2407.06135), which draw as Chameleon would have.
 
-Both are Chameleon's decoder: Llama's, with layer norms of every head's queries and keys. What differs is what stands
-around a picture:
+All are Chameleon's decoder (arXiv 2405.09818): Llama's, with layer norms of every head's queries and keys. What differs
+is what stands around a picture, what its codes are called, and what draws them:
 
-    lumina-mgpt   <s> Generate an image of 768x768 according to the following prompt: prompt <reserved08706>
-                  <racm3:break> rows columns, in grids of 32 pixels; a row of codes ends with <reserved08799>
-    anole         <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes in one go
+    lumina-mgpt     <s> Generate an image of 768x768 according to the following prompt: prompt <reserved08706>
+                    <racm3:break> rows columns, in grids of 32 pixels; a row of codes ends with <reserved08799>
+    lumina-mgpt-2   the same behind the end of Qwen's texts, as its tokenizer has no beginning; codes are the tokens
+                    from 155,000 on, and a grid has 4 to a side where the first generation has 2
+    anole           <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes in one go
 
 The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
-Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, which lies in `pixels/` once it was converted, with the
-kind of model and the size of its pictures. Where there is no such folder and the checkpoint has the VQGAN among its own
-tensors, it is Anole.
+Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, and of 2.0 from MoVQGAN, which lies in `pixels/` once it
+was converted, with the kind of model and the size of its pictures. Where there is no such folder and the checkpoint has
+the VQGAN among its own tensors, it is Anole.
+
+Guidance of 2.0's release is max(4, s (1 - n / N)) at the n-th token, with s what it was at the token before. Up to
+4, which its README runs, that is 4 throughout, and nothing stays above 4 for long: 10 comes to it within 65 tokens of
+9,216. So a constant says what it does; see docs/models.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -34,48 +40,56 @@ from engines.models.hub.assembling import (
     folder_in,
     outlined,
     shapes_of,
+    stored,
 )
 from engines.models.hub.compvis import read_decoder
 from engines.models.hub.llama_text import sizes_of
 from engines.models.hub.one_vocabulary import Ids, OneVocabulary, Pixels, Script
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
 from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
 
 PIXELS: Final = "pixels"
 """Folder of the VQGAN, inside the model's."""
-KINDS: Final = {"lumina-mgpt": "Lumina-mGPT", "anole": "Anole"}
-CONVERT: Final = "python -m engines convert-picture lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole)"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sets a model of Chameleon's kind apart."""
+
+    title: str
+    side: int
+    """Codes to a side of its pictures, where nobody says."""
+    grid: int = 0
+    """Codes to a side of the squares in which it is told the size of a picture; 0 where it is not told."""
+    first: int = 0
+    """The token of code 0, the others following it; 0 where the tokenizer names them."""
+
+
+KINDS: Final = {
+    "lumina-mgpt": Kind("Lumina-mGPT", 48, grid=2),
+    "lumina-mgpt-2": Kind("Lumina-mGPT 2.0", 96, grid=4, first=155_000),
+    "anole": Kind("Anole", 32),
+}
+CONVERT: Final = (
+    "python -m engines convert-picture lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole; or lumina-mgpt-2 with "
+    "movqgan_270M.ckpt)"
+)
 _USUAL: Final = {"vocab_size": 65536, "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
-_ANOLE: Final = 32
-"""Codes to a side of Anole's pictures."""
 _VQ: Final = "model.vqmodel."
-_GRID: Final = 2
-"""Codes to a side of a grid, in which Lumina-mGPT counts."""
-_MOST_SIDE: Final = 96
+_MOST_SIDE, _MOST_TOKENS = 96, 2**24
 _BEGIN, _TURN, _PICTURE, _LINE = "<s>", "<reserved08706>", "<racm3:break>", "<reserved08799>"
 _HEAD: Final = "lm_head.weight"
 _CODE: Final = "IMGIMG"
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
-    """The model of a folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole, or asks for another network.
-    """
-    beside = replace(folder_in(source, PIXELS), remedy=f"Convert Chameleon's VQGAN once with: {CONVERT}")
-    heads = tensor_heads(source, weight_files(source))
-    inside = not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
-    kind, side = ("anole", _ANOLE) if inside else _drawn_as(beside)
-    title = KINDS[kind]
+    """The model of a folder; see `assembling.Loader`."""
+    beside, inside = _pixels(source)
+    kind = KINDS["anole"] if inside else _drawn_as(beside)
+    side, title = kind.side, kind.title
     config = _config(source, settings, title)
     body, head = _read(source, config, title, dtype_on(device, dtype))
     decoder = (
@@ -86,26 +100,62 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         else read_decoder(beside, "VQGAN", codes=True)
     ).to(device)
     tokenizer = read_tokenizer(source)
-    ids = _codes(source, tokenizer, len(decoder.book))
-    words = TextPrompts(tokenizer, source.name, _BEGIN, _TURN, _PICTURE)
+    count = len(decoder.book)
+    ids = kind.first + torch.arange(count) if kind.first else _codes(source, tokenizer, count)
+    begin = _first_token(source) if kind.first else _BEGIN
+    words = TextPrompts(tokenizer, source.name, begin, _TURN, _PICTURE)
     if max(int(ids.max()), *tokenizer.get_vocab().values()) >= config.vocab_size:
         raise source.lacks(f"config.json has {config.vocab_size} for 'vocab_size', and its tokenizer has more tokens")
     pixels = Pixels(decoder, decoder.book, lambda codes: decoder.from_codes(codes, side))
     shape = PictureShape(side, side, len(decoder.book), config.max_position_embeddings)
-    script = (
-        _lumina(source.name, tokenizer, words, ids, side, decoder.cell) if kind == "lumina-mgpt" else _anole(words, ids)
-    )
+    told = (begin, side * decoder.cell)
+    script = _lumina(tokenizer, words, ids, kind, told) if kind.grid else _anole(words, ids)
     card = card_of(source, title, *(() if inside else (beside,)))
     return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card)
 
 
-def _drawn_as(beside: Source) -> tuple[str, int]:
-    """The kind of model, and codes to a side of its pictures."""
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    beside, inside = _pixels(source)
+    kind = KINDS["anole"] if inside else _drawn_as(beside)
+    exact = stored(source, prefix=_VQ) if inside else stored(beside)
+    columns = kind.side + bool(kind.grid)
+    config = _config(source, settings, kind.title)
+    return Needs(stored(source, (_VQ,)), exact, cached_numbers(config), kind.side * columns)
+
+
+def _pixels(source: Source) -> tuple[Source, bool]:
+    """The folder of the VQGAN, and whether it lies among the model's own tensors instead."""
+    beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
+    heads = tensor_heads(source, weight_files(source))
+    return beside, not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
+
+
+def settings_of(kind: str, side: int | None) -> dict[str, Any]:
+    """What is written to config.json beside a VQGAN."""
+    return {"kind": kind, "side": side or KINDS[kind].side} | ({"first": first} if (first := KINDS[kind].first) else {})
+
+
+def _drawn_as(beside: Source) -> Kind:
+    """The kind of model that a VQGAN was converted for, with the side of its pictures."""
     settings = beside.read_json("config.json")
     kind = settings.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise beside.lacks(f"config.json has {shown(kind)} for 'kind'; it is one of {', '.join(KINDS)}")
-    return kind, int(number_of(beside, settings, "side", most=_MOST_SIDE))
+    found = replace(KINDS[kind], side=int(number_of(beside, settings, "side", most=_MOST_SIDE)))
+    return replace(found, first=int(number_of(beside, settings, "first", most=_MOST_TOKENS))) if found.first else found
+
+
+def _first_token(source: Source) -> str:
+    """The token that texts begin with: the tokenizer's beginning, or where it has none its end, as in the release."""
+    name = "tokenizer_config.json"
+    said = source.read_json(name)
+    for field in ("bos_token", "eos_token"):
+        found = said.get(field)
+        found = found.get("content") if isinstance(found, dict) else found
+        if isinstance(found, str):
+            return found
+    raise source.lacks(f"{name} has neither 'bos_token' nor 'eos_token'")
 
 
 def _config(source: Source, settings: Mapping[str, Any], title: str) -> ChameleonConfig:
@@ -163,22 +213,22 @@ def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:
     return torch.tensor([numbers[code] for code in range(count)])
 
 
-def _lumina(owner: str, tokenizer: Tokenizer, words: TextPrompts, ids: Tensor, side: int, cell: int) -> Script:
-    """How Lumina-mGPT is asked; see the module."""
-    grids = f"<reserved{8800 + side // _GRID:05d}>"
+def _lumina(tokenizer: Tokenizer, words: TextPrompts, ids: Tensor, kind: Kind, beginning: tuple[str, int]) -> Script:
+    """How Lumina-mGPT is asked; see the module. `beginning` is its first token, and pixels to a side."""
+    (begin, pixels), side = beginning, kind.side
+    grids = f"<reserved{8800 + side // kind.grid:05d}>"
     line, count = tokenizer.token_to_id(_LINE), tokenizer.token_to_id(grids)
-    if side % _GRID or line is None or count is None:
+    if side % kind.grid or line is None or count is None:
         raise ModelError(
-            f"{owner}: its tokenizer has no {_LINE if line is None else grids}, or pictures of {side} codes a side are "
-            f"no whole grids. Convert its VQGAN again, with another --side: {CONVERT}"
+            f"{words.owner}: its tokenizer has no {_LINE if line is None else grids}, or pictures of {side} codes a "
+            f"side are no whole grids. Convert its VQGAN again, with another --side: {CONVERT}"
         )
-    size = f"{side * cell}x{side * cell}"
-    before = f"Generate an image of {size} according to the following prompt:\n"
+    before = f"Generate an image of {pixels}x{pixels} according to the following prompt:\n"
     silent = (words.named(_PICTURE), count, count)
 
     def asked(prompt: str) -> tuple[Ids, Ids]:
         text = words.ids(before + words.checked(prompt))
-        return (words.named(_BEGIN), *text, words.named(_TURN), *silent), silent
+        return (words.named(begin), *text, words.named(_TURN), *silent), silent
 
     return Script(ids, asked, line)
 

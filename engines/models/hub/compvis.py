@@ -1,6 +1,7 @@
-"""Decoders of CompVis's autoencoders, latents or codes to pixels: KL-16 of MAR, and Chameleon's VQGAN.
+"""Decoders of CompVis's autoencoders, latents or codes to pixels: KL-16 of MAR, Chameleon's VQGAN, and MoVQGAN.
 
-The network is diffusers' decoder; sizes are read off the tensors. Encoders lie beside them and are not read.
+The network is diffusers' decoder; sizes are read off the tensors. Encoders lie beside them and are not read. In MoVQGAN
+(arXiv 2209.09002) every normalisation is scaled and moved by the latents, and the coarsest resolution attends.
 """
 
 import re
@@ -16,15 +17,16 @@ from torch import Tensor, nn
 from engines.models.hub.assembling import check_whole, filled, outlined, shapes_of
 from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
 
-UNUSED: Final = ("encoder.", "quant_conv.", "loss.")
+UNUSED: Final = ("encoder.", "quant_conv.", "loss.", "ema_")
 """How names begin of what makes codes, and of what it was trained by."""
 _GROUPS: Final = 32
 _NAMES: Final = (
     (r"\.mid_block\.resnets\.0\.", ".mid.block_1."),
     (r"\.mid_block\.resnets\.1\.", ".mid.block_2."),
-    (r"\.mid_block\.attentions\.0\.group_norm\.", ".mid.attn_1.norm."),
-    (r"\.mid_block\.attentions\.0\.to_([qkv])\.", r".mid.attn_1.\1."),
-    (r"\.mid_block\.attentions\.0\.to_out\.0\.", ".mid.attn_1.proj_out."),
+    (r"\.mid_block\.attentions\.0\.", ".mid.attn_1."),
+    (r"\.(group|spatial)_norm\.", ".norm."),
+    (r"\.to_([qkv])\.", r".\1."),
+    (r"\.to_out\.0\.", ".proj_out."),
     (r"\.conv_shortcut\.", ".nin_shortcut."),
     (r"\.conv_norm_out\.", ".norm_out."),
 )
@@ -49,6 +51,10 @@ class DecoderSize:
     """Entries of the codebook; 0 for none."""
     from_coarse: bool
     """Whether levels are counted in the order of computation; CompVis counts from the pixels on."""
+    spatial: bool = False
+    """Whether normalisations are moved by the latents."""
+    attends: bool = False
+    """Whether the coarsest resolution attends."""
 
 
 class PixelDecoder(nn.Module):
@@ -56,9 +62,12 @@ class PixelDecoder(nn.Module):
 
     def __init__(self, size: DecoderSize) -> None:
         super().__init__()
-        blocks, dim = ("UpDecoderBlock2D",) * len(size.widths), size.dim
+        first = "AttnUpDecoderBlock2D" if size.attends else "UpDecoderBlock2D"
+        blocks, dim = (first, *("UpDecoderBlock2D",) * (len(size.widths) - 1)), size.dim
         latent, codes, widths = size.latent, size.codes, size.widths
-        self.decoder = Decoder(latent, 3, blocks, widths, size.depth - 1, _GROUPS)
+        norm = "spatial" if size.spatial else "group"
+        self.decoder = Decoder(latent, 3, blocks, widths, size.depth - 1, _GROUPS, norm_type=norm)
+        self._spatial = size.spatial
         self.from_coarse = size.from_coarse
         self.post_quant_conv = nn.Conv2d(dim, latent, 1)
         self.quantize = nn.ModuleDict({"embedding": nn.Embedding(codes, dim)} if codes else {})
@@ -73,7 +82,7 @@ class PixelDecoder(nn.Module):
 
     def forward(self, latents: Float[Tensor, "B D h w"]) -> Float[Tensor, "B 3 H W"]:
         """Pixels, nominally in [-1, 1]."""
-        found: Tensor = self.decoder(self.post_quant_conv(latents))
+        found: Tensor = self.decoder(self.post_quant_conv(latents), latents if self._spatial else None)
         return found
 
     def from_codes(self, codes: Int[Tensor, "B N"], columns: int) -> Float[Tensor, "B 3 H W"]:
@@ -97,8 +106,13 @@ def decoder_of(source: Source, shapes: Mapping[str, Sequence[int]], codes: bool)
         raise source.lacks(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
     if not widths or depth < 2 or any(width % _GROUPS for width in widths):
         raise source.lacks("its tensors are not those of an autoencoder of CompVis's kind")
-    from_coarse = widths[0] > widths[-1]
-    size = DecoderSize(widths[::-1] if from_coarse else widths, depth, latent, dim, book, from_coarse)
+    from_coarse, spatial = widths[0] > widths[-1], "decoder.norm_out.conv_y.weight" in shapes
+    if spatial and latent != dim:
+        raise source.lacks(f"its latents have {latent} channels and its codes {dim}, which is no MoVQGAN")
+    coarsest = f"decoder.up.{0 if from_coarse else levels - 1}.attn.0.q.weight"
+    size = DecoderSize(
+        widths[::-1] if from_coarse else widths, depth, latent, dim, book, from_coarse, spatial, coarsest in shapes
+    )
     return outlined(lambda: PixelDecoder(size))
 
 
@@ -150,11 +164,11 @@ def _published(name: str, levels: int) -> str:
     """What the releases call a tensor; `levels` is 0 where they count levels as diffusers does."""
     for native, published in _NAMES:
         name = re.sub(native, published, name)
-    block = re.match(r"decoder\.up_blocks\.(\d+)\.(resnets|upsamplers\.0)\.", name)
+    block = re.match(r"decoder\.up_blocks\.(\d+)\.(resnets|attentions|upsamplers\.0)\.", name)
     if block is None:
         return name
     level = levels - 1 - int(block[1]) if levels else int(block[1])
-    part = "block" if block[2] == "resnets" else "upsample"
+    part = {"resnets": "block", "attentions": "attn"}.get(block[2], "upsample")
     return f"decoder.up.{level}.{part}.{name[block.end() :]}"
 
 

@@ -5,6 +5,7 @@ safetensors, and its tokenizer in a folder of its own.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from transformers import Qwen3ForCausalLM
 
 from engines.config import ConfigError
 from engines.models.clip_model import ClipModel, ClipShape, Pictures, unpack
+from engines.models.errors import ModelError
+from engines.models.hub.assembling import dtype_on, folder_in, stored
 from engines.models.hub.cosmos_layout import (
     CONVERT,
     HEAD_NORM_EPSILON,
@@ -25,12 +28,14 @@ from engines.models.hub.cosmos_layout import (
     read_layout,
     refuse_conditioned,
 )
-from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, load_tokenizer
+from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, load_tokenizer, measured
 from engines.models.hub.rotary import PlaceRotary
+from engines.models.memory import Needs, cached_numbers
 from engines.models.weights import (
     Names,
     Source,
     other_hashes,
+    parameters,
     read_network,
     sha256,
     tensor_heads,
@@ -124,19 +129,19 @@ class CosmosVideo(ClipModel):
         return torch.stack(clips).permute(0, 2, 3, 4, 1).contiguous()
 
 
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`. Of a broken tokenizer, loading will tell."""
+    layout, beside = read_layout(source, settings), folder_in(source, TOKENIZER)
+    exact, positions = 0, 0
+    with suppress(ModelError):
+        size = measured(beside)
+        latents = 1 + (layout.frames - 1) // size.span
+        exact, positions = stored(beside), latents * (layout.height // size.cell) * (layout.width // size.cell)
+    return Needs(parameters(Qwen3ForCausalLM, layout.config), exact, cached_numbers(layout.config), positions)
+
+
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> CosmosVideo:
-    """The model of a converted folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere. The tokenizer, a
-            fiftieth of their size, is in float32.
-
-    Raises:
-        ModelError: when it was not converted or is not whole, and for models that this one is not.
-    """
+    """The model of a converted folder; see `assembling.Loader`. Its tokenizer, a fiftieth of it, is in float32."""
     layout = read_layout(source, settings)
     once = replace(source, remedy=f"Convert it once with: {CONVERT}")
     if not any((source.folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
@@ -146,8 +151,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     refuse_conditioned(source, {}, tensor_heads(source, weight_files(source)))
     tokenizer, file = load_tokenizer(replace(once, folder=source.folder / TOKENIZER, name=f"{source.name}/{TOKENIZER}"))
     shape = shape_of(once, layout, tokenizer)
-    dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
-    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype, Names(NAMES))
+    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype_on(device, dtype), Names(NAMES))
     network.model.rotary_emb = PlaceRotary(angles(layout, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = HEAD_NORM_EPSILON

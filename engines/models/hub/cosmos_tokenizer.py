@@ -161,17 +161,26 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 
 
+def measured(source: Source) -> TokenizerSize:
+    """The sizes of the tokenizer of a converted folder, by the heads of its files.
+
+    Raises:
+        ModelError: where they are those of no such tokenizer.
+    """
+    levels = source.read_json("config.json").get("levels")
+    if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
+        raise source.lacks(f"config.json has {levels!r} for 'levels'; it is a list of whole numbers from 2 on")
+    heads = tensor_heads(source, weight_files(source))
+    return size_of(source, {name: shape for name, (shape, _) in heads.items()}, levels)
+
+
 def load_tokenizer(source: Source) -> tuple[CosmosTokenizer, str]:
     """The tokenizer of a converted folder, in float32 on the CPU, and the name of its file.
 
     Raises:
         ModelError: when it is not whole.
     """
-    levels = source.read_json("config.json").get("levels")
-    if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
-        raise source.lacks(f"config.json has {levels!r} for 'levels'; it is a list of whole numbers from 2 on")
-    heads = tensor_heads(source, weight_files(source))
-    size = size_of(source, {name: shape for name, (shape, _) in heads.items()}, levels)
+    size = measured(source)
     with torch.device("meta"):
         wanted = CosmosTokenizer(size).shapes()
     tensors = read_tensors(source, wanted, CosmosTokenizer.__name__)

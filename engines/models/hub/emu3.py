@@ -26,11 +26,13 @@ from engines.models.hub.assembling import (
     outlined,
     section,
     shapes_of,
+    stored,
 )
 from engines.models.hub.llama_text import sizes_of
 from engines.models.hub.one_vocabulary import Ids, OneVocabulary, Pixels, Script
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
 from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
 
@@ -70,17 +72,7 @@ _MOST_LEVELS: Final = 8
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
-    """The model of a folder.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole, or asks for another network.
-    """
+    """The model of a folder; see `assembling.Loader`."""
     config, codec = _config(source, settings), _codec(source, settings)
     heads = tensor_heads(source, weight_files(source))
     layout = next((each for each in _LAYOUTS if f"{each[0]}embed_tokens.weight" in heads), _LAYOUTS[0])
@@ -114,6 +106,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     shape = PictureShape(side, side, codec.codebook_size, config.max_position_embeddings)
     script = Script(torch.tensor(ids), asked, words.named(_LINE))
     return OneVocabulary(body.to(device), head.to(device, target), script, pixels, shape, card_of(source, TITLE))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    config, codec = _config(source, settings), _codec(source, settings)
+    prefixes = tuple(codec for _, _, codec in _LAYOUTS)
+    exact = max(stored(source, prefix=prefix) for prefix in prefixes)
+    side = _side(source, settings, 1 << (len(codec.channel_multiplier) - 1))
+    return Needs(stored(source, prefixes), exact, cached_numbers(config), side * (side + 1))
 
 
 def _config(source: Source, settings: Mapping[str, Any]) -> Emu3TextConfig:

@@ -8,6 +8,8 @@ is what the fields of config.json and the tensors are called, the tokens that me
     llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama, renamed
     Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2 under its own names
     llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, renamed and stacked
+    PanguEmbedded   openPangu Diffusion            causal before a block that sees all of itself, right-shifted; Llama
+                                                   with biases around attention
 """
 
 from collections.abc import Mapping
@@ -62,6 +64,10 @@ class Family:
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
     """Whether every token sees every other."""
+    causal: bool = False
+    """Whether a finished token sees only what stands before it."""
+    begins: tuple[str, ...] = ()
+    """Tokens that every text begins with, where its release puts them there."""
     trained: str = ""
     """What config.json calls the one block size that was trained, for models that take no other but 1."""
     window: str = ""
@@ -230,4 +236,21 @@ _LLADA2: Final = Family(
     full=False,
 )
 
-FAMILIES: Final[dict[str, Family]] = {family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM, _LLADA2)}
+_OPENPANGU: Final = Family(
+    name="PanguEmbedded",
+    title="openPangu",
+    config=LlamaConfig,
+    network=LlamaForCausalLM,
+    sizes=QWEN_SIZES | {"attention_bias": "bias"},
+    fixed=QWEN_FIXED,
+    constants={"mlp_bias": False},
+    mask="[unused0]",
+    ends=("[unused10]", "</s>"),
+    shift=True,
+    causal=True,
+    begins=("<s>",),
+)
+
+FAMILIES: Final[dict[str, Family]] = {
+    family.name: family for family in (_SDAR, _FAST_DLLM, _LLADA, _DREAM, _LLADA2, _OPENPANGU)
+}

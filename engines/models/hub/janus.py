@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
-from jaxtyping import Float
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaModel
@@ -32,10 +31,12 @@ from engines.models.hub.assembling import (
     renamed,
     section,
     shapes_of,
+    stored,
 )
 from engines.models.hub.llama_text import llama_config
 from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
 from engines.models.weights import (
     Source,
@@ -87,38 +88,16 @@ class Janus(PictureModel):
         self, parts: JanusPictures, tokenizer: Tokenizer, shape: PictureShape, card: ModelCard, device: str
     ) -> None:
         """Wrap the parts that make pictures."""
-        super().__init__(card, torch.device(device), shape)
         self._parts: Any = parts.to(device)
+        codes = vq16.codebook(self._parts.vqmodel.quantize.embedding.weight)
+        super().__init__(parts, self._parts.language_model, codes, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _PAD, _PICTURE)
-        book = self._parts.vqmodel.quantize.embedding.weight
-        self._embedding, self._digest = vq16.places(book), vq16.digest(book)
-
-    @property
-    def network(self) -> nn.Module:
-        """See `PictureModel.network`."""
-        found: nn.Module = self._parts
-        return found
 
     @property
     def dtype(self) -> torch.dtype:
         """What the transformer computes in; pixels are made in float32."""
         found: torch.dtype = self._parts.language_model.dtype
         return found
-
-    @property
-    def layers(self) -> int:
-        """See `PictureModel.layers`."""
-        return len(self._parts.language_model.layers)
-
-    @property
-    def embedding(self) -> Float[Tensor, "K D"]:
-        """See `PictureModel.embedding`."""
-        return self._embedding
-
-    @property
-    def tokens(self) -> str:
-        """See `PictureModel.tokens`."""
-        return self._digest
 
     def prompts(self, prompt: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """See `PictureModel.prompts`."""
@@ -154,17 +133,7 @@ Heads = Mapping[str, tuple[tuple[int, ...], str]]
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Janus:
-    """The model of a folder, in one of the two layouts.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
-
-    Raises:
-        ModelError: when it is not whole, or asks for another network.
-    """
+    """The model of a folder, in one of the two layouts; see `assembling.Loader`."""
     kind = settings["model_type"]
     text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
     parts = outlined(lambda: JanusPictures(text, codes))
@@ -175,6 +144,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     check_whole(parts)
     shape = PictureShape(codes.num_patches, codes.num_patches, codes.num_embeddings, text.max_position_embeddings)
     return Janus(parts, read_tokenizer(source), shape, card_of(source, TITLE), device)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    kind = settings["model_type"]
+    text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
+    exact = stored(source, _OTHER_HALF[kind], _published(_EXACT[0], kind))
+    rest = stored(source, _OTHER_HALF[kind]) - exact
+    return Needs(rest, exact, cached_numbers(text), codes.num_patches**2)
 
 
 def check(source: Source, settings: Mapping[str, Any], heads: Heads) -> None:

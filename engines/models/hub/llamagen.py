@@ -1,6 +1,7 @@
 """LlamaGen's models of classes (arXiv 2406.06525): a class to a picture, in codes of VQ-16.
 
-Read from a folder that `engines.models.hub.picture_convert` wrote. The network is Llama's, but for its positions: half
+Read from a folder that `engines.models.hub.picture_convert` wrote; for its models of texts, which have the same
+network, see `engines.models.hub.llamagen_text`. The network is Llama's, but for its positions: half
 of a head's rotations turns with the row and half with the column, neighbours in a head turn together, and the class
 has no position at all: its queries and keys are 0. So it sees itself and is seen by what it holds, not by where it is.
 """
@@ -12,6 +13,7 @@ from typing import Any, Final
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import LlamaConfig, LlamaModel
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 from transformers.models.janus.modeling_janus import JanusVQVAE
@@ -26,18 +28,24 @@ from engines.models.hub.assembling import (
     outlined,
     renamed,
     shapes_of,
+    stored,
 )
 from engines.models.hub.prompts import class_of
 from engines.models.hub.rotary import PlaceRotary
+from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
 from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
 from traces.schema import ModelCard
 
 TITLE: Final = "LlamaGen"
+CLASSES, TEXTS = "llamagen", "llamagen-t2i"
+"""`model_type` of the two kinds in a converted folder."""
 PIXELS: Final = "pixels"
 """Folder of the tokenizer, inside the model's."""
 HEADS: Final = {768: 12, 1024: 16, 1280: 20, 1536: 24, 2560: 40, 3200: 32}
 """Of attention, by the width of the published models of classes: tensors do not tell."""
+_SIDES: Final = {"256": 16, "384": 24, "512": 32}
+"""Codes to a side, by the pixels in a file's name."""
 _THETA: Final = 10_000.0
 _EPSILON: Final = 1e-5
 _MOST, _DEEPEST = 2**20, 1000
@@ -45,6 +53,8 @@ _NAMES: Final = (
     ("language_model.embed_tokens.", "tok_embeddings."),
     ("language_model.", ""),
     ("classes.", "cls_embedding.embedding_table."),
+    ("captions.fc", "cls_embedding.cap_proj.fc"),
+    ("captions.silent", "cls_embedding.uncond_embedding"),
     (".input_layernorm.", ".attention_norm."),
     (".post_attention_layernorm.", ".ffn_norm."),
     (".self_attn.o_proj.", ".attention.wo."),
@@ -58,17 +68,22 @@ _QKV: Final = ("q_proj", "k_proj", "v_proj")
 
 @dataclass(frozen=True, slots=True)
 class LlamaGenSize:
-    """Sizes of a model of classes."""
+    """Sizes of a model of classes, or of texts."""
 
     side: int
     """Codes to a side of the picture."""
     codes: int
     classes: int
+    """0 for a model of texts."""
     width: int
     inner: int
     layers: int
     heads: int
     groups: int
+    slots: int = 1
+    """Places before the first code."""
+    features: int = 0
+    """Numbers to a token of a text; 0 for a model of classes."""
 
     @property
     def config(self) -> LlamaConfig:
@@ -81,7 +96,7 @@ class LlamaGenSize:
             num_attention_heads=self.heads,
             num_key_value_heads=self.groups,
             head_dim=self.width // self.heads,
-            max_position_embeddings=1 + self.side**2,
+            max_position_embeddings=self.slots + self.side**2,
             rms_norm_eps=_EPSILON,
             pad_token_id=None,
             attn_implementation="sdpa",
@@ -96,61 +111,73 @@ class LlamaGenSize:
         return {renamed(name, _NAMES): shape for name, shape in plain.items()} | joined
 
 
+class Captions(nn.Module):
+    """Features of a text's tokens to what the network is given."""
+
+    def __init__(self, size: LlamaGenSize) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(size.features, size.width, bias=False)
+        self.fc2 = nn.Linear(size.width, size.width, bias=False)
+        self.silent = nn.Parameter(torch.empty(size.slots, size.features))
+
+    def forward(self, features: Float[Tensor, "N D"]) -> Float[Tensor, "N W"]:
+        """What stands in the slots."""
+        found: Tensor = self.fc2(F.gelu(self.fc1(features), approximate="tanh"))
+        return found
+
+
 class LlamaGenNetwork(nn.Module):
-    """A Llama whose input is codes behind a class."""
+    """A Llama whose input is codes behind a class or a text."""
 
     def __init__(self, size: LlamaGenSize) -> None:
         super().__init__()
         self.language_model = LlamaModel(size.config)
-        self.classes = nn.Embedding(size.classes + 1, size.width)
+        if size.features:
+            self.captions = Captions(size)
+        else:
+            self.classes = nn.Embedding(size.classes + 1, size.width)
         self.output = nn.Linear(size.width, size.codes, bias=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is read of a folder."""
+
+    parts: LlamaGenNetwork
+    tokenizer: JanusVQVAE
+    size: LlamaGenSize
 
 
 class LlamaGen(PictureModel):
     """A LlamaGen of classes with its tokenizer."""
 
-    def __init__(
-        self, parts: LlamaGenNetwork, tokenizer: JanusVQVAE, size: LlamaGenSize, card: ModelCard, device: str
-    ) -> None:
+    def __init__(self, drawing: Drawing, card: ModelCard, device: str) -> None:
         """Wrap a network whose positions are a picture's."""
-        super().__init__(card, torch.device(device), PictureShape(size.side, size.side, size.codes))
-        self._parts: Any = parts.to(device)
-        self._tokenizer: Any = tokenizer.to(device)
+        size, parts = drawing.size, drawing.parts.to(device)
+        self._parts: Any = parts
+        self._tokenizer: Any = drawing.tokenizer.to(device)
+        codes = vq16.codebook(self._tokenizer.quantize.embedding.weight)
+        shape = PictureShape(size.side, size.side, size.codes)
+        super().__init__(parts, parts.language_model, codes, shape, card)
         self._classes = size.classes
-        book = self._tokenizer.quantize.embedding.weight
-        self._embedding, self._digest = vq16.places(book), vq16.digest(book)
-
-    @property
-    def network(self) -> nn.Module:
-        """See `PictureModel.network`."""
-        found: nn.Module = self._parts
-        return found
-
-    @property
-    def layers(self) -> int:
-        """See `PictureModel.layers`."""
-        return len(self._parts.language_model.layers)
-
-    @property
-    def embedding(self) -> Float[Tensor, "K D"]:
-        """See `PictureModel.embedding`."""
-        return self._embedding
-
-    @property
-    def tokens(self) -> str:
-        """See `PictureModel.tokens`."""
-        return self._digest
 
     def prompts(self, prompt: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """See `PictureModel.prompts`; the unconditional one is a class of its own, behind the others."""
         codes = self.shape.codes
         return (codes + class_of(prompt, self._classes),), (codes + self._classes,)
 
-    def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
-        """See `PictureModel.logits`."""
+    def logits(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        cache: Any = None,
+        mask: Tensor | None = None,
+        conditions: Float[Tensor, "M W"] | None = None,
+    ) -> Tensor:
+        """See `PictureModel.logits`; ids from the number of codes on count `conditions`, by default the classes."""
         parts, codes = self._parts, self.shape.codes
         drawn = parts.language_model.embed_tokens(ids.clamp(max=codes - 1))
-        asked = parts.classes((ids - codes).clamp(min=0))
+        asked = F.embedding((ids - codes).clamp(min=0), parts.classes.weight if conditions is None else conditions)
         out = parts.language_model(
             inputs_embeds=torch.where((ids < codes)[..., None], drawn, asked),
             position_ids=positions,
@@ -174,28 +201,28 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], heads: int | No
         source: Where they are.
         shapes: By their published names.
         heads: Of attention; None takes those of the published models.
-        side: Codes to a side; None takes what the file's name says: 256 or 384 pixels.
+        side: Codes to a side; None takes what the file's name says: 256, 384 or 512 pixels.
 
     Raises:
-        ModelError: where they are those of no model of classes, or do not tell.
+        ModelError: where they are those of no such model, or do not tell.
     """
-    if any(name.startswith("cls_embedding.cap_proj.") for name in shapes):
-        raise source.lacks("draws from a text's FLAN-T5 features, which are not built; models of classes are")
+    texts = any(name.startswith("cls_embedding.cap_proj.") for name in shapes)
     try:
         codes, width = shapes["tok_embeddings.weight"]
-        classes = shapes["cls_embedding.embedding_table.weight"][0] - 1
+        slots, features = shapes["cls_embedding.uncond_embedding"] if texts else (1, 0)
+        classes = 0 if texts else shapes["cls_embedding.embedding_table.weight"][0] - 1
         inner, rows = shapes["layers.0.feed_forward.w1.weight"][0], shapes["layers.0.attention.wqkv.weight"][0]
     except (KeyError, ValueError) as error:
-        raise source.lacks(f"its tensors are not those of a LlamaGen of classes: no {error}") from None
+        raise source.lacks(f"its tensors are not those of a LlamaGen: no {error}") from None
     heads = heads or HEADS.get(width)
     if heads is None or width % heads or (rows - width) % (2 * width // heads):
         raise source.lacks(f"its width is {width}, and no published model has it; say how many heads it has by --heads")
-    side = side or next((side for pixels, side in (("256", 16), ("384", 24)) if pixels in source.name), None)
+    side = side or next((side for pixels, side in _SIDES.items() if pixels in source.name), None)
     if side is None:
-        raise source.lacks("its name says neither 256 nor 384 pixels; say how many codes a side has by --side")
+        raise source.lacks("its name says neither 256 nor 384 nor 512 pixels; say how many codes a side has by --side")
     layers = sum(name.endswith(".attention.wqkv.weight") for name in shapes)
     groups = (rows - width) // (2 * width // heads)
-    return LlamaGenSize(side, codes, classes, width, inner, layers, heads, groups)
+    return LlamaGenSize(side, codes, classes, width, inner, layers, heads, groups, slots, features)
 
 
 def tokenizer_of(source: Source, shapes: Mapping[str, Sequence[int]]) -> JanusVQVAEConfig:
@@ -211,26 +238,31 @@ def tokenizer_shapes(config: JanusVQVAEConfig) -> dict[str, tuple[int, ...]]:
 
 def settings_of(size: LlamaGenSize) -> dict[str, Any]:
     """What is written to config.json."""
-    return {"model_type": "llamagen", **asdict(size)}
+    unsaid = ("classes",) if size.features else ("slots", "features")
+    said = {name: value for name, value in asdict(size).items() if name not in unsaid}
+    return {"model_type": TEXTS if size.features else CLASSES, **said}
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling.Measure`."""
+    size = _said(source, settings)
+    exact = stored(folder_in(source, PIXELS))
+    return Needs(stored(source), exact, cached_numbers(size.config), size.slots + size.side**2)
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGen:
-    """The model of a converted folder.
+    """The model of a converted folder; see `assembling.Loader`."""
+    drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
+    return LlamaGen(drawing, card_of(source, TITLE, beside), device)
 
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+
+def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) -> tuple[Drawing, Source]:
+    """Network and tokenizer of a converted folder, and the folder of the tokenizer.
 
     Raises:
-        ModelError: when it is not whole.
+        ModelError: when they are not whole.
     """
-    names = [each.name for each in fields(LlamaGenSize)]
-    size = LlamaGenSize(**{name: int(number_of(source, settings, name, most=_MOST)) for name in names})
-    if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
-        heads = f"{size.heads} heads and {size.groups} groups"
-        raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")
+    size = _said(source, settings)
     beside = folder_in(source, PIXELS)
     shapes = {name: shape for name, (shape, _) in tensor_heads(beside, weight_files(beside)).items()}
     config = tokenizer_of(beside, shapes)
@@ -241,11 +273,24 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     found = read_tensors(beside, tokenizer_shapes(config), "VQ-16")
     filled(tokenizer, {name: found[renamed(name, vq16.NAMES)] for name in tokenizer.state_dict()}, torch.float32)
     state = dict(_native(read_tensors(source, size.shapes, TITLE), size))
-    parts = filled(outlined(lambda: LlamaGenNetwork(size)), state, dtype_on(device, dtype))
-    parts.language_model.rotary_emb = PlaceRotary(angles(size), silent=1)
+    parts = filled(outlined(lambda: LlamaGenNetwork(size)), state, dtype)
+    parts.language_model.rotary_emb = PlaceRotary(angles(size), silent=size.slots)
     check_whole(parts)
     check_whole(tokenizer)
-    return LlamaGen(parts, tokenizer, size, card_of(source, TITLE, beside), device)
+    return Drawing(parts, tokenizer, size), beside
+
+
+def _said(source: Source, settings: Mapping[str, Any]) -> LlamaGenSize:
+    """The sizes that config.json has."""
+    texts = settings["model_type"] == TEXTS
+    unsaid = ("classes",) if texts else ("slots", "features")
+    names = [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
+    sizes = {name: int(number_of(source, settings, name, most=_MOST)) for name in names}
+    size = LlamaGenSize(**({"classes": 0} if texts else {}), **sizes)
+    if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
+        heads = f"{size.heads} heads and {size.groups} groups"
+        raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")
+    return size
 
 
 def angles(size: LlamaGenSize) -> Float[Tensor, "T D"]:

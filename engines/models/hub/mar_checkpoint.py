@@ -12,9 +12,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of
+from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
 from engines.models.hub.compvis import read_decoder
 from engines.models.hub.mar import MAR, MARModel, MARSize
+from engines.models.memory import Needs
 from engines.models.weights import Source, number_of, read_tensors
 
 TITLE: Final = "MAR"
@@ -52,6 +53,12 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], heads: int | No
     if heads is None or width % heads:
         raise source.lacks(f"its width is {width}, and no published MAR has it; say how many heads it has by --heads")
     return MARSize(isqrt(count), token, width, depth, heads, buffer, head_width, head_depth)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes, all of it in float32; see `assembling.Measure`."""
+    del settings
+    return Needs(0, stored(source) + stored(folder_in(source, PIXELS)))
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> MARModel:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engines.models.hub import vq16
-from engines.models.picture_model import PictureModel, PictureShape
+from engines.models.picture_model import Codebook, PictureModel, PictureShape
 from traces.schema import ModelCard
 
 Ids = tuple[int, ...]
@@ -47,7 +47,7 @@ class OneVocabulary(PictureModel):
 
     def __init__(
         self,
-        body: nn.Module,
+        body: Any,
         head: Float[Tensor, "V W"],
         script: Script,
         pixels: Pixels,
@@ -64,39 +64,18 @@ class OneVocabulary(PictureModel):
             shape: Of pictures.
             card: Who it is.
         """
-        super().__init__(card, head.device, shape)
+        codes = Codebook(pixels.book.double(), vq16.digest(pixels.book))
         self._body: Any = body
+        super().__init__(body, body, codes, shape, card)
         self._script, self._pixels = script, pixels
         self._ids = script.ids.to(head.device)
         self._head = head[self._ids]
-        self._embedding, self._digest = pixels.book.double(), vq16.digest(pixels.book)
         self.line_end = None if script.line_end is None else script.line_end + shape.codes
-
-    @property
-    def network(self) -> nn.Module:
-        """See `PictureModel.network`."""
-        found: nn.Module = self._body
-        return found
 
     @property
     def parameters(self) -> int:
         """See `engines.protocol.Model.parameters`; of the output layer, what is kept."""
         return super().parameters + self._head.numel()
-
-    @property
-    def layers(self) -> int:
-        """See `PictureModel.layers`."""
-        return len(self._body.layers)
-
-    @property
-    def embedding(self) -> Float[Tensor, "K D"]:
-        """See `PictureModel.embedding`."""
-        return self._embedding
-
-    @property
-    def tokens(self) -> str:
-        """See `PictureModel.tokens`."""
-        return self._digest
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""

@@ -9,13 +9,14 @@ not taken for a whole one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16
+from engines.models.hub import chameleon, compvis, janus, llamagen, mar_checkpoint, vq16
 from engines.models.hub.assembling import outlined, shapes_of
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
@@ -100,13 +101,13 @@ def _mar(asked: Asked) -> Converted:
 
 
 def _llamagen(asked: Asked) -> Converted:
-    """c2i_B_256.pt or another model of classes, and vq_ds16_c2i.pt."""
-    source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, or another of its models of classes.")
+    """c2i_B_256.pt or another model, of texts too, and vq_ds16_c2i.pt or vq_ds16_t2i.pt."""
+    source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, t2i_XL_stage1_256.pt or another of its models.")
     parts = read_pickle(source, asked.source.name, ("model", "module", "state_dict"))
     parts.pop("freqs_cis", None)  # positions, which some carry along
     size = llamagen.size_of(source, {n: tuple(p.shape) for n, p in parts.items()}, asked.heads, asked.side)
     check_tensors(source, heads(parts), size.shapes, llamagen.TITLE)
-    remedy = "Give LlamaGen's vq_ds16_c2i.pt."
+    remedy = f"Give LlamaGen's vq_ds16_{'t2i' if size.features else 'c2i'}.pt."
     if asked.pixels is None:
         raise ConfigError(f"PIXELS: is missing; {remedy}")
     beside = _file(asked.pixels, remedy)
@@ -142,12 +143,13 @@ def _janus(asked: Asked) -> Converted:
     return Converted({"": parts}, settings, tuple(file for file in files if file.is_file()))
 
 
-def _chameleon(asked: Asked, kind: str, side: int) -> Converted:
-    """Chameleon's vqgan.ckpt, into the folder `pixels` of a model that is read where it lies."""
+def _chameleon(asked: Asked, kind: str) -> Converted:
+    """Chameleon's vqgan.ckpt or movqgan_270M.ckpt, into the folder `pixels` of a model that is read where it lies."""
+    file = "MoVQGAN's movqgan_270M.ckpt" if chameleon.KINDS[kind].first else "Chameleon's vqgan.ckpt"
     if asked.pixels is not None:
-        raise ConfigError("PIXELS: the VQGAN is all that is converted; give vqgan.ckpt as SOURCE.")
-    parts = _autoencoder(replace(asked, pixels=asked.source), "Give Chameleon's vqgan.ckpt.", codes=True)
-    return Converted({"": parts}, {"kind": kind, "side": asked.side or side})
+        raise ConfigError(f"PIXELS: the VQGAN is all that is converted; give {file} as SOURCE.")
+    parts = _autoencoder(replace(asked, pixels=asked.source), f"Give {file}.", codes=True)
+    return Converted({"": parts}, chameleon.settings_of(kind, asked.side))
 
 
 def _pickled_shards(source: Source) -> list[str]:
@@ -166,6 +168,5 @@ KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
     "janus": _janus,
     "mar": _mar,
     "llamagen": _llamagen,
-    "lumina-mgpt": lambda asked: _chameleon(asked, "lumina-mgpt", 48),
-    "anole": lambda asked: _chameleon(asked, "anole", 32),
+    **{kind: partial(_chameleon, kind=kind) for kind in chameleon.KINDS},
 }

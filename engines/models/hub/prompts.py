@@ -14,7 +14,7 @@ class TextPrompts:
         Raises:
             ModelError: for the first that is not.
         """
-        self._tokenizer, self._owner = tokenizer, owner
+        self._tokenizer, self.owner = tokenizer, owner
         self._named: dict[str, int] = {}
         for name in needed:
             found = tokenizer.token_to_id(name)
@@ -42,7 +42,7 @@ class TextPrompts:
             raise ValueError("prompt: is empty; say what to draw.")
         for name in sorted(self._kept):
             if name in prompt:
-                raise ValueError(f"prompt: holds {name!r}, which {self._owner} keeps for itself; leave it out.")
+                raise ValueError(f"prompt: holds {name!r}, which {self.owner} keeps for itself; leave it out.")
         return prompt.strip()
 
 

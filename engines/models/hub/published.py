@@ -5,6 +5,7 @@ code as well.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,12 +20,23 @@ from transformers import Qwen2Tokenizer
 from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub import cosmos_layout
+from engines.models.hub.assembling import Loader, Measure, stored
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rope_scaling import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.memory import check_room, usual
-from engines.models.weights import LARGEST, Source, number_of, other_hashes, parameters, read_network, weight_hashes
+from engines.models.memory import Needs, Room, cached_numbers, check_room, usual
+from engines.models.published_families import PICKLES, names, unread
+from engines.models.weights import (
+    CONFIG,
+    LARGEST,
+    Source,
+    number_of,
+    other_hashes,
+    parameters,
+    read_network,
+    weight_hashes,
+)
 from engines.protocol import Model
 from traces.schema import ModelCard
 
@@ -33,6 +45,7 @@ _PICTURES: Final = {
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
+    "llamagen-t2i": "engines.models.hub.llamagen_text",
     "chameleon": "engines.models.hub.chameleon",
     "emu3": "engines.models.hub.emu3",
 }
@@ -49,16 +62,27 @@ _MOST: Final = {
 """Where a network would be laid out part by part before its tensors are looked at."""
 
 
-def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A checkpoint as it is asked for."""
+
+    source: Source
+    device: str
+    dtype: torch.dtype | None
+    room: Room = field(compare=False)
+    """What is to be decoded first; the same model serves for more and for less."""
+
+
+def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
     """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
 
     Raises:
         ModelError: when it was not fetched yet, or not all of it; the message says how to.
     """
-    return _load(_cached(model_id), device, dtype)
+    return _load(_Asked(cached_source(model_id), device, dtype, room or Room()))
 
 
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None) -> Model:
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
     """A checkpoint from a folder, loaded once and shared.
 
     Args:
@@ -66,23 +90,53 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
             checkpoint, what `engines.models.hub.cosmos_convert` writes.
         device: cpu, cuda, ...
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
+        room: What is to be decoded: where there is no room for it, the weights are not read.
 
     Raises:
-        ModelError: when it is not all there, or of no family that can be read.
+        ModelError: when it is not all there, of no family that can be read, or too large.
     """
-    return _load(_local(folder), device, dtype)
+    return _load(_Asked(_local(folder), device, dtype, room or Room()))
 
 
-def parameters_of(name: str) -> int:
-    """How many numbers the network of a folder or of OWNER/NAME has, by its config.json alone.
+def needs_of(name: str) -> Needs:
+    """What the model of a folder or of OWNER/NAME takes, before a tensor of it is read.
 
     Raises:
-        ModelError: for what is no checkpoint, or of no family of language models.
+        ModelError: for what is no checkpoint, or of no family that can be read.
     """
-    source = _local(Path(name)) if Path(name).is_dir() else _cached(name)
-    settings = source.read_json("config.json")
+    source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
+    return _needs(source, _settings(source))
+
+
+def _settings(source: Source) -> dict[str, Any]:
+    """config.json; where pickles lie in its place, what becomes of those is told."""
+    if not (source.folder / CONFIG).is_file():
+        files = sorted(file.name for file in source.folder.iterdir() if file.suffix in PICKLES)
+        if files:
+            raise source.refuses(
+                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
+                f"{'; '.join(names('converted first'))}: docs/models.md"
+            )
+    return source.read_json(CONFIG)
+
+
+def _needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    module = _module(settings)
+    if module is not None:
+        measure: Measure | None = getattr(module, "needs", None)
+        return measure(source, settings) if measure else Needs(stored(source))  # else, what its files hold
     family = _family(source, settings)
-    return parameters(family.network, _config(source, family, settings))
+    config = _config(source, family, settings)
+    # A bidirectional model stores nothing.
+    return Needs(parameters(family.network, config), position=0 if family.full else cached_numbers(config))
+
+
+def _module(settings: Mapping[str, Any]) -> Any:
+    """The module that reads a checkpoint which is no language model; None for one that is."""
+    if cosmos_layout.claims(settings):
+        return import_module("engines.models.hub.cosmos")  # brings diffusers, which language models do without
+    kind = settings.get("model_type")
+    return import_module(_PICTURES[kind]) if isinstance(kind, str) and kind in _PICTURES else None
 
 
 def _local(folder: Path) -> Source:
@@ -90,7 +144,12 @@ def _local(folder: Path) -> Source:
     return Source(folder.resolve().name, folder.resolve(), remedy)
 
 
-def _cached(model_id: str) -> Source:
+def cached_source(model_id: str) -> Source:
+    """A repository OWNER/NAME in the hub's cache.
+
+    Raises:
+        ModelError: where it is not; the message says how to fetch it.
+    """
     fetch = f"hf download {model_id}"
     try:
         folder = snapshot_download(model_id, local_files_only=True)
@@ -102,16 +161,14 @@ def _cached(model_id: str) -> Source:
 
 
 @cache
-def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
-    settings = source.read_json("config.json")
-    if cosmos_layout.claims(settings):
-        from engines.models.hub import cosmos  # brings diffusers, which language models do without
-
-        return cosmos.load(source, settings, device, dtype)
-    kind = settings.get("model_type")
-    if isinstance(kind, str) and kind in _PICTURES:
-        drawn: Model = import_module(_PICTURES[kind]).load(source, settings, device, dtype)
-        return drawn
+def _load(asked: _Asked) -> Model:
+    source, device, dtype = asked.source, asked.device, asked.dtype or usual(asked.device)
+    settings = _settings(source)
+    module = _module(settings)
+    if module is not None:
+        read: Loader = module.load
+        check_room(source, _needs(source, settings), dtype, device, asked.room)
+        return read(source, settings, device, dtype)
     family = _family(source, settings)
     config = _config(source, family, settings)
     tokenizer = read_tokenizer(source)
@@ -119,8 +176,7 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
     known, room = max(tokenizer.get_vocab().values()) + 1, config.vocab_size
     if known > room:
         raise source.lacks(f"config.json has {room} for {family.sizes['vocab_size']!r}, its tokenizer {known} tokens")
-    dtype = dtype or usual(device)
-    check_room(source, parameters(family.network, config), dtype, device)
+    check_room(source, _needs(source, settings), dtype, device, asked.room)
     network = read_network(source, family.network, config, dtype, family.names)
     card = ModelCard(
         id=source.name,
@@ -133,6 +189,8 @@ def _load(source: Source, device: str, dtype: torch.dtype | None) -> Model:
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
     name, known = settings.get("model_type"), FAMILIES | CAUSAL_FAMILIES
+    if (other := unread(name)) is not None:
+        raise source.refuses(f"is of the family {other.name}, which is not read. {other.said.rstrip('.')}")
     if not isinstance(name, str) or name not in known:
         raise source.refuses(
             f"config.json has {shown(name)} for 'model_type', and what can be read is diffusion language models "
@@ -189,6 +247,11 @@ def read_tokenizer(source: Source) -> Tokenizer:
             return Tokenizer.from_file(str(folder / "tokenizer.json"))
         except BaseException as error:
             raise _unread(source, "tokenizer.json", error) from error
+    if (folder / "tokenizer.model").is_file():
+        raise source.refuses(
+            "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
+            "once, as docs/models.md says"
+        )
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.lacks(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
     try:
@@ -217,6 +280,9 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         raise source.lacks(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
+    begins = {name: found for name in family.begins if (found := tokenizer.token_to_id(name)) is not None}
+    if len(begins) < len(family.begins):
+        raise source.lacks(f"its tokenizer has no {family.begins[len(begins)]}")
     trained = family.trained
     sizes = (1, int(_value(source, settings, trained, trained))) if trained else ()
     chats = _chats(source)
@@ -228,6 +294,8 @@ def _kind(source: Source, family: Family, settings: Mapping[str, Any], tokenizer
         sizes,
         longest=settings[family.sizes["max_position_embeddings"]],
         asks=family.asks if chats else ("", ""),
+        begins=tuple(begins.values()),
+        causal=family.causal,
     )
 
 

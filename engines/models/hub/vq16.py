@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
+from engines.models.picture_model import Codebook
 from engines.models.weights import Source
 
 NAMES: Final = (
@@ -66,9 +67,9 @@ def cell_of(config: JanusVQVAEConfig) -> int:
     return cell
 
 
-def places(book: Float[Tensor, "K D"]) -> Float[Tensor, "K D"]:
-    """Where codes lie: on the unit sphere."""
-    return F.normalize(book.double(), dim=-1)
+def codebook(book: Float[Tensor, "K D"]) -> Codebook:
+    """The codes of VQ-16, which lie on the unit sphere."""
+    return Codebook(F.normalize(book.double(), dim=-1), digest(book))
 
 
 def digest(book: Float[Tensor, "K D"]) -> str:

@@ -1,0 +1,195 @@
+"""Published models at their real sizes with random weights: what a pass costs does not depend on what they say.
+
+Nothing is fetched. Sizes are those of the published config.json; every family has a tiny size of the same form.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.models import WordLevel
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers.models.janus.configuration_janus import JanusVQVAEConfig
+
+from engines.models.clip_model import ClipShape, pack
+from engines.models.hub.cosmos import CosmosVideo
+from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from engines.models.hub.janus import Janus, JanusPictures
+from engines.models.hub.mar import MAR, MARModel, MARSize
+from engines.models.hub.rotary import PlaceRotary
+from engines.models.language_model import DiffusionLM, Kind
+from engines.models.picture_model import PictureShape
+from traces.schema import ModelCard
+
+_MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"
+_JANUS: Final = ("<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>")  # noqa: RUF001
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A model, and what else is measured on its network."""
+
+    model: Any
+    prompt: str
+    causal: Any = None
+    """A class of transformers around the same decoder that has `generate`; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a decoder of Llama's kind: width, inner width, layers, heads, groups of them, vocabulary."""
+
+    width: int
+    inner: int
+    layers: int
+    heads: int
+    groups: int
+    words: int
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Of a native config."""
+        return {
+            "hidden_size": self.width,
+            "intermediate_size": self.inner,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.groups,
+            "head_dim": self.width // self.heads,
+            "vocab_size": self.words,
+            "attn_implementation": "sdpa",
+            "pad_token_id": None,
+        }
+
+
+Build = Callable[[torch.device, torch.dtype], Built]
+
+
+def _on(device: torch.device, dtype: torch.dtype, build: Callable[[], nn.Module]) -> Any:
+    """A network with random weights, made where it will be."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with device:
+            return build().eval().requires_grad_(False)
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _card(name: str) -> ModelCard:
+    return ModelCard(id=name, title=f"{name}, random weights", weights={})
+
+
+def _words(count: int, *special: str) -> Tokenizer:
+    """A tokenizer of so many tokens, which knows one letter a token."""
+    names = [_UNKNOWN, *special, *(f"t{i}" for i in range(count - 1 - len(special)))]
+    made = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token=_UNKNOWN))
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
+    return made
+
+
+def sdar(name: str, size: Size) -> Build:
+    """A block-diffusion language model on Qwen3; from left to right it is a causal one with masks beside drafts."""
+
+    def build(device: torch.device, dtype: torch.dtype) -> Built:
+        config = Qwen3Config(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+        network = _on(device, dtype, lambda: Qwen3ForCausalLM(config))
+        tokenizer = _words(size.words, _MASK, _END)
+        kind = Kind(tokenizer.token_to_id(_MASK), (size.words,), longest=2048)
+        plain = Qwen3ForCausalLM.__new__(Qwen3ForCausalLM)  # the wrapper puts a lean decoder into its own object
+        plain.__dict__ = {**network.__dict__, "_modules": dict(network._modules)}
+        return Built(DiffusionLM(network, tokenizer, kind, _card(name), device), "How many are left?", plain)
+
+    return build
+
+
+def janus(name: str, size: Size, codes: JanusVQVAEConfig, side: int) -> Build:
+    """A Janus-Pro; `generate` beside it writes text on the same decoder."""
+
+    def build(device: torch.device, dtype: torch.dtype) -> Built:
+        config = LlamaConfig(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 1e4})
+        codes.num_patches = side
+        codes.projection_dim = codes.image_token_embed_dim = size.width
+        parts = _on(device, dtype, lambda: JanusPictures(config, codes))
+        parts.vqmodel.float()
+        shape = PictureShape(side, side, codes.num_embeddings, 4096)
+        model = Janus(parts, _words(size.words, *_JANUS), shape, _card(name), str(device))
+        causal = _on(torch.device("meta"), dtype, lambda: LlamaForCausalLM(config))
+        causal.model = parts.language_model
+        causal.lm_head = _on(device, dtype, lambda: nn.Linear(size.width, size.words, bias=False))
+        return Built(model, "a red boot", causal)
+
+    return build
+
+
+def cosmos(name: str, size: Size, tokenizer: TokenizerSize, shape: tuple[int, int, int]) -> Build:
+    """A Cosmos autoregressive model; `shape` is frames, and pixels each way."""
+
+    def build(device: torch.device, dtype: torch.dtype) -> Built:
+        config = Qwen3Config(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 5e5})
+        network = _on(device, dtype, lambda: Qwen3ForCausalLM(config))
+        pixels: CosmosTokenizer = _on(device, torch.float32, lambda: CosmosTokenizer(tokenizer))
+        cell, frames = tokenizer.cell, shape[0]
+        clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, pixels.codes)
+        angles = torch.rand(clip.latents * clip.plane + 1, config.head_dim, device=device)
+        network.model.rotary_emb = PlaceRotary(angles)
+        model = CosmosVideo(network, pixels, clip, _card(name), str(device))
+        return Built(model, pack([0] * clip.given), network)
+
+    return build
+
+
+def mar(name: str, size: MARSize) -> Build:
+    """A MAR, in float32 as ever; transformers has nothing beside it."""
+
+    def build(device: torch.device, dtype: torch.dtype) -> Built:
+        del dtype
+        network = _on(device, torch.float32, lambda: MAR(size))
+        for weight in network.parameters():
+            weight.normal_(std=0.02)
+
+        def blank(tokens: Tensor) -> Tensor:
+            return tokens.new_zeros(len(tokens), 3, 8, 8)
+
+        return Built(MARModel(network, blank, _card(name), device), "207")
+
+    return build
+
+
+_LEVELS: Final = (8, 8, 8, 5, 5, 5)
+_CODES: Final = JanusVQVAEConfig(embed_dim=8, num_embeddings=16384)
+SIZES: Final = {
+    "Janus-Pro 1B": Size(2048, 5632, 24, 16, 16, 102_400),
+    "Janus-Pro 7B": Size(4096, 11_008, 30, 32, 32, 102_400),
+    "SDAR 1.7B": Size(2048, 6144, 28, 16, 8, 151_936),
+    "SDAR 8B": Size(4096, 12_288, 36, 32, 8, 151_936),
+    "Cosmos 4B": Size(4096, 14_336, 16, 32, 8, 64_000),
+}
+REAL: Final[dict[str, Build]] = {
+    "Janus-Pro 1B": janus("Janus-Pro 1B", SIZES["Janus-Pro 1B"], _CODES, 24),
+    "Janus-Pro 7B": janus("Janus-Pro 7B", SIZES["Janus-Pro 7B"], _CODES, 24),
+    "SDAR 1.7B": sdar("SDAR 1.7B", SIZES["SDAR 1.7B"]),
+    "SDAR 8B": sdar("SDAR 8B", SIZES["SDAR 8B"]),
+    "MAR-H": mar("MAR-H", MARSize(width=1280, depth=20, heads=16, head_width=1536, head_depth=12)),
+    "Cosmos 4B": cosmos(
+        "Cosmos 4B",
+        SIZES["Cosmos 4B"],
+        TokenizerSize(4, (128, 256, 512, 512), 2, 16, (2, 1), _LEVELS),
+        (33, 640, 1024),
+    ),
+}
+_SMALL: Final = Size(32, 48, 2, 4, 2, 64)
+_FEW: Final = JanusVQVAEConfig(
+    embed_dim=4, num_embeddings=24, base_channels=32, channel_multiplier=[1, 1], num_res_blocks=1, latent_channels=4
+)
+TINY: Final[dict[str, Build]] = {
+    "Janus-Pro": janus("Janus-Pro", _SMALL, _FEW, 4),
+    "SDAR": sdar("SDAR", _SMALL),
+    "MAR": mar("MAR", MARSize(side=4, token=4, width=16, depth=1, heads=2, buffer=4, head_width=16, head_depth=1)),
+    "Cosmos": cosmos(
+        "Cosmos", Size(32, 48, 2, 4, 2, 8), TokenizerSize(2, (32, 32), 1, 4, (1, 1), (2, 2, 2)), (17, 16, 16)
+    ),
+}

@@ -1,0 +1,145 @@
+"""What a pass of published models costs at their real sizes, on this machine, with random weights.
+
+    python -m benchmarks.gpu [--tiny] [--families NAME ...] [--passes N] [--device D] [--dtype T] [--json FILE]
+
+A model is built where it runs; nothing is fetched, and nothing is said about quality or acceptance. Ordinary decoding
+and a window, or a block, are timed pass by pass, and beside them, where transformers has it, `generate` on the same
+decoder, greedily and as many tokens. A family that does not fit is left out with the reason. `--tiny` runs small
+networks of the same form, so that all of it can be tried on a CPU.
+"""
+
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import torch
+
+from benchmarks._results import Claim, Row, command, finish, parser, positive, result
+from benchmarks._sizes import REAL, TINY, Build, Built
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models.devices import HELP, resolve
+from engines.models.errors import ModelError
+from engines.models.memory import DTYPES, usual
+from engines.runtime.driver import Job, Run
+from traces.streams import piped
+
+WARM: Final = 2
+"""Passes that are left out: the first ones are slow."""
+WINDOW: Final = 32
+METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
+    "discrete-ar": (("ar", {}), ("scd", {"window": WINDOW, "coupling": "none"})),
+    "diffusion-lm": (
+        ("blockwise", {"block": "1"}),
+        ("blockwise", {"block": "32", "rule": "greedy"}),
+        ("ar", {}),
+    ),
+    "continuous-ar": (("continuous", {"steps": 100}), ("cspd", {"steps": 100, "drafter": "itself"})),
+}
+"""What is timed on models of a family, ordinary decoding first."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and report."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(__doc__)
+    options.add_argument("--tiny", action="store_true", help="small networks of the same form")
+    options.add_argument("--families", nargs="+", metavar="NAME", help=f"of {', '.join(REAL)}; default: all")
+    options.add_argument("--passes", type=positive, default=24, metavar="N")
+    options.add_argument("--device", help=HELP)
+    options.add_argument("--dtype", choices=sorted(DTYPES), help="default: float32 on a CPU, bfloat16 elsewhere")
+    chosen = options.parse_args(given)
+    offered = TINY if chosen.tiny else REAL
+    names = chosen.families or list(offered)
+    if unknown := [name for name in names if name not in offered]:
+        options.error(f"--families: there is no {unknown[0]!r}; use {', '.join(offered)}")
+    place = resolve(chosen.device)
+    device, dtype = torch.device(place), DTYPES[chosen.dtype] if chosen.dtype else usual(place)
+    rows: list[Row] = []
+    claims: list[Claim] = []
+    for name in names:
+        try:
+            rows += list(measured(name, offered[name], device, dtype, chosen.passes))
+        except (ModelError, torch.OutOfMemoryError) as error:
+            said = str(error).splitlines()[0]
+            claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=f"Not run: {said}"))
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    title = "Published sizes with random weights"
+    finish(result(title, command("gpu", given), claims, rows, device), chosen.json)
+    return 0
+
+
+def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, passes: int) -> Iterator[Row]:
+    """The rows of one family."""
+    torch.manual_seed(0)
+    built = build(device, dtype)
+    model = built.model
+    for method, settings in METHODS_OF[model.families[0]]:
+        chosen = METHODS[method]
+        length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
+        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
+        config = make_config(chosen.config, {**length, **settings, **few})
+        run = Run(Job(chosen, model, built.prompt, config))
+        steps = list(islice(run, passes + WARM))
+        took = [step.call.milliseconds.forward / 1000 for step in steps[WARM:] or steps]
+        yield {
+            "family": name,
+            "method": method,
+            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            "parameters": model.parameters,
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "tokens_fed": statistics.median(step.call.query_tokens for step in steps[WARM:] or steps),
+            "seconds": statistics.median(took),
+            "whole_seconds": statistics.median(s.call.milliseconds.total / 1000 for s in steps[WARM:] or steps),
+        }
+    if built.causal is not None:
+        yield _generated(name, built, passes)
+
+
+def _generated(name: str, built: Built, passes: int) -> Row:
+    """Transformers' own loop on the same decoder: the difference of a long text and a short one, a token."""
+    model = built.model
+    prompt = torch.zeros(1, 8, dtype=torch.long, device=model.device)
+
+    def seconds(count: int) -> float:
+        _wait(model.device)
+        begun = time.perf_counter()
+        built.causal.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            min_new_tokens=count,
+            max_new_tokens=count,
+            pad_token_id=0,
+        )
+        _wait(model.device)
+        return time.perf_counter() - begun
+
+    with torch.inference_mode():
+        seconds(WARM + 1)
+        short, long = seconds(WARM), seconds(WARM + passes)
+    return {
+        "family": name,
+        "method": "transformers' generate",
+        "settings": "greedy, on the same decoder",
+        "parameters": model.parameters,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "tokens_fed": 1,
+        "seconds": (long - short) / passes,
+        "whole_seconds": (long - short) / passes,
+    }
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))

@@ -1,0 +1,88 @@
+"""A folder is taken from a field where the server is reached from its own machine alone, and its licence is said."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+from support.checkpoints import write
+
+from demo.folder_panel import local
+from demo.pages.run import RunPage
+from demo.sessions import Shown, Visitors
+from demo.site import Site
+from engines.__main__ import main
+from engines.models import catalog
+from engines.models.catalog import MODELS, at_hand
+from engines.models.published_families import ASKS
+
+
+def page() -> RunPage:
+    with gr.Blocks():
+        return RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+
+
+def asker(host: str = "127.0.0.1", **headers: str) -> Any:
+    """A request."""
+    return SimpleNamespace(
+        client=SimpleNamespace(host=host), headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, True),
+        ({"GRADIO_SERVER_NAME": "127.0.0.1"}, True),
+        ({"GRADIO_SERVER_NAME": "[::1]"}, True),
+        ({"GRADIO_SERVER_NAME": "localhost"}, True),
+        ({"GRADIO_SERVER_NAME": "0.0.0.0"}, False),
+        ({"GRADIO_SERVER_NAME": "192.168.0.7"}, False),
+        ({"GRADIO_SERVER_NAME": "example.org"}, False),
+        ({"SPACE_ID": "somebody/draftscope"}, False),
+        ({"DRAFTSCOPE_PROXY": "1"}, False),
+        ({"DRAFTSCOPE_ORIGINS": "https://lab.example"}, False),
+        ({"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SHARE": "True"}, False),
+    ],
+)
+def test_a_server_that_others_reach_has_no_field(environment: dict[str, str], expected: bool) -> None:
+    assert local(environment) == expected
+
+
+def test_a_public_page_is_built_without_the_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
+    assert page().folders is None
+
+
+def test_a_folder_becomes_a_model_and_its_licence_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
+    run = page()
+    panel: Any = run.folders
+    folders = {name: write(tmp_path / name, name) for name in ("llama", "PanguEmbedded")}
+    for own in ("llama", "PanguEmbedded"):
+        monkeypatch.setitem(MODELS, own, None)
+        monkeypatch.delitem(MODELS, own)
+        monkeypatch.setitem(catalog._OWN, own, None)
+        monkeypatch.delitem(catalog._OWN, own)
+    for own, method in (("llama", "ar"), ("PanguEmbedded", "blockwise")):
+        update = panel.open({panel.folder: f" {folders[own]} ", panel.method: method}, asker())
+        assert update[panel.model]["value"] == own and own in [name for _, name in update[panel.model]["choices"]]
+        assert at_hand(own) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
+        assert ASKS[MODELS[own].group] in update[panel.problem]["text"]
+        chosen = run.choose_model({run.model: own})
+        assert chosen[run.model]["info"] == ASKS[MODELS[own].group]
+        assert panel.open({panel.folder: str(folders[own]), panel.method: method}, asker())[panel.model]["value"] == own
+    update = panel.open({panel.folder: str(folders["llama"]), panel.method: "cspd"}, asker())
+    assert "value" not in update[panel.model] and "Choose a method of the family discrete-ar" in str(update)
+    for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
+        update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
+        assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+    for stranger in (asker("203.0.113.9"), asker(x_forwarded_for="203.0.113.9")):
+        refused = panel.open({panel.folder: str(tmp_path / "llama"), panel.method: "ar"}, stranger)
+        assert set(refused) == {panel.problem} and "DRAFTSCOPE_MODELS" in refused[panel.problem]["text"]
+    asked = ["run", "ar", "--model", str(folders["llama"]), "--set", "length=8", "--prompt", "a hero"]
+    assert main([*asked, "-o", str(tmp_path / "t.json")]) == 0
+    assert capsys.readouterr().err.startswith(f"{folders['llama']}: {ASKS['Llama']}\n")

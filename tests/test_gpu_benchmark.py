@@ -1,0 +1,53 @@
+"""The benchmark of published sizes runs at small ones, and its sizes are the published ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
+
+from benchmarks import gpu
+from benchmarks._sizes import SIZES, TINY
+from engines.models.catalog import MODELS
+from engines.models.weights import parameters
+
+
+def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.json"
+    assert gpu.main(["--tiny", "--passes", "2", "--device", "cpu", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert not found["claims"], found["claims"]
+    methods = {name: [row["method"] for row in found["rows"] if row["family"] == name] for name in TINY}
+    plain = ["ar", "scd", "transformers' generate"]
+    assert methods == {
+        "Janus-Pro": plain,
+        "SDAR": ["blockwise", "blockwise", "ar", "transformers' generate"],
+        "MAR": ["continuous", "cspd"],
+        "Cosmos": plain,
+    }
+    assert all(row["whole_seconds"] >= row["seconds"] > 0 and row["parameters"] > 0 for row in found["rows"])
+    windows = [row["tokens_fed"] for row in found["rows"] if row["method"] == "scd"]
+    assert all(fed > 1 for fed in windows)
+
+
+def test_a_family_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gpu.main(["--families", "GPT"])
+    assert "there is no 'GPT'; use Janus-Pro 1B, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "beside"),
+    [
+        ("SDAR 1.7B", "JetLM/SDAR-1.7B-Chat", 0.0),
+        ("SDAR 8B", "JetLM/SDAR-8B-Chat", 0.0),
+        ("Cosmos 4B", "nvidia/Cosmos-1.0-Autoregressive-4B", 0.0),
+        ("Janus-Pro 1B", "deepseek-community/Janus-Pro-1B", 0.4),
+        ("Janus-Pro 7B", "deepseek-community/Janus-Pro-7B", 0.5),
+    ],
+)
+def test_sizes_are_those_of_the_catalogue(name: str, listed: str, beside: float) -> None:
+    """`beside` is what a Janus has beside its decoder, in gigabytes: the heads for codes, and the pixels in float32."""
+    kind = LlamaModel if beside else Qwen3ForCausalLM
+    config = kind.config_class(**SIZES[name].fields) if beside else Qwen3Config(**SIZES[name].fields)
+    assert abs(parameters(kind, config) * 2 / 1e9 + beside - MODELS[listed].gigabytes) < 0.15
