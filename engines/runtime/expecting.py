@@ -42,7 +42,7 @@ class Expected:
 
 
 def expect(name: str, device: str | None = None, dtype: str | None = None) -> Expected:
-    """What a model takes; of a published checkpoint only config.json and the tokenizer's files are read.
+    """What a model takes; of a published checkpoint no weights are read.
 
     Raises:
         ConfigError, ModelError: as `open_model` does.
@@ -54,7 +54,8 @@ def expect(name: str, device: str | None = None, dtype: str | None = None) -> Ex
     else:
         from engines.models.hub import published  # brings transformers
 
-        count, number = published.parameters_of(name), DTYPES[dtype] if dtype else usual(place)
+        count, alone = published.parameters_of(name)
+        number = alone or (DTYPES[dtype] if dtype else usual(place))
     said = str(number).removeprefix("torch.")
     return Expected(name, count, said, place, count * number.itemsize, free_bytes(place))
 

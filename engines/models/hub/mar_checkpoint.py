@@ -10,18 +10,13 @@ from math import isqrt
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
 from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of
-from engines.models.hub.compvis import read_decoder
+from engines.models.hub.latents import PIXELS, decoder_of, numbers_in
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.weights import Source, number_of, read_tensors
 
 TITLE: Final = "MAR"
-PIXELS: Final = "pixels"
-"""Folder of the autoencoder, inside the model's."""
-SCALE: Final = 0.2325
-"""Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 HEADS: Final = {768: 12, 1024: 16, 1280: 16}
 """Of attention, by width: tensors do not tell."""
 _MOST: Final = 4096
@@ -74,12 +69,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     network = filled(network, read_tensors(source, shapes_of(network), TITLE), torch.float32)
     check_whole(network)
     beside = folder_in(source, PIXELS)
-    decoder = read_decoder(beside, "KL-16", codes=False).to(device)
-    if decoder.dim != size.token:
-        raise source.lacks(f"config.json has {size.token} for 'token', and its autoencoder {decoder.dim} channels")
+    return MARModel(network, decoder_of(source, size.token), card_of(source, TITLE, beside), torch.device(device))
 
-    def picture(tokens: Tensor) -> Tensor:
-        found: Tensor = decoder(tokens / SCALE)
-        return found
 
-    return MARModel(network, picture, card_of(source, TITLE, beside), torch.device(device))
+def parameters_of(source: Source) -> int:
+    """See `engines.models.hub.published.parameters_of`."""
+    return numbers_in(source) + numbers_in(folder_in(source, PIXELS))

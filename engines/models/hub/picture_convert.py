@@ -17,6 +17,7 @@ from torch import Tensor
 from engines.config import ConfigError, shown
 from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16
 from engines.models.hub.assembling import outlined, shapes_of
+from engines.models.hub.latents import PIXELS
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
 from engines.models.weights import Source, check_tensors
@@ -96,7 +97,7 @@ def _mar(asked: Asked) -> Converted:
     size = mar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()}, asked.heads)
     check_tensors(source, heads(parts), shapes_of(outlined(lambda: MAR(size))), mar_checkpoint.TITLE)
     pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
-    return Converted({"": parts, mar_checkpoint.PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
+    return Converted({"": parts, PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
 
 
 def _llamagen(asked: Asked) -> Converted:

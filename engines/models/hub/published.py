@@ -32,6 +32,7 @@ _PICTURES: Final = {
     "janus": "engines.models.hub.janus",
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
+    "harmon": "engines.models.hub.harmon_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
     "chameleon": "engines.models.hub.chameleon",
     "emu3": "engines.models.hub.emu3",
@@ -73,16 +74,27 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
     return _load(_local(folder), device, dtype)
 
 
-def parameters_of(name: str) -> int:
-    """How many numbers the network of a folder or of OWNER/NAME has, by its config.json alone.
+def parameters_of(name: str) -> tuple[int, torch.dtype | None]:
+    """How many numbers the network of a folder or of OWNER/NAME has, and what they are held in, None for a choice.
+
+    A language model is counted by its config.json alone, one that draws continuous tokens by the heads of its files.
 
     Raises:
-        ModelError: for what is no checkpoint, or of no family of language models.
+        ModelError: for what is no checkpoint, or of another family.
     """
     source = _local(Path(name)) if Path(name).is_dir() else _cached(name)
     settings = source.read_json("config.json")
+    kind = settings.get("model_type")
+    if isinstance(kind, str) and kind in _PICTURES:
+        counted = getattr(import_module(_PICTURES[kind]), "parameters_of", None)
+        if counted is None:
+            raise source.refuses(
+                f"what a {kind} takes is in docs/models.md; it is told before loading for texts, "
+                "and for pictures of continuous tokens"
+            )
+        return int(counted(source)), torch.float32
     family = _family(source, settings)
-    return parameters(family.network, _config(source, family, settings))
+    return parameters(family.network, _config(source, family, settings)), None
 
 
 def _local(folder: Path) -> Source:
