@@ -169,6 +169,24 @@ def _mar(size: str, gigabytes: float) -> ModelInfo:
     )
 
 
+def _harmon(size: str, gigabytes: float, small: str = "") -> ModelInfo:
+    """A Harmon, which lies on the hub as it is read."""
+    name = f"wusize/Harmon-{size.replace('.', '_')}"
+    return ModelInfo(
+        name,
+        f"Harmon {size}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB: hf download {name}; S-Lab License 1.0: for research, not for commercial use, and no "
+        "published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        small,
+        group="Harmon",
+        gigabytes=gigabytes,
+        licence="S-Lab License 1.0, for research, not for commercial use",
+    )
+
+
 def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     """A LlamaGen of classes, which is published as a pickle."""
     return ModelInfo(
@@ -357,6 +375,8 @@ MODELS: Final[dict[str, ModelInfo]] = {
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
         ),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
+        _harmon("0.5B", 2.9),
+        _harmon("1.5B", 10.1, "wusize/Harmon-0_5B"),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),
     )
