@@ -187,6 +187,25 @@ def _harmon(size: str, gigabytes: float, small: str = "") -> ModelInfo:
     )
 
 
+def _xar(size: str, gigabytes: float) -> ModelInfo:
+    """An xAR, which is published as a pickle."""
+    file = f"xAR-{size.upper()}.pth"
+    return ModelInfo(
+        f"xar-{size}",
+        f"xAR-{size.upper()}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB, converted once as docs/models.md says: {file} of huggingface.co/OliverRen/xAR and MAR's "
+        "kl16.ckpt, then python -m engines convert-picture xar, and --model FOLDER; its repository has no licence "
+        "file: all rights are its authors', so ask them, and no published weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
+        group="xAR",
+        gigabytes=gigabytes,
+        licence="no licence file: all rights are its authors', so ask them",
+    )
+
+
 def _llamagen(size: str, gigabytes: float) -> ModelInfo:
     """A LlamaGen of classes, which is published as a pickle."""
     return ModelInfo(
@@ -375,6 +394,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
             for size, gigabytes in (("b", 0.5), ("l", 1.0), ("xl", 1.8), ("xxl", 3.1), ("3b", 6.5))
         ),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
+        *(_xar(size, gigabytes) for size, gigabytes in (("b", 0.8), ("l", 2.6), ("h", 4.9))),
         _harmon("0.5B", 2.9),
         _harmon("1.5B", 10.1, "wusize/Harmon-0_5B"),
         _cosmos("4B", 8.0),

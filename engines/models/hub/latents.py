@@ -85,11 +85,17 @@ def check_channels(source: Source, decoder: PixelDecoder, channels: int) -> None
         raise source.lacks(f"its tokens have {channels} channels, and its autoencoder {decoder.dim}")
 
 
-def numbers_in(source: Source, unbuilt: tuple[str, ...] = UNUSED) -> int:
-    """How many numbers a folder's tensors have, without those whose names begin with one of `unbuilt`.
+def numbers_in(source: Source, unbuilt: tuple[str, ...] = UNUSED, tables: tuple[str, ...] = ()) -> int:
+    """How many parameters a folder's tensors hold.
+
+    Args:
+        source: The folder.
+        unbuilt: How names begin that belong to what is not built.
+        tables: How names end of what is no parameter.
 
     Raises:
-        ModelError: where there are none.
+        ModelError: where there are no weights.
     """
-    heads = tensor_heads(source, weight_files(source))
-    return sum(math.prod(shape) for name, (shape, _) in heads.items() if not name.startswith(unbuilt))
+    heads = tensor_heads(source, weight_files(source)).items()
+    counted = (shape for name, (shape, _) in heads if not name.startswith(unbuilt) and not name.endswith(tables))
+    return sum(map(math.prod, counted))

@@ -15,11 +15,12 @@ from typing import Any, Final
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16
+from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16, xar_checkpoint
 from engines.models.hub.assembling import outlined, shapes_of
 from engines.models.hub.latents import PIXELS
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
+from engines.models.hub.xar import XAR
 from engines.models.weights import Source, check_tensors
 
 
@@ -100,6 +101,16 @@ def _mar(asked: Asked) -> Converted:
     return Converted({"": parts, PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
 
 
+def _xar(asked: Asked) -> Converted:
+    """xAR-B.pth or another, and MAR's kl16.ckpt; averaged weights are taken where there are some."""
+    source = _file(asked.source, "Give the xAR-B.pth, xAR-L.pth or xAR-H.pth of an xAR.")
+    parts = read_pickle(source, asked.source.name, ("model_ema", "model"))
+    size = xar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()})
+    check_tensors(source, heads(parts), shapes_of(outlined(lambda: XAR(size))), xar_checkpoint.PUBLISHED)
+    settings = xar_checkpoint.settings_of(source, parts, size, asked.side)
+    return Converted({"": parts, PIXELS: _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)}, settings)
+
+
 def _llamagen(asked: Asked) -> Converted:
     """c2i_B_256.pt or another model of classes, and vq_ds16_c2i.pt."""
     source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, or another of its models of classes.")
@@ -166,6 +177,7 @@ def _pickled_shards(source: Source) -> list[str]:
 KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
     "janus": _janus,
     "mar": _mar,
+    "xar": _xar,
     "llamagen": _llamagen,
     "lumina-mgpt": lambda asked: _chameleon(asked, "lumina-mgpt", 48),
     "anole": lambda asked: _chameleon(asked, "anole", 32),
