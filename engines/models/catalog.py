@@ -11,6 +11,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, Value
+from engines.models import licences
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES
@@ -165,7 +166,7 @@ def _mar(size: str, gigabytes: float) -> ModelInfo:
         folder=True,
         group="MAR",
         gigabytes=gigabytes,
-        licence="MIT",
+        licence=licences.MAR,
     )
 
 
@@ -176,14 +177,13 @@ def _harmon(size: str, gigabytes: float, small: str = "") -> ModelInfo:
         name,
         f"Harmon {size}, 256x256",
         ("continuous-ar",),
-        f"{gigabytes} GB: hf download {name}; S-Lab License 1.0: for research, not for commercial use, and no "
-        "published weights were tried",
+        f"{gigabytes} GB: hf download {name}; {licences.HARMON}, and no published weights were tried",
         "A red ankle boot on green grass.",
         "Say what to draw.",
         small,
         group="Harmon",
         gigabytes=gigabytes,
-        licence="S-Lab License 1.0, for research, not for commercial use",
+        licence=licences.HARMON,
     )
 
 
@@ -195,14 +195,14 @@ def _xar(size: str, gigabytes: float) -> ModelInfo:
         f"xAR-{size.upper()}, 256x256",
         ("continuous-ar",),
         f"{gigabytes} GB, converted once as docs/models.md says: {file} of huggingface.co/OliverRen/xAR and MAR's "
-        "kl16.ckpt, then python -m engines convert-picture xar, and --model FOLDER; its repository has no licence "
-        "file: all rights are its authors', so ask them, and no published weights were tried",
+        "kl16.ckpt, then python -m engines convert-picture xar, and --model FOLDER; its repository has "
+        f"{licences.XAR}, and no published weights were tried",
         "207",
         "Give the number of one of ImageNet's 1,000 classes.",
         folder=True,
         group="xAR",
         gigabytes=gigabytes,
-        licence="no licence file: all rights are its authors', so ask them",
+        licence=licences.XAR,
     )
 
 

@@ -77,6 +77,7 @@ def test_a_whole_decode_and_its_pixels_are_those_of_another_implementation(home:
     drawn = shown(other.pixels(raster(order, trace.output.tokens, other.SIDE))[0])
     assert np.abs(picture(trace.output.image) - drawn).max() <= 1
     assert set(trace.model.weights) == {"model.safetensors"}
+    assert trace.model.licence == "S-Lab License 1.0: for research, not for commercial use"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_prompts_are_texts_without_special_tokens(home: Path) -> None:
 def test_it_is_listed_with_its_licence_and_its_memory_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     info = catalog.MODELS["wusize/Harmon-1_5B"]
     assert info.small == "wusize/Harmon-0_5B"
-    assert "S-Lab License 1.0" in info.label
+    assert info.label == "Harmon 1.5B, 256x256 (10.1 GB, S-Lab License 1.0: for research, not for commercial use)"
     assert main(["list"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("wusize/Harmon-1_5B"))
     assert all(said in line for said in ("for research, not for commercial use", "no published weights were tried"))

@@ -130,6 +130,7 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, method: str, settings:
     assert trace.summary.complete
     assert any(step.call.mode == "verify" for step in trace.steps)
     assert np.abs(picture(trace.output.image) - pixels_of(trace.output.tokens)).max() <= 1
+    assert trace.model.licence.startswith("no licence file")
     assert set(trace.model.weights) == {"model.safetensors", "pixels/model.safetensors"}
 
 

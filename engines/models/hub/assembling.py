@@ -86,13 +86,14 @@ def check_fixed(source: Source, said: Mapping[str, Any], fixed: Mapping[str, obj
             raise source.lacks(f"config.json has {shown(said[name])} for {name!r}; {title} is built for {value!r}")
 
 
-def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
+def card_of(source: Source, title: str, *beside: Source, licence: str = "") -> ModelCard:
     """Who a model is: its name, and the hashes of all that was read.
 
     Args:
         source: Where it is.
         title: Of its family.
         beside: Folders inside that one with weights of their own.
+        licence: Of the weights of that family, as far as it was seen.
     """
     weights = weight_hashes(source)
     for part in beside:
@@ -102,6 +103,7 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
         title=f"{title}: {source.name.rpartition('/')[2]}",
         weights=weights,
         files=other_hashes(source),
+        licence=licence,
     )
 
 

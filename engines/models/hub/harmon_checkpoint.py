@@ -12,6 +12,7 @@ import torch
 from transformers import Qwen2Config
 
 from engines.config import shown
+from engines.models import licences
 from engines.models.hub.assembling import card_of, check_fixed, check_whole, filled, outlined, section, shapes_of
 from engines.models.hub.compvis import UNUSED, read_decoder
 from engines.models.hub.families import QWEN_FIXED
@@ -58,7 +59,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         stretch(network.mar, int(number_of(source, settings, "side", most=_MOST_SIDE)))
     decoder = read_decoder(source, "KL-16", codes=False, prefix=_SHOWS, others=_OTHERS)
     check_channels(source, decoder, size.token)
-    return HarmonModel(network, decoder, card_of(source, TITLE), torch.device(device), read_tokenizer(source))
+    card = card_of(source, TITLE, licence=licences.HARMON)
+    return HarmonModel(network, decoder, card, torch.device(device), read_tokenizer(source))
 
 
 def parameters_of(source: Source) -> int:

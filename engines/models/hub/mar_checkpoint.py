@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 
+from engines.models import licences
 from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of
 from engines.models.hub.latents import PIXELS, decoder_of, numbers_in
 from engines.models.hub.mar import MAR, MARModel, MARSize
@@ -69,7 +70,12 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     network = filled(network, read_tensors(source, shapes_of(network), TITLE), torch.float32)
     check_whole(network)
     beside = folder_in(source, PIXELS)
-    return MARModel(network, decoder_of(source, size.token), card_of(source, TITLE, beside), torch.device(device))
+    return MARModel(
+        network,
+        decoder_of(source, size.token),
+        card_of(source, TITLE, beside, licence=licences.MAR),
+        torch.device(device),
+    )
 
 
 def parameters_of(source: Source) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from engines.models import licences
 from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of
 from engines.models.hub.latents import PIXELS, decoder_of, numbers_in
 from engines.models.hub.xar import XAR, XARSize
@@ -101,7 +102,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     _check_tables(source, network, size, trained)
     cell = _cell(source, trained, int(number_of(source, settings, CELL, most=_MOST)))
     beside = folder_in(source, PIXELS)
-    card = card_of(source, TITLE, beside)
+    card = card_of(source, TITLE, beside, licence=licences.XAR)
     return XARModel(network, decoder_of(source, size.token), card, torch.device(device), (trained, cell))
 
 
