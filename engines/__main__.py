@@ -248,7 +248,7 @@ def convert_picture(options: argparse.Namespace) -> int:
     asked = picture_convert.Asked(Path(options.source), pixels, options.heads, options.side)
     with _writing(options.target, "TARGET"):
         picture_convert.convert(options.kind, asked, Path(options.target), print)
-    method = "cspd" if options.kind in ("mar", "xar") else "scd"
+    method = "cspd" if options.kind in ("mar", "xar", "harmon") else "scd"
     print(f"run it with: python -m engines run {method} --model {quote(options.target)} ...")
     return DONE
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from support import harmon as other
 from support.latents import finished, picture, raster, reworded, shown, weighted
 
@@ -17,9 +18,10 @@ from engines.continuous.request import PathForward
 from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.errors import ModelError
-from engines.models.hub import published
+from engines.models.hub import picture_convert, published
 from engines.models.hub.harmon import HarmonModel, stretch
 from engines.models.hub.mar import MAR, MARSize
+from engines.models.hub.picture_convert import Asked
 from engines.runtime.driver import Job
 from engines.sampling.chance import SeededChance
 from traces import dumps, loads
@@ -161,6 +163,34 @@ def test_a_model_that_is_not_whole_is_refused_by_name(
         published.load_folder(tmp_path / "b")
     assert str(caught.value).startswith("b:")
     assert str(caught.value).count("\n") == 0
+
+
+def test_a_pickle_beside_the_files_of_the_hub_becomes_the_same_model(home: Path, tmp_path: Path) -> None:
+    files = other.write_pickle(tmp_path / "published")
+    asked = Asked(files / "harmon_0.5b.pth", files / "kl16.ckpt")
+    picture_convert.convert("harmon", asked, tmp_path / "mine")
+    published.load_folder(tmp_path / "mine")
+    found, plain = (load_file(place / "model.safetensors") for place in (tmp_path / "mine", home / "b"))
+    unread = {name for name in plain if name.startswith(("vae.encoder.", "vae.quant_conv."))}
+    assert found.keys() == plain.keys() - unread
+    assert all(part.equal(plain[name]) for name, part in found.items())
+    for change, said in (
+        (lambda: torch.save({"proj_in.0.bias": Evil()}, files / "harmon_0.5b.pth"), "read as tensors alone"),
+        (lambda: torch.save({"a": torch.zeros(1)}, files / "harmon_0.5b.pth"), "not those of a MAR"),
+        (
+            lambda: (files / "config.json").unlink(),
+            "config.json is missing in .* Put config.json and tokenizer.json of",
+        ),
+    ):
+        change()
+        with pytest.raises(ModelError, match=said):
+            picture_convert.convert("harmon", asked, tmp_path / "other")
+        assert not (tmp_path / "other").exists()
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("run",)
 
 
 def test_prompts_are_texts_without_special_tokens(home: Path) -> None:

@@ -157,3 +157,13 @@ def write(folder: Path, seed: int = 3) -> Path:
     tokenizer().save(str(folder / "tokenizer.json"))
     save_file(weights(seed), folder / "model.safetensors")
     return folder
+
+
+def write_pickle(folder: Path, seed: int = 3) -> Path:
+    """harmon_0.5b.pth and kl16.ckpt as they are published, and the hub's config.json and tokenizer.json beside them."""
+    write(folder, seed)
+    (folder / "model.safetensors").unlink()
+    parts = {name: part for name, part in weights(seed).items() if not name.startswith("vae.")}
+    torch.save(parts, folder / "harmon_0.5b.pth")
+    torch.save({"model": compvis.weights(CODEC)}, folder / "kl16.ckpt")
+    return folder

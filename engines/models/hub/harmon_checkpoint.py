@@ -6,7 +6,7 @@ which is ours, asks for another canvas than that of the learnt positions: 32 for
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from transformers import Qwen2Config
@@ -22,16 +22,19 @@ from engines.models.hub.llama_text import sizes_of
 from engines.models.hub.mar import MARSize
 from engines.models.hub.mar_checkpoint import size_of
 from engines.models.hub.published import read_tokenizer
-from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Source, check_tensors, number_of, read_tensors, tensor_heads, weight_files
 
 TITLE: Final = "Harmon"
-_DRAWS, _SHOWS = "mar.", "vae."
+SHOWS: Final = "vae."
+_DRAWS: Final = "mar."
 _WRITES: Final = "llm.lm_head."
-UNBUILT: Final = (_WRITES, *(f"{_SHOWS}{name}" for name in UNUSED))
+UNBUILT: Final = (_WRITES, *(f"{SHOWS}{name}" for name in UNUSED))
 """How names begin of what writes text, reads pictures or was trained by."""
 _OTHERS: Final = ("llm.", _DRAWS, "proj_in.", "proj_out.")
 _KINDS: Final = {"mar_base": 768, "mar_large": 1024, "mar_huge": 1280}
 _MOST_SIDE: Final = 64
+Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
+"""Shape and number format of tensors by name."""
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> HarmonModel:
@@ -47,20 +50,35 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         ModelError: when it is not whole.
     """
     del dtype
-    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
-    size = _mar_size(source, section(source, settings, "mar"), heads)
-    text = _text_config(source, section(source, settings, "llm"))
-    network = outlined(lambda: Harmon(size, text))
-    network = filled(network, read_tensors(source, shapes_of(network), TITLE, ignored=(_WRITES, _SHOWS)), torch.float32)
+    network, size, text = _outline(source, settings, tensor_heads(source, weight_files(source)))
+    network = filled(network, read_tensors(source, shapes_of(network), TITLE, ignored=(_WRITES, SHOWS)), torch.float32)
     rotary: Any = network.llm["model"].get_submodule("rotary_emb")
     network.llm["model"].register_module("rotary_emb", type(rotary)(text))
     check_whole(network)
     if "side" in settings:
         stretch(network.mar, int(number_of(source, settings, "side", most=_MOST_SIDE)))
-    decoder = read_decoder(source, "KL-16", codes=False, prefix=_SHOWS, others=_OTHERS)
+    decoder = read_decoder(source, "KL-16", codes=False, prefix=SHOWS, others=_OTHERS)
     check_channels(source, decoder, size.token)
     card = card_of(source, TITLE, licence=licences.HARMON)
     return HarmonModel(network, decoder, card, torch.device(device), read_tokenizer(source))
+
+
+def check(source: Source, settings: Mapping[str, Any], found: Heads) -> None:
+    """See that tensors are those of a Harmon without its autoencoder.
+
+    Raises:
+        ModelError: for the first that is not.
+    """
+    built = {name: head for name, head in found.items() if not name.startswith(_WRITES)}
+    check_tensors(source, built, shapes_of(_outline(source, settings, found)[0]), TITLE)
+
+
+def _outline(source: Source, settings: Mapping[str, Any], found: Heads) -> tuple[Harmon, MARSize, Qwen2Config]:
+    """The network without weights, and its sizes."""
+    shapes = {name: shape for name, (shape, _) in found.items()}
+    size = _mar_size(source, section(source, settings, "mar"), shapes)
+    text = _text_config(source, section(source, settings, "llm"))
+    return outlined(lambda: Harmon(size, text)), size, text
 
 
 def parameters_of(source: Source) -> int:

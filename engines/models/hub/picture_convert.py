@@ -15,7 +15,7 @@ from typing import Any, Final
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.hub import compvis, janus, llamagen, mar_checkpoint, vq16, xar_checkpoint
+from engines.models.hub import compvis, harmon_checkpoint, janus, llamagen, mar_checkpoint, vq16, xar_checkpoint
 from engines.models.hub.assembling import outlined, shapes_of
 from engines.models.hub.latents import PIXELS
 from engines.models.hub.mar import MAR
@@ -111,6 +111,21 @@ def _xar(asked: Asked) -> Converted:
     return Converted({"": parts, PIXELS: _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)}, settings)
 
 
+def _harmon(asked: Asked) -> Converted:
+    """harmon_1.5b-o.pth or another, with config.json and tokenizer.json of its copy on the hub, and MAR's kl16.ckpt."""
+    remedy = "Put config.json and tokenizer.json of hf download wusize/Harmon-1_5B, or of -0_5B, beside its .pth."
+    source = _file(asked.source, remedy)
+    settings = source.read_json("config.json")
+    parts = read_pickle(source, asked.source.name, ("state_dict", "model"))
+    harmon_checkpoint.check(source, settings, heads(parts))
+    files = [source.folder / name for name in ("tokenizer.json", "tokenizer_config.json")]
+    if not files[0].is_file():
+        raise source.lacks(f"tokenizer.json is missing in {source.folder}")
+    pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
+    whole = parts | {f"{harmon_checkpoint.SHOWS}{name}": part for name, part in pixels.items()}
+    return Converted({"": whole}, settings, tuple(file for file in files if file.is_file()))
+
+
 def _llamagen(asked: Asked) -> Converted:
     """c2i_B_256.pt or another model of classes, and vq_ds16_c2i.pt."""
     source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, or another of its models of classes.")
@@ -178,6 +193,7 @@ KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
     "janus": _janus,
     "mar": _mar,
     "xar": _xar,
+    "harmon": _harmon,
     "llamagen": _llamagen,
     "lumina-mgpt": lambda asked: _chameleon(asked, "lumina-mgpt", 48),
     "anole": lambda asked: _chameleon(asked, "anole", 32),
