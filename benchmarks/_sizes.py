@@ -10,11 +10,12 @@ from typing import Any, Final
 import torch
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordLevel
-from torch import Tensor, nn
+from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from engines.models.clip_model import ClipShape, pack
+from engines.models.hub.compvis import DecoderSize, PixelDecoder
 from engines.models.hub.cosmos import CosmosVideo
 from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.hub.janus import Janus, JanusPictures
@@ -151,10 +152,8 @@ def mar(name: str, size: MARSize) -> Build:
         for weight in network.parameters():
             weight.normal_(std=0.02)
 
-        def blank(tokens: Tensor) -> Tensor:
-            return tokens.new_zeros(len(tokens), 3, 8, 8)
-
-        return Built(MARModel(network, blank, _card(name), device), "207")
+        decoder = PixelDecoder(DecoderSize((32,), 1, size.token, size.token, 0, False))  # not timed
+        return Built(MARModel(network, decoder, _card(name), device), "207")
 
     return build
 

@@ -262,7 +262,7 @@ def convert_picture(options: argparse.Namespace) -> int:
     asked = picture_convert.Asked(Path(options.source), pixels, options.heads, options.side)
     with _writing(options.target, "TARGET"):
         picture_convert.convert(options.kind, asked, Path(options.target), print)
-    method = "cspd" if options.kind == "mar" else "scd"
+    method = "cspd" if options.kind in ("mar", "xar", "harmon") else "scd"
     print(f"run it with: python -m engines run {method} --model {quote(options.target)} ...")
     return DONE
 
@@ -382,7 +382,12 @@ def _add_conversions(actions: Any) -> None:
     drawing.add_argument("pixels", metavar="PIXELS", nargs="?", help="file of its autoencoder, where it has one")
     drawing.add_argument("target", metavar="TARGET", help="folder to write, new or empty")
     drawing.add_argument("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
-    drawing.add_argument("--side", type=int, metavar="N", help="codes to a side of the picture, where they do not tell")
+    drawing.add_argument(
+        "--side",
+        type=int,
+        metavar="N",
+        help="codes to a side of the picture, or of an xAR's cells, where it is another",
+    )
     drawing.set_defaults(action=convert_picture)
 
 

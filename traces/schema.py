@@ -298,6 +298,8 @@ class ModelCard:
     """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
     files: Mapping[str, str] = field(default_factory=dict)
     """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
+    licence: str = ""
+    """What its weights may be used for, where that is known of its family. From 1.2 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,7 @@ def details_of(trace: Trace) -> dict[str, Any]:
         ("Method", trace.method),
         *([("Variant", trace.variant)] if trace.variant else []),
         ("Model", trace.model.title or trace.model.id),
+        *([("Licence", trace.model.licence)] if trace.model.licence else []),
         ("Prompt", trace.prompt or "none"),
         ("Seed", "none" if trace.seed is None else trace.seed),
         *((f"Setting {name}", value) for name, value in trace.config.items()),

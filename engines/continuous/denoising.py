@@ -78,7 +78,7 @@ class ContinuousSampling:
         Knob(
             "Last timestep",
             "Start the last denoising step at this timestep. Higher: noisier last step, higher acceptance, softer "
-            "image.",
+            "image. A flow takes 40 for 0.",
             0,
             300,
             5,
@@ -107,9 +107,10 @@ class ContinuousSampling:
         """The timesteps that are visited."""
         return respaced(self.steps, self.last, self.first)
 
-    def guidance_at(self, position: Tensor, length: int) -> Float[Tensor, " W"]:
-        """The guidance scale at positions of a canvas of `length`."""
-        share = (position + 1) / length if self.ramp else torch.ones_like(position)
+    def guidance_at(self, position: Tensor, task: "ContinuousTask") -> Float[Tensor, " W"]:
+        """The guidance scale at positions of a canvas."""
+        begun, length = (0, max(task.length - 1, 1)) if task.begins_unguided else (1, task.length)
+        share = (position + begun) / length if self.ramp else torch.ones_like(position)
         return 1 + (self.guidance - 1) * share.to(torch.float64)
 
 
@@ -123,6 +124,8 @@ class ContinuousTask(Task):
     """Whether a GMM head draws its tokens, so that nothing is denoised."""
     gaps: bool = False
     """Whether the model can say what follows behind tokens that it does not see."""
+    begins_unguided: bool = False
+    """Whether guidance that is raised has its full effect at the last position and none at the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,14 @@ class Schedule:
         i = max(i, 1)
         return eta * math.sqrt((1 - self.before(i)) / (1 - self.kept[i]) * self.beta(i))
 
+    def own(self, i: int) -> tuple[float, float, float] | None:
+        """What makes the distribution of step i where it is neither DDPM's nor DDIM's.
+
+        Its mean is x_t and a network's first output, times the first and the second number; its standard deviation is
+        the third.
+        """
+        return None
+
 
 @cache
 def respaced(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
@@ -184,6 +195,8 @@ def step_distribution(
         sampling: sampler, eta and temperature; the temperature is part of the distribution.
     """
     eps, v = (part.to(torch.float64) for part in out)
+    if (own := schedule.own(i)) is not None:
+        return plain(own[0] * x + own[1] * eps, sampling.temperature * torch.full_like(x, own[2]))
     now, then = schedule.kept[i], schedule.before(i)
     clean = (x - math.sqrt(1 - now) * eps) / math.sqrt(now)
     if sampling.sampler == "ddim":

@@ -78,7 +78,7 @@ def next_block(
     W = 0 if prefilled else min(config.gamma, task.length - n - bonus)
     position = torch.arange(n, n + max(W + bonus, 1), device=task.device)
     noise = noise_at(position, task, config.steps, chance)
-    return Block(done, W, position, noise, config.guidance_at(position, task.length), iteration, prefilled)
+    return Block(done, W, position, noise, config.guidance_at(position, task), iteration, prefilled)
 
 
 def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:

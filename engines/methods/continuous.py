@@ -24,7 +24,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     while (n := len(done)) < task.length:
         position = torch.full((1,), n, device=task.device)
         noise = noise_at(position, task, config.steps, chance)
-        guidance = config.guidance_at(position, task.length)
+        guidance = config.guidance_at(position, task)
         asked = PathForward(done, done=n, cached=max(n - 1, 0), noise=noise.path, guidance=guidance)
         distribution = ask_paths((yield asked)).last
         token = noise.draw(distribution)

@@ -11,6 +11,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, Value, shown
+from engines.models import licences
 from engines.models.devices import resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
@@ -178,7 +179,43 @@ def _mar(size: str, gigabytes: float) -> ModelInfo:
         folder=True,
         group="MAR",
         gigabytes=gigabytes,
-        licence="MIT",
+        licence=licences.MAR,
+    )
+
+
+def _harmon(size: str, gigabytes: float, small: str = "") -> ModelInfo:
+    """A Harmon, which lies on the hub as it is read."""
+    name = f"wusize/Harmon-{size.replace('.', '_')}"
+    return ModelInfo(
+        name,
+        f"Harmon {size}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB: hf download {name}; {licences.HARMON}, and no published weights were tried",
+        "A red ankle boot on green grass.",
+        "Say what to draw.",
+        small,
+        group="Harmon",
+        gigabytes=gigabytes,
+        licence=licences.HARMON,
+    )
+
+
+def _xar(size: str, gigabytes: float) -> ModelInfo:
+    """An xAR, which is published as a pickle."""
+    file = f"xAR-{size.upper()}.pth"
+    return ModelInfo(
+        f"xar-{size}",
+        f"xAR-{size.upper()}, 256x256",
+        ("continuous-ar",),
+        f"{gigabytes} GB, converted once as docs/models.md says: {file} of huggingface.co/OliverRen/xAR and MAR's "
+        "kl16.ckpt, then python -m engines convert-picture xar, and --model FOLDER; its repository has "
+        f"{licences.XAR}, and no published weights were tried",
+        "207",
+        "Give the number of one of ImageNet's 1,000 classes.",
+        folder=True,
+        group="xAR",
+        gigabytes=gigabytes,
+        licence=licences.XAR,
     )
 
 
@@ -432,6 +469,9 @@ MODELS: Final[dict[str, ModelInfo]] = {
         _llamagen_text(1, 256),
         _llamagen_text(2, 512),
         *(_mar(size, gigabytes) for size, gigabytes in (("b", 1.0), ("l", 2.1), ("h", 4.0))),
+        *(_xar(size, gigabytes) for size, gigabytes in (("b", 0.8), ("l", 2.6), ("h", 4.9))),
+        _harmon("0.5B", 2.9),
+        _harmon("1.5B", 10.1, "wusize/Harmon-0_5B"),
         _cosmos("4B", 8.0),
         _cosmos("12B", 23.1),
     )

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from engines.models import licences
+
 State = Literal["read", "converted first", "not read"]
 
 
@@ -92,18 +94,10 @@ FAMILIES: Final = (
         f"From its .pt files; {_DOCS}.",
         ("llamagen", "llamagen-t2i"),
     ),
-    PublishedFamily("MAR", "converted first", "MIT", f"From its .pth and kl16.ckpt; {_DOCS}.", ("mar",)),
+    PublishedFamily("MAR", "converted first", licences.MAR, f"From its .pth and kl16.ckpt; {_DOCS}.", ("mar",)),
+    PublishedFamily("xAR", "converted first", licences.XAR, f"From its .pth and kl16.ckpt; {_DOCS}.", ("xar",)),
     PublishedFamily(
-        "xAR",
-        "not read",
-        "none in its repository",
-        "Without a licence it is not ours to build on, and the steps of its flow have no density to judge drafts by.",
-    ),
-    PublishedFamily(
-        "Harmon",
-        "not read",
-        "S-Lab License 1.0, non-commercial",
-        "Its half that draws continues a Qwen2 prompt, bidirectionally over both.",
+        "Harmon", "read", licences.HARMON, f"As the hub has it; pickles are converted first, {_DOCS}.", ("harmon",)
     ),
     PublishedFamily(
         "Cosmos-1.0-Autoregressive 4B, 12B",
@@ -126,6 +120,8 @@ ASKS: Final = {
     "Llama 3": "You accept Meta's Llama Community License by using it; pages that offer it display "
     '"Built with Llama".',
     "Janus-Pro": "Its weights are under the DeepSeek Model License, which restricts what they may be used for.",
+    "Harmon": f"{licences.HARMON}.",
+    "xAR": f"xAR's repository has {licences.XAR}.",
     "Lumina-mGPT": f"It is made from Chameleon. {_META}",
     "Anole": f"It is made from Chameleon. {_META}",
     "Chameleon": f"Lumina-mGPT's first generation and Anole are made from Chameleon. {_META}",

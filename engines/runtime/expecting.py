@@ -6,6 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+import torch
+
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, open_model, ships
@@ -62,7 +64,8 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
     else:
         from engines.models.hub import published  # brings transformers
 
-        needs, number = published.needs_of(name), DTYPES[dtype] if dtype else usual(place)
+        needs = published.needs_of(name)
+        number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
     said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
     sizes = (needs.weights(number), free_bytes(place), needs.cache(number, room))
     return Expected(name, count, said, place, *sizes, needs.said(room))

@@ -89,7 +89,17 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
         said = f"{text} on {text}, {len(made.steps)} forward passes."
         expect(page.locator("#upload-problem [role=status] > span")).to_have_text(said)
         details = page.locator("#trace-details")
-        for label in ("Method", "Variant", "Model", "Prompt", f"Setting {text}", "Commit", "Note", f"Weights {text}"):
+        for label in (
+            "Method",
+            "Variant",
+            "Model",
+            "Licence",
+            "Prompt",
+            f"Setting {text}",
+            "Commit",
+            "Note",
+            f"Weights {text}",
+        ):
             row = details.locator("tr", has=page.get_by_role("cell", name=label, exact=True))
             expect(row.locator("td").last).to_have_text("0" * 64 if label.startswith("Weights") else text)
         expect(page.locator("#trace-steps tbody td", has_text=text)).to_have_count(len(made.steps))

@@ -11,6 +11,7 @@ from support.raster import decoded
 from demo.naming import ORDINARY, is_ordinary, title_of
 from demo.outcome import outcome
 from demo.pages import bias, figures, run
+from demo.pages import trace as trace_page
 from demo.sessions import Shown, Visitors
 from demo.site import Site
 from engines.methods import METHODS
@@ -31,6 +32,15 @@ def test_a_method_that_drafts_is_not_said_to_make_none() -> None:
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
     assert facts(decoded("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+
+
+def test_the_licence_of_a_model_stands_beside_its_name() -> None:
+    plain, said = handmade.ar(), "S-Lab License 1.0: for research, not for commercial use"
+    licensed = replace(plain, model=replace(plain.model, licence=said))
+    rows = dict(map(tuple, trace_page.details_of(licensed)["rows"]))
+    assert [*rows][1:3] == ["Model", "Licence"]
+    assert rows["Licence"] == said
+    assert "Licence" not in dict(map(tuple, trace_page.details_of(plain)["rows"]))
 
 
 @pytest.mark.slow

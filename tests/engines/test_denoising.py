@@ -1,13 +1,23 @@
 """The diffusion head's schedule and steps: known numbers, and a distribution in closed form."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from engines.continuous.denoising import ContinuousSampling, respaced, step_distribution, walk
+from engines.continuous.denoising import (
+    ContinuousSampling,
+    ContinuousTask,
+    Schedule,
+    respaced,
+    step_distribution,
+    walk,
+)
+from engines.continuous.flow import Flow, flow_at, of_flow
 from engines.models.heads import ResidualHead
 from engines.models.toy_field import ideal
+from traces.schema import Canvas
 
 MEAN, STD = 0.4, 0.25
 CONDITION = torch.tensor([[MEAN, STD]], dtype=torch.float64)
@@ -95,8 +105,40 @@ def test_ddim_steps_have_one_variance_whatever_the_head_says() -> None:
 
 def test_guidance_ramps_up_over_the_picture() -> None:
     position = torch.tensor([0, 71, 143])
+    task = ContinuousTask(Canvas(kind="image", shape=(12, 12)), 0, position.device)
     torch.testing.assert_close(
-        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, 144),
+        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, task),
         torch.tensor([1 + 2 / 144, 2.0, 3.0], dtype=torch.float64),
     )
-    assert ContinuousSampling(guidance=3.0).guidance_at(position, 144).tolist() == [3.0] * 3
+    assert ContinuousSampling(guidance=3.0).guidance_at(position, task).tolist() == [3.0] * 3
+    torch.testing.assert_close(
+        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, replace(task, begins_unguided=True)),
+        torch.tensor([1.0, 1 + 142 / 143, 3.0], dtype=torch.float64),
+    )
+
+
+def test_a_flow_draws_what_its_velocity_stands_for() -> None:
+    """The velocity of a normal distribution in closed form, and the moments of what is drawn by it."""
+
+    def velocity(x: torch.Tensor, schedule: Schedule, i: int) -> tuple[torch.Tensor, torch.Tensor]:
+        assert isinstance(schedule, Flow)
+        t = schedule.time[i]
+        spread = (1 - t) ** 2 * STD**2 + t**2
+        clean = MEAN + (1 - t) * STD**2 / spread * (x - (1 - t) * MEAN)
+        return (x - clean) / t, x
+
+    sampling = of_flow(ContinuousSampling(steps=250, last=4))
+    noise = torch.randn(20_000, 250, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    last = walk(velocity, noise, sampling, None).last
+    token = last.draw(torch.randn(20_000, 1, generator=torch.Generator().manual_seed(1)).double(), noise[:, 0, 0])
+    assert token.mean().item() == pytest.approx(MEAN, abs=0.01)
+    assert token.std().item() == pytest.approx(STD, abs=0.01)
+
+
+def test_a_flow_goes_through_the_times_of_the_release() -> None:
+    flow = flow_at(50)
+    assert (flow.timestep[0], flow.timestep[1], flow.timestep[-1]) == (40, 59, 1000)
+    assert flow.time[0] == pytest.approx(0.04)
+    of_state, of_velocity, std = flow.own(0)
+    assert (of_state, of_velocity, std) == pytest.approx((0.96, -0.04 * 1.96, 2**0.5 * 0.04))
+    assert flow_at(50, 100).timestep[0] == 100

@@ -1,7 +1,5 @@
 """MAR as it is published: converted, compared with another implementation, decoded to pixels, refused."""
 
-import base64
-import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from support import compvis
 from support import mar as other
+from support.latents import finished, picture, raster, reworded, shown, weighted
 
 from engines.__main__ import main
 from engines.config import make_config
@@ -25,7 +23,7 @@ from engines.models.hub import mar_checkpoint, picture_convert, published
 from engines.models.hub.assembling import outlined
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.hub.picture_convert import Asked
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
 from engines.sampling.chance import SeededChance
 from traces import dumps, loads
 
@@ -49,24 +47,9 @@ def load(folder: Path) -> MARModel:
     return model
 
 
-def finished(job: Job) -> Any:
-    running = Run(job)
-    for _ in running:
-        pass
-    return running.trace()
-
-
-def picture(address: str) -> np.ndarray[Any, Any]:
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
-
-
-def drawn_by_the_other(order: tuple[int, ...], trace: Any) -> np.ndarray[Any, Any]:
+def drawn_by_the_other(order: tuple[int, ...], trace: Any) -> Any:
     """The picture of a trace's tokens."""
-    raster = torch.zeros(1, other.SIDE**2, other.TOKEN, dtype=torch.float64)
-    raster[0, list(order)] = torch.tensor(trace.output.tokens, dtype=torch.float64)
-    shown = ((other.pixels(raster)[0].clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0)
-    assert shown.std() > 10, "too flat to tell"
-    return shown.numpy()
+    return shown(other.pixels(raster(order, trace.output.tokens, other.SIDE))[0])
 
 
 @pytest.mark.parametrize("ramp", [False, True])
@@ -165,24 +148,6 @@ def copied(folder: Path, target: Path) -> Path:
     return target
 
 
-def weighted(name: str, tensor: torch.Tensor | None, file: str = "model.safetensors") -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        tensors = load_file(folder / file)
-        tensors.pop(name, None)
-        save_file(tensors | ({} if tensor is None else {name: tensor}), folder / file)
-
-    return change
-
-
-def reworded(old: str, new: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        text = (folder / "config.json").read_text()
-        assert old in text
-        (folder / "config.json").write_text(text.replace(old, new))
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -275,7 +240,11 @@ def test_the_command_line_converts_and_draws(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().err.startswith("KIND: 'rar' is none; use janus, mar")
 
 
-def test_it_is_listed_with_its_licence_and_loaded_by_its_folder_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_listed_with_its_licence_and_loaded_by_its_folder_alone(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["expect", "--model", str(home / "b")]) == 0
+    assert f"b: {load(home / 'b').parameters:,} parameters" in capsys.readouterr().out
     assert not any(name.startswith("mar-") for name in catalog.models_for("continuous-ar"))
     assert main(["list"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("mar-h"))

@@ -23,7 +23,7 @@ EVERY: Final = " ".join(TEXTS)
 
 def hostile(trace: Trace, text: str) -> Trace:
     """The same run with `text` for every name and word; checks let it pass."""
-    model = ModelCard(id=text, title=text, weights={text: "0" * 64})
+    model = ModelCard(id=text, title=text, weights={text: "0" * 64}, licence=text)
     place = Environment(device=text, dtype=text, python=text, platform=text, libraries={text: text}, commit=text)
     words = dict.fromkeys(trace.legend.vocabulary or {}, text)
     return replace(

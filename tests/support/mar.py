@@ -90,6 +90,10 @@ class Reference:
         inner = F.gelu(self.linear(self.norm(x, f"{name}.norm2"), f"{name}.mlp.fc1"))
         return x + self.linear(inner, f"{name}.mlp.fc2")
 
+    def between(self, h: Tensor) -> Tensor:
+        """What lies between the encoder and the decoder: nothing."""
+        return h
+
     def condition(self, tokens: Mapping[int, Tensor], cell: int, label: int | None) -> Tensor:
         """What the head is told of a cell, where the tokens of some others are known."""
         own = self.tensors
@@ -102,7 +106,7 @@ class Reference:
         h = self.norm(torch.stack(x), "z_proj_ln")
         for i in range(DEPTH):
             h = self.block(h, f"encoder_blocks.{i}")
-        h = self.linear(self.norm(h, "encoder_norm"), "decoder_embed")
+        h = self.linear(self.between(self.norm(h, "encoder_norm")), "decoder_embed")
         whole = own["mask_token"][0].expand(BUFFER + SIDE**2, -1).clone()
         for row, place in enumerate([*range(BUFFER), *(BUFFER + c for c in cells)]):
             whole[place] = h[row]

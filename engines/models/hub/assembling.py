@@ -83,8 +83,14 @@ def check_whole(network: nn.Module) -> None:
     assert not left, left
 
 
-def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "") -> int:
-    """How many numbers the tensors of a folder have whose names begin with `prefix` and not with any of `ignored`.
+def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
+    """How many parameters the tensors of a folder hold.
+
+    Args:
+        source: The folder.
+        ignored: How names begin of what is not built.
+        prefix: How names begin of what is counted.
+        tables: How names end of what is no parameter.
 
     Raises:
         ModelError: for files that are missing or broken.
@@ -93,7 +99,7 @@ def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "") -> i
     return sum(
         math.prod(shape)
         for name, (shape, _) in heads.items()
-        if name.startswith(prefix) and not (ignored and name.startswith(ignored))
+        if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
     )
 
 
@@ -137,13 +143,14 @@ def check_fixed(source: Source, said: Mapping[str, Any], fixed: Mapping[str, obj
             raise source.lacks(f"config.json has {shown(said[name])} for {name!r}; {title} is built for {value!r}")
 
 
-def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
+def card_of(source: Source, title: str, *beside: Source, licence: str = "") -> ModelCard:
     """Who a model is: its name, and the hashes of all that was read.
 
     Args:
         source: Where it is.
         title: Of its family.
         beside: Folders inside that one, or others that it needs, with weights of their own.
+        licence: Of the weights of that family, as far as it was seen.
     """
     weights = weight_hashes(source)
     for part in beside:
@@ -154,6 +161,7 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
         title=f"{title}: {source.name.rpartition('/')[2]}",
         weights=weights,
         files=other_hashes(source),
+        licence=licence,
     )
 
 

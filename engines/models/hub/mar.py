@@ -9,28 +9,27 @@ code of CSpD lets all drafts be judged by the verified prefix instead, in one ro
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
-from PIL import Image
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.heads import DiffusionHead
+from engines.models.hub.compvis import PixelDecoder
+from engines.models.hub.latents import LatentPictures
 from engines.models.hub.prompts import class_of
-from engines.models.picture_model import frames, images
-from engines.models.pictures import as_uri
-from engines.protocol import Family
-from traces.schema import Canvas, Legend, ModelCard, Output, Token
+from traces.schema import Canvas, ModelCard
 
 _EPSILON: Final = 1e-6
-_CLASSES: Final = 1000
+CLASSES: Final = 1000
+"""Of ImageNet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class MAR(nn.Module):
         super().__init__()
         width, count = size.width, size.side**2
         self.buffer = size.buffer
-        self.class_emb = nn.Embedding(_CLASSES, width)
+        self.class_emb = nn.Embedding(CLASSES, width)
         self.fake_latent = nn.Parameter(torch.zeros(1, width))
         self.z_proj = nn.Linear(size.token, width)
         self.z_proj_ln = nn.LayerNorm(width, eps=_EPSILON)
@@ -122,13 +121,24 @@ class MAR(nn.Module):
             visible: which of them may be seen.
             label: embedded class, or `fake_latent` for none.
         """
+        return self.decode(self.encode(tokens, visible, label), visible)
+
+    def encode(
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
+    ) -> Float[Tensor, "B M C"]:
+        """What the encoder makes of the label's places and of all positions; invisible ones mean nothing."""
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
         for layer in self.encoder_blocks:
             x = layer(x, seen[:, None, None])
-        x = self.decoder_embed(self.encoder_norm(x))
-        x = torch.where(seen[..., None], x, self.mask_token) + self.decoder_pos_embed_learned
+        out: Tensor = self.encoder_norm(x)
+        return out
+
+    def decode(self, encoded: Float[Tensor, "B M C"], visible: Bool[Tensor, "B N"]) -> Float[Tensor, "B N C"]:
+        """Conditions of the head at every position, of what the encoder made of the visible ones."""
+        seen = F.pad(visible, (self.buffer, 0), value=True)
+        x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
         for layer in self.decoder_blocks:
             x = layer(x, None)
         out: Tensor = self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned
@@ -147,17 +157,29 @@ class StackedRows:
 
     prefix = 0
 
-    def __init__(self, network: MAR, tasks: Sequence[ClassTask], guided: bool) -> None:
-        self.rows = 1 + guided
-        self._network = network
-        self._order = torch.tensor([task.canvas.order for task in tasks], device=tasks[0].device)  # [lanes, N]
-        labels = network.class_emb(torch.tensor([task.label for task in tasks], device=tasks[0].device))
-        self._labels = torch.stack([labels, network.fake_latent.expand_as(labels)][: self.rows], 1)  # [lanes, R, C]
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor, Tensor], Tensor],
+        orders: Int[Tensor, "lanes N"],
+        said: Shaped[Tensor, "lanes R ..."],
+        buffer: int,
+    ) -> None:
+        """Lanes of one network.
+
+        Args:
+            network: called with the tokens [B, N, D] in raster order, who of them is visible [B, N] and what the rows
+                are told [B, ...]; gives conditions [B, N, H].
+            orders: of generation.
+            said: what the rows of a lane are told: with guidance the prompt's first, then that of none.
+            buffer: places that every row has besides.
+        """
+        self.rows = said.shape[1]
+        self._network, self._order, self._said, self._buffer = network, orders, said, buffer
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """Rows, and tokens fed over all of them: every row is whole."""
         rows = self.rows * (1 if request.unseen else request.wanted)
-        return rows, rows * (self._order.shape[1] + self._network.buffer)
+        return rows, rows * (self._order.shape[1] + self._buffer)
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.discrete.DiscreteSession.logits`: conditions [B, R, W, H]."""
@@ -173,7 +195,7 @@ class StackedRows:
         return torch.nn.utils.rnn.pad_sequence(found, batch_first=True).transpose(1, 2)
 
     def _stack(self, lane: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
-        """A lane's rows: tokens, who is visible, class; [R * prefixes, ...]."""
+        """A lane's rows: tokens, who is visible, what they are told; [R * prefixes, ...]."""
         order, known = self._order[lane], len(request.tokens)
         tokens = torch.zeros(1, len(order), request.tokens.shape[1], device=order.device)
         tokens[0, order[:known]] = request.tokens.float()
@@ -181,35 +203,58 @@ class StackedRows:
         visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
         for row, length in enumerate(lengths):
             visible[row, order[:length]] = True
-        label = self._labels[lane].repeat_interleave(len(lengths), 0)
-        return tokens.expand(len(label), -1, -1), visible.repeat(self.rows, 1), label
+        said = self._said[lane].repeat_interleave(len(lengths), 0)
+        return tokens.expand(len(said), -1, -1), visible.repeat(self.rows, 1), said
 
 
-class MARModel:
-    """A MAR as a model of the family continuous-ar. The order of generation is the same for all runs and models."""
+class AnyOrder(LatentPictures):
+    """What is drawn token by token in one random order, which is the same for all runs and models."""
 
     def __init__(
-        self, network: MAR, picture: Callable[[Tensor], Tensor], card: ModelCard, device: torch.device
+        self, network: nn.Module, mar: MAR, decoder: PixelDecoder, card: ModelCard, device: torch.device
     ) -> None:
         """Wrap a network.
 
         Args:
-            network: the MAR.
-            picture: tokens [B, D, side, side] to images [B, 3, S, S] in [-1, 1].
+            network: all of it.
+            mar: its part that draws.
+            decoder: tokens to pictures.
             card: who it is.
             device: where it runs.
         """
-        self.card, self.device, self.dtype = card, device, torch.float32
-        self.tokens = "KL-16"
-        self.families: tuple[Family, ...] = ("continuous-ar",)
-        self._network, self._picture = network.to(device).eval(), picture
-        self._count = network.diffusion_pos_embed_learned.shape[1]
+        super().__init__(network, decoder, card, device, mar.z_proj.in_features)
+        self._mar, self._count = mar, mar.diffusion_pos_embed_learned.shape[1]
         self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
 
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._network.parameters())
+    def canvas(self) -> Canvas:
+        """The positions of a picture."""
+        side = math.isqrt(self._count)
+        return Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
+
+    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
+        """See `LatentPictures.raster`."""
+        side = math.isqrt(self._count)
+        placed = torch.zeros(tokens.shape).index_copy(1, self._order, tokens).transpose(1, 2)
+        found: Tensor = placed.unflatten(2, (side, side))
+        return found
+
+    def session(
+        self, network: Callable[..., Tensor], tasks: Sequence[ContinuousTask], said: Tensor
+    ) -> ContinuousSession:
+        """A session of `network`, whose rows are told `said`; see `StackedRows`."""
+        orders = torch.tensor([task.canvas.order for task in tasks], device=self.device)
+        rows = StackedRows(network, orders, said, self._mar.buffer)
+        return ContinuousSession(rows, Head(self._mar.head.conditioned_on))
+
+
+class MARModel(AnyOrder):
+    """A MAR as a model of the family continuous-ar."""
+
+    tokens = "KL-16"
+
+    def __init__(self, network: MAR, decoder: PixelDecoder, card: ModelCard, device: torch.device) -> None:
+        """See `AnyOrder`."""
+        super().__init__(network, network, decoder, card, device)
 
     def pose(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.pose`. The prompt is the number of a class.
@@ -217,28 +262,12 @@ class MARModel:
         Raises:
             ValueError: for anything else.
         """
-        label = class_of(prompt, _CLASSES)
-        side, width = math.isqrt(self._count), self._network.z_proj.in_features
-        canvas = Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
-        return ClassTask(canvas, 0, self.device, width=width, gaps=True, label=label)
+        label = class_of(prompt, CLASSES)
+        return ClassTask(self.canvas(), 0, self.device, width=self._width, gaps=True, label=label)
 
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
-            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.conditioned_on))
-
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
-        """Pictures of the canvas, drafts included; open positions hold the mean token, and viewers mark them."""
-        return Legend(frames=frames(canvases, self._drawn))
-
-    def output(self, tokens: Sequence[Token | None]) -> Output:
-        """The finished picture."""
-        return Output(tokens=tuple(tokens), image=as_uri(self._drawn([tokens])[0], "PNG"))
-
-    def _drawn(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
-        width, side = self._network.z_proj.in_features, math.isqrt(self._count)
-        blank = (0.0,) * width
-        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
-        raster = torch.zeros(tokens.shape).index_copy(1, self._order, tokens).transpose(1, 2)
-        with torch.inference_mode():
-            return images(self._picture(raster.unflatten(2, (side, side)).to(self.device)))
+            labels = self._mar.class_emb(torch.tensor([task.label for task in tasks], device=self.device))
+            said = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [lanes, R, C]
+            return self.session(self._mar, tasks, said)

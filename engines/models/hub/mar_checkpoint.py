@@ -10,19 +10,16 @@ from math import isqrt
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
+from engines.models import licences
 from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
-from engines.models.hub.compvis import read_decoder
+from engines.models.hub.compvis import UNUSED
+from engines.models.hub.latents import PIXELS, decoder_of
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.memory import Needs
 from engines.models.weights import Source, number_of, read_tensors
 
 TITLE: Final = "MAR"
-PIXELS: Final = "pixels"
-"""Folder of the autoencoder, inside the model's."""
-SCALE: Final = 0.2325
-"""Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 HEADS: Final = {768: 12, 1024: 16, 1280: 16}
 """Of attention, by width: tensors do not tell."""
 _MOST: Final = 4096
@@ -58,7 +55,7 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], heads: int | No
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling.Measure`."""
     del settings
-    return Needs(0, stored(source) + stored(folder_in(source, PIXELS)))
+    return Needs(0, stored(source) + stored(folder_in(source, PIXELS), UNUSED))
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> MARModel:
@@ -81,12 +78,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     network = filled(network, read_tensors(source, shapes_of(network), TITLE), torch.float32)
     check_whole(network)
     beside = folder_in(source, PIXELS)
-    decoder = read_decoder(beside, "KL-16", codes=False).to(device)
-    if decoder.dim != size.token:
-        raise source.lacks(f"config.json has {size.token} for 'token', and its autoencoder {decoder.dim} channels")
-
-    def picture(tokens: Tensor) -> Tensor:
-        found: Tensor = decoder(tokens / SCALE)
-        return found
-
-    return MARModel(network, picture, card_of(source, TITLE, beside), torch.device(device))
+    return MARModel(
+        network,
+        decoder_of(source, size.token),
+        card_of(source, TITLE, beside, licence=licences.MAR),
+        torch.device(device),
+    )

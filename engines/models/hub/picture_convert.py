@@ -16,10 +16,21 @@ from typing import Any, Final
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.hub import chameleon, compvis, janus, llamagen, mar_checkpoint, vq16
+from engines.models.hub import (
+    chameleon,
+    compvis,
+    harmon_checkpoint,
+    janus,
+    llamagen,
+    mar_checkpoint,
+    vq16,
+    xar_checkpoint,
+)
 from engines.models.hub.assembling import outlined, shapes_of
+from engines.models.hub.latents import PIXELS
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
+from engines.models.hub.xar import XAR
 from engines.models.weights import Source, check_tensors
 
 
@@ -97,7 +108,32 @@ def _mar(asked: Asked) -> Converted:
     size = mar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()}, asked.heads)
     check_tensors(source, heads(parts), shapes_of(outlined(lambda: MAR(size))), mar_checkpoint.TITLE)
     pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
-    return Converted({"": parts, mar_checkpoint.PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
+    return Converted({"": parts, PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
+
+
+def _xar(asked: Asked) -> Converted:
+    """xAR-B.pth or another, and MAR's kl16.ckpt; averaged weights are taken where there are some."""
+    source = _file(asked.source, "Give the xAR-B.pth, xAR-L.pth or xAR-H.pth of an xAR.")
+    parts = read_pickle(source, asked.source.name, ("model_ema", "model"))
+    size = xar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()})
+    check_tensors(source, heads(parts), shapes_of(outlined(lambda: XAR(size))), xar_checkpoint.PUBLISHED)
+    settings = xar_checkpoint.settings_of(source, parts, size, asked.side)
+    return Converted({"": parts, PIXELS: _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)}, settings)
+
+
+def _harmon(asked: Asked) -> Converted:
+    """harmon_1.5b-o.pth or another, with config.json and tokenizer.json of its copy on the hub, and MAR's kl16.ckpt."""
+    remedy = "Put config.json and tokenizer.json of hf download wusize/Harmon-1_5B, or of -0_5B, beside its .pth."
+    source = _file(asked.source, remedy)
+    settings = source.read_json("config.json")
+    parts = read_pickle(source, asked.source.name, ("state_dict", "model"))
+    harmon_checkpoint.check(source, settings, heads(parts))
+    files = [source.folder / name for name in ("tokenizer.json", "tokenizer_config.json")]
+    if not files[0].is_file():
+        raise source.lacks(f"tokenizer.json is missing in {source.folder}")
+    pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
+    whole = parts | {f"{harmon_checkpoint.SHOWS}{name}": part for name, part in pixels.items()}
+    return Converted({"": whole}, settings, tuple(file for file in files if file.is_file()))
 
 
 def _llamagen(asked: Asked) -> Converted:
@@ -167,6 +203,8 @@ def _pickled_shards(source: Source) -> list[str]:
 KINDS: Final[dict[str, Callable[[Asked], Converted]]] = {
     "janus": _janus,
     "mar": _mar,
+    "xar": _xar,
+    "harmon": _harmon,
     "llamagen": _llamagen,
     **{kind: partial(_chameleon, kind=kind) for kind in chameleon.KINDS},
 }

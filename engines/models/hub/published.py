@@ -44,6 +44,8 @@ _PICTURES: Final = {
     "janus": "engines.models.hub.janus",
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
+    "xar": "engines.models.hub.xar_checkpoint",
+    "harmon": "engines.models.hub.harmon_checkpoint",
     "llamagen": "engines.models.hub.llamagen",
     "llamagen-t2i": "engines.models.hub.llamagen_text",
     "chameleon": "engines.models.hub.chameleon",

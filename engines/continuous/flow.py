@@ -1,0 +1,61 @@
+"""How a flow draws a token at random: a stochastic differential equation, step by step.
+
+xAR (arXiv 2502.20388) draws so, by the equation of SiT (2401.08740).
+
+Between a clean token x_0 and noise lies x_t = (1 - t) x_0 + t noise, and a flow's network estimates the velocity u of
+that way. From u follows the score s = -(x_t + (1 - t) u) / t, and so an equation with noise of the strength 2 t whose
+solutions have the same distribution at every t. A step of it, of dt < 0, is a diagonal Gaussian:
+
+    x_{t + dt} = x_t + dt (u - t s) + sqrt(2 t |dt|) noise
+
+One thing differs from the release of xAR, as from that of MAR: the last step, from `LAST` to 0, is as random as the
+others. The release takes its mean, and a distribution without density is none that a draft could be judged by.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Final
+
+import torch
+
+from engines.continuous.denoising import ContinuousSampling, Schedule
+
+LAST: Final = 40
+"""Where the release's last step begins, in thousandths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow(Schedule):
+    """The times that are visited; a network is told them in thousandths."""
+
+    time: tuple[float, ...]
+
+    def own(self, i: int) -> tuple[float, float, float]:
+        """See `Schedule.own`; the network's output is a velocity."""
+        t = self.time[i]
+        dt = (self.time[i - 1] if i else 0.0) - t
+        return 1 + dt, dt * (2 - t), math.sqrt(2 * t * -dt)
+
+
+@cache
+def flow_at(steps: int, last: int = 0) -> Flow:
+    """`steps` times, evenly spread from noise alone to `last` thousandths; 0 stands for the release's."""
+    times = torch.linspace(1.0, (last or LAST) / 1000, steps, dtype=torch.float64).flip(0)
+    told = (times.float() * 1000).long()  # in single precision and cut off, as the release tells them
+    return Flow(tuple(told.tolist()), tuple((1 - times).square().tolist()), tuple(times.tolist()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSampling(ContinuousSampling):
+    """What `ContinuousSampling` is for a diffusion head."""
+
+    @property
+    def schedule(self) -> Flow:
+        """The times that are visited."""
+        return flow_at(self.steps, self.last)
+
+
+def of_flow(sampling: ContinuousSampling) -> FlowSampling:
+    """Settings as those of a flow."""
+    return FlowSampling(**{field.name: getattr(sampling, field.name) for field in fields(ContinuousSampling)})
