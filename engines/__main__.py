@@ -335,18 +335,7 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output"
     )
     running.set_defaults(action=run)
-    costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
-    costing.add_argument("--model", required=True, help="as for run")
-    costing.add_argument("--device", help=devices.HELP)
-    costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
-    costing.add_argument(
-        "--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included"
-    )
-    costing.add_argument("--lanes", type=int, default=1, metavar="N", help="sequences that are decoded together")
-    costing.add_argument(
-        "--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding"
-    )
-    costing.set_defaults(action=expect)
+    _add_expect(actions)
     checking: Any = _action(actions, "check", "whether a method keeps its promises, on tiny models")
     checking.add_argument("method", help="module:name of an engines.methods.method.Method of your own, or one of list")
     checking.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
@@ -363,6 +352,22 @@ def _parser() -> argparse.ArgumentParser:
     trying.set_defaults(action=calibrate)
     _add_conversions(actions)
     return parser
+
+
+def _add_expect(actions: Any) -> None:
+    """The action that says what a model will cost."""
+    costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
+    costing.add_argument("--model", required=True, help="as for run")
+    costing.add_argument("--device", help=devices.HELP)
+    costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
+    costing.add_argument(
+        "--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included"
+    )
+    costing.add_argument("--lanes", type=int, default=1, metavar="N", help="sequences that are decoded together")
+    costing.add_argument(
+        "--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding"
+    )
+    costing.set_defaults(action=expect)
 
 
 def _add_conversions(actions: Any) -> None:

@@ -66,7 +66,7 @@ class ModelInfo:
     @property
     def terms(self) -> str:
         """What its licence asks for before it is loaded; empty where that is nothing."""
-        return ASKS.get(self.group, "") if self.id != "lumina-mgpt-2.0" else ""
+        return ASKS.get(self.group, "")
 
     @property
     def text(self) -> bool:
@@ -308,7 +308,7 @@ def _lumina2() -> ModelInfo:
         "A red ankle boot on green grass.",
         "Say what to draw.",
         folder=True,
-        group="Lumina-mGPT",
+        group="Lumina-mGPT 2.0",
         gigabytes=14.0,
         licence="Apache-2.0",
     )
