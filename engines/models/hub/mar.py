@@ -225,7 +225,8 @@ class MARModel:
     def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
-            return ContinuousSession(StackedRows(self._network, tasks, guided), Head(self._network.head.conditioned_on))
+            head = Head(self._network.head.lean().conditioned_on)
+            return ContinuousSession(StackedRows(self._network, tasks, guided), head)
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included; open positions hold the mean token, and viewers mark them."""
