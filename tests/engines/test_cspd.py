@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engines.config import ConfigError, make_config
-from engines.continuous import maximal, rejection
+from engines.continuous import rejection
 from engines.continuous.paths import Walks, plane
 from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd, cspd_block, ordinary
@@ -120,16 +120,6 @@ def test_defects_are_caught(name: str, defect: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cspd, name, defect)
     model, small = fields(SHAPE, CHAIN, OTHER)
     assert misfit(many(SAMPLES, model=model, small=small, tied=0, **DRAFTS))[0] > 3
-
-
-@pytest.mark.slow
-def test_paths_drawn_anew_from_the_target_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if every proposal passed, whatever the draft's density of it is."""
-    right = maximal.redrawn
-    monkeypatch.setattr(maximal, "redrawn", lambda r, _, *rest: right(r, lambda y: y.new_full((len(y),), -1e9), *rest))
-    model, small = fields(SHAPE, CHAIN, OTHER)
-    found = misfit(many(SAMPLES, method="cspd-block", verdict="maximal", model=model, small=small, **DRAFTS))
-    assert found.square > 3
 
 
 @pytest.mark.slow
