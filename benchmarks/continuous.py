@@ -1,7 +1,9 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
     python -m benchmarks.continuous [--json FILE] [--method NAME] [--model ID] [--prompt TEXT] [--gammas N ...]
-                                    [--batches N ...]
+                                    [--batches N ...] [--drafters NAME ...] [--verdicts NAME ...]
+
+Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
 
 Every timed run stands next to an ordinary one of the same batch, in alternating order, and nothing is recorded while it
 is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
@@ -25,12 +27,13 @@ from torch import Tensor
 from benchmarks._pictures import features, frechet, reference, right
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
 from benchmarks._runs import now, prompts
-from engines.config import as_values, make_config
+from engines.config import as_values, make_config, settings
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
+from traces.paying import acceptance_for
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
 from traces.streams import piped
@@ -40,6 +43,10 @@ DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 32)
 REPEATS: Final = 3
+DRAFTERS: Final = ("small", "mixture")
+VERDICTS: Final = ("block", "maximal")
+FEW: Final = 4
+"""Drafts up to which every drafter and verdict is measured."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,18 +60,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
     options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
     options.add_argument("--repeats", type=positive, default=REPEATS)
+    options.add_argument("--drafters", choices=DRAFTERS, nargs="+", default=DRAFTERS)
+    options.add_argument("--verdicts", choices=VERDICTS, nargs="+", default=VERDICTS)
     add_option(options)
     chosen = options.parse_args(given)
     model: Any = load_model(chosen.model, chosen.device)
     rows = []
     for batch in chosen.batches:
         asked = prompts(chosen.model, batch) if chosen.prompt is None else [chosen.prompt] * batch
-        for gamma in chosen.gammas:
-            jobs = [job(model, prompt, gamma, seed, chosen.method) for seed, prompt in enumerate(asked)]
-            rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
-            print(f"gamma {gamma}, batch {batch}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
+        for k, way in enumerate(ways(chosen.method, chosen.model, chosen.drafters, chosen.verdicts)):
+            for gamma in chosen.gammas:
+                if k and gamma > FEW:
+                    continue
+                jobs = [job(model, prompt, gamma, seed, chosen.method, **way) for seed, prompt in enumerate(asked)]
+                rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
+                said = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
+                print(f"{said}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
     title = f"{MODELS[chosen.model].title}: {METHODS[chosen.method].title}"
     finish(result(title, command("continuous", given), claims(rows), rows, model.device), chosen.json)
+
+
+def ways(method: str, model: str, drafters: Sequence[str], verdicts: Sequence[str]) -> list[dict[str, str]]:
+    """Settings of drafter and verdict, as far as method and model have them."""
+    known = {setting.name: setting.choices for setting in settings(METHODS[method].config)}
+    had = [name for name in drafters if name in known["drafter"] and (name != "mixture" or MODELS[model].mixture)]
+    if "verdict" not in known:
+        return [{"drafter": drafter} for drafter in had]
+    return [{"drafter": drafter, "verdict": verdict} for drafter in had for verdict in verdicts]
 
 
 def job(model: Any, prompt: str, gamma: int, seed: int, name: str = DRAFTING[0], **values: object) -> Job:
@@ -75,9 +97,9 @@ def job(model: Any, prompt: str, gamma: int, seed: int, name: str = DRAFTING[0],
 
 def measure(jobs: Sequence[Job], repeats: int) -> Row:
     """A batch of speculative runs beside the same batch decoded the ordinary way."""
-    settings = as_values(jobs[0].config)
-    gamma = int(settings["gamma"])
-    method, config = ordinary("continuous-ar", settings)
+    values = as_values(jobs[0].config)
+    gamma = int(values["gamma"])
+    method, config = ordinary("continuous-ar", values)
     usual = [replace(one, method=method, config=config) for one in jobs]
     traces = run_batch(jobs)
     seconds: dict[bool, list[float]] = {True: [], False: []}
@@ -91,11 +113,16 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
     verified = [step for trace in traces for step in trace.steps if step.call.mode == "verify"]
     drafts = sum(step.signals["window"] for step in verified)
+    spent, usually = statistics.median(seconds[True]), statistics.median(seconds[False])
+    cost = {role: each * spent * jobs[0].task.length / usually for role, each in passes(traces).items()}
+    needed = cost["verify"] + gamma * cost["draft"]
     faster = spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)])
     return {
         "method": jobs[0].method.name,
         "model": jobs[0].model.card.id,
         "gamma": gamma,
+        "drafter": str(values["drafter"]),
+        "verdict": str(values.get("verdict", "")),
         "batch": len(jobs),
         "acceptance": alpha,
         "accepted_of_drafted": sum(step.signals["accepted"] for step in verified) / drafts,
@@ -103,8 +130,11 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "draft_calls": statistics.fmean(draft_forwards(trace.steps) for trace in traces),
         "tokens_per_verification": sum(sum(f.final for f in step.fate) for step in verified) / len(verified),
         "tokens_expected": gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha),
-        "seconds_ordinary": statistics.median(seconds[False]),
-        "seconds": statistics.median(seconds[True]),
+        "draft_cost": cost["draft"],
+        "verify_cost": cost["verify"],
+        "acceptance_to_break_even": acceptance_for(needed, gamma),
+        "seconds_ordinary": usually,
+        "seconds": spent,
         **shares(traces),
         "faster_median": faster.median,
         "faster_low_quartile": faster.low,
@@ -112,6 +142,18 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         **quality(jobs, drawn[True]),
         **{f"{name}_ordinary": value for name, value in quality(jobs, drawn[False]).items()},
     }
+
+
+def passes(traces: Sequence[Trace]) -> dict[str, float]:
+    """Share of the time of a run that one draft takes, and one verification."""
+    whole = sum(step.call.milliseconds.total / step.call.batch for trace in traces for step in trace.steps)
+    found = {}
+    for mode in ("draft", "verify"):
+        each = [
+            s.call.milliseconds.total / s.call.batch for trace in traces for s in trace.steps if s.call.mode == mode
+        ]
+        found[mode] = len(traces) * statistics.fmean(each) / whole
+    return found
 
 
 def shares(traces: Sequence[Trace]) -> dict[str, float]:
@@ -143,16 +185,29 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """The time ratio of every row."""
     return [
         Claim(
-            name=f"{METHODS[row['method']].title}, on {row['model']}, gamma = {row['gamma']}, batch {row['batch']}: "
-            "times faster than ordinary decoding, in time",
+            name=f"{METHODS[row['method']].title}, on {row['model']}, {_way(row)}gamma = {row['gamma']}, "
+            f"batch {row['batch']}: times faster than ordinary decoding, in time",
             measured=row["faster_median"],
             unit="×",
-            reason=f"acceptance {row['acceptance']:.2f}; {row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
+            reason=f"acceptance {row['acceptance']:.2f}, {_needed(row)}; "
+            f"{row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
             f"draft calls; {row['tokens_per_verification']:.2f} tokens a verification, "
             f"{row['tokens_expected']:.2f} expected at that rate" + _quality(row),
         )
         for row in rows
     ]
+
+
+def _way(row: Row) -> str:
+    named = [f"drafter {row['drafter']}", *([f"verdict {row['verdict']}"] if row["verdict"] else [])]
+    return ", ".join(named) + ", "
+
+
+def _needed(row: Row) -> str:
+    """What a draft and a verification cost, and the acceptance that this takes."""
+    needed = row["acceptance_to_break_even"]
+    said = "no acceptance would break even" if needed is None else f"{needed:.2f} would break even"
+    return f"{said}, as a draft costs {row['draft_cost']:.2f} and a verification {row['verify_cost']:.2f} tokens"
 
 
 def _quality(row: Row) -> str:

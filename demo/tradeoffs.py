@@ -206,19 +206,20 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
         network = row["share_draft"] * row["seconds"] / row["draft_calls"]
         cost = network / (row["seconds_ordinary"] / tokens)
+        chosen = {name: row[name] for name in ("drafter", "verdict") if row.get(name)}
         yield Tradeoff(
             kind="continuous",
             method=row["method"],
-            setting=f"gamma {row['gamma']}",
+            setting=", ".join([f"gamma {row['gamma']}", *chosen.values()]),
             **_spread(row),
             **beside,
-            exact=_is_exact(row["method"], {"gamma": row["gamma"]}),
+            exact=_is_exact(row["method"], {"gamma": row["gamma"], **chosen}),
             model=row["model"],
             source="python -m benchmarks.continuous",
             drafting=Drafting(
                 ordinary_passes=tokens, target_passes=row["target_calls"], draft_passes=row["draft_calls"], cost=cost
             ),
-            settings=(("gamma", row["gamma"]),),
+            settings=(("gamma", row["gamma"]), *chosen.items()),
             **{**_place(result), "batch": row["batch"]},
         )
 

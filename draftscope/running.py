@@ -151,7 +151,7 @@ def _drafter(method: Method, config: Any, judge: Model, given: Mapping[str, Any]
                 "drafts from the text."
             )
         return None
-    if drafter != "small":
+    if drafter not in ("small", "mixture"):
         remedy = "set drafter='small'" if method.drafter else "leave it out"
         raise ConfigError(f"draft: {method.name} has no other model draft under these settings; {remedy}.")
     if isinstance(draft, str):

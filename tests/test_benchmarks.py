@@ -331,6 +331,12 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
     (claim,) = continuous.claims([row])
     assert claim.measured == row["faster_median"]
+    parts = row["target_calls"] * row["verify_cost"] + row["draft_calls"] * row["draft_cost"]
+    assert parts * row["seconds_ordinary"] / 15 == pytest.approx(row["seconds"], rel=0.3)  # what is left is pre-filled
+    assert (
+        continuous.ways(method, "patch-target", ["small", "mixture"], ["block", "maximal"])[-1]["drafter"] == "mixture"
+    )
+    assert len(continuous.ways(method, "toy-field", ["small", "mixture"], ["block"])) == 1
     assert row["method"] == method and claim.name.startswith(METHODS[method].title)
 
 

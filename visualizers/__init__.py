@@ -8,6 +8,7 @@ from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
 from visualizers.figures.acceptance import ACCEPTANCE
+from visualizers.figures.break_even import BREAK_EVEN
 from visualizers.figures.by_place import BY_PLACE
 from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.canvas import CANVAS
@@ -99,7 +100,7 @@ SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, S
 """Name -> figure of the results of many runs, see `read_results`."""
 
 TIMING_FIGURES: Final[Mapping[str, FileFigure[Any]]] = MappingProxyType(
-    {figure.name: figure for figure in (WINDOWS, SPEED_UP, SHARES)}
+    {figure.name: figure for figure in (WINDOWS, SPEED_UP, SHARES, BREAK_EVEN)}
 )
 """Name -> figure of what a benchmark measured."""
 

@@ -21,9 +21,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.drafting import Block
+from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Branch, Follow, Paths
+from engines.continuous.paths import Follow, Lead, Led, Onward, Paths
 from engines.continuous.rejection import accept
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection
@@ -32,23 +32,8 @@ _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PathRatio:
-    """How much likelier W paths are under the target than under the draft, in nats."""
-
-    whole: Float[Tensor, " W"]
-    """S_n, of all steps."""
-    highest: Float[Tensor, " W"]
-    """The highest of S_0 .. S_(n-1)."""
-
-    @property
-    def log_weight(self) -> Float[Tensor, " W"]:
-        """Log w_n without its bound of 0, which is what a coin is compared with."""
-        return self.whole - self.highest
-
-
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
-    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0; see `PathRatio.log_weight`.
+    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a coin is compared with.
 
     Args:
         p: distributions of the target at the draft's states, [n, W].
@@ -72,49 +57,29 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
 
     Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
     """
-    states, q, n = (
-        torch.cat([drawn.states, x[:, None]], 1),
-        stacked((*drawn.distributions, drawn.last)),
-        drawn.states.shape[1],
-    )
+    states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.whole, drawn.states.shape[1]
 
-    def leave(distributions: tuple[Gaussians, ...]) -> Branch:
-        p = stacked(distributions)
+    def lead(p: Gaussians) -> Lead:
         log_w = log_weights(p, q, states)
         coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
         r = first_rejection(coins.kept)[None]
-        row, none = r.clamp(max=block.W - 1), r == block.W
-        at = Draw("leave", block.iteration, block.position[row])
-        found = race(p[:, row], q[:, row], log_w[:-1, row], most, chance, at)
-        own = torch.cat([block.noise.path[-1], block.noise.last[-1:]])[None]
-        fresh = chance.normal(Draw("led", at.iteration, at.position), own[0].numel()).unflatten(1, own.shape[1:])
-        return Branch(
-            row=r,
-            left=torch.where(none, n, n - 1 - found.step),
-            x=torch.where(none[:, None], own[:, 0], found.state),
-            noise=torch.where(none[:, None, None], own, fresh),
-            tries=found.tries,
-            capped=found.capped,
-        )
+        if int(r) == block.W:
+            return (yield from own_path(block))
+        at = Draw("leave", block.iteration, block.position[r])
+        found = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
+        left, shape = n - 1 - found.step, states.shape[1:]
+        fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
+        gone = yield Onward(r, left, found.state, fresh)
+        return Led(r, left, gone.states, found.tries, found.capped)
 
-    return Follow(states, leave)
+    return Follow(states, lead)
 
 
-def path_ratio(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> PathRatio:
-    """The ratio of whole paths that the target followed to drafts x."""
-    p, q = stacked((*paths.distributions, paths.last[: len(x)])), stacked((*drawn.distributions, drawn.last))
-    summed = _log_ratios(p, q, torch.cat([drawn.states, x[:, None]], 1))
-    return PathRatio(summed[-1], summed[:-1].max(0).values)
-
-
-def stacked(distributions: tuple[Gaussians, ...]) -> Gaussians:
-    """Distributions of n steps and W rows as one, [n, W]."""
-    return Gaussians(
-        *(
-            torch.stack([getattr(distribution, part) for distribution in distributions])
-            for part in ("log_weight", "mean", "std")
-        )
-    )
+def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
+    """What decided on drafts x whose paths the target followed, in the names of the trace."""
+    summed = _log_ratios(paths.whole, drawn.whole, torch.cat([drawn.states, x[:, None]], 1))
+    whole, highest = summed[-1], summed[:-1].max(0).values
+    return {"log_ratio": whole - highest, "path_log_ratio": whole, "path_log_ratio_highest": highest}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,15 @@ without density is none that a draft could be judged by. At its timestep 0 the s
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Final, Literal, TypeAlias
+from functools import cache, lru_cache
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import Knob
-from engines.continuous.gaussians import Gaussians, plain
+from engines.continuous.gaussians import Gaussians, plain, stacked
 from engines.continuous.paths import Paths, Steer
 from engines.protocol import Task
 from engines.sampling.chance import Chance, Draw
@@ -31,6 +31,23 @@ _MOST_NOISE: Final = 0.999
 
 Denoiser: TypeAlias = Callable[[Tensor, "Schedule", int], tuple[Tensor, Tensor]]
 """Called with noisy tokens [M, D], the schedule and the index of a step; gives eps and v, both [M, D]."""
+
+
+@runtime_checkable
+class Conditioned(Protocol):
+    """A denoiser that keeps what depends on the conditions alone, so that it can be used again."""
+
+    def __call__(self, x: Tensor, schedule: "Schedule", i: int) -> tuple[Tensor, Tensor]:
+        """See `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
+        ...
+
+    def along(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
+        """Eps and v [n, M, D] at the states before all n steps of a schedule, the first step first."""
+        ...
+
+    def rows(self, index: slice | Int[Tensor, " N"]) -> "Conditioned":
+        """The same for some of the conditions."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +199,60 @@ def _cosine(share: float) -> float:
     return math.cos((share + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
 
 
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """What makes a step's distribution of x_t, eps and v: numbers of one step, or [n, 1, 1] of all, the first first.
+
+    Its mean is `of_state` x_t + `of_noise` eps, its standard deviation exp(`log_std` + `of_v` v).
+    """
+
+    of_state: Any
+    of_noise: Any
+    log_std: Any
+    of_v: Any
+
+
+def _coefficients(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple[float, float, float, float]:
+    if (own := schedule.own(i)) is not None:
+        of_state, of_noise, std = own
+        return of_state, of_noise, math.log(std) + math.log(sampling.temperature), 0.0
+    now, then = schedule.kept[i], schedule.before(i)
+    if sampling.sampler == "ddim":
+        std = schedule.fixed(i, sampling.eta)
+        of_clean, of_state, of_eps = math.sqrt(then), 0.0, math.sqrt(max(1 - then - std**2, 0.0))
+        log_std, of_v = math.log(std) if std else -math.inf, 0.0
+    else:
+        beta = schedule.beta(i)
+        of_clean, of_state = beta * math.sqrt(then) / (1 - now), (1 - then) * math.sqrt(now / then) / (1 - now)
+        low, high = math.log(schedule.posterior(i)), math.log(beta)
+        of_eps, log_std, of_v = 0.0, (high + low) / 4, (high - low) / 4
+    # x_0 is estimated as (x_t - sqrt(1 - now) eps) / sqrt(now).
+    return (
+        of_state + of_clean / math.sqrt(now),
+        of_eps - of_clean * math.sqrt(1 - now) / math.sqrt(now),
+        log_std + math.log(sampling.temperature),
+        of_v,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> Coefficients:
+    return Coefficients(*_coefficients(schedule, i, sampling))
+
+
+@lru_cache(maxsize=64)
+def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> Coefficients:
+    every = [_coefficients(schedule, i, sampling) for i in reversed(range(len(schedule)))]
+    with torch.inference_mode(False):
+        columns = torch.tensor(every, dtype=torch.float64, device=device).unbind(1)
+        return Coefficients(*(column[:, None, None] for column in columns))
+
+
+def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
+    eps, v = (part.to(torch.float64) for part in out)
+    return plain(by.of_state * x + by.of_noise * eps, (by.log_std + by.of_v * v).exp())
+
+
 def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
@@ -194,28 +265,42 @@ def step_distribution(
         out: eps and v of the network at x_t [M, D].
         sampling: sampler, eta and temperature; the temperature is part of the distribution.
     """
-    eps, v = (part.to(torch.float64) for part in out)
-    if (own := schedule.own(i)) is not None:
-        return plain(own[0] * x + own[1] * eps, sampling.temperature * torch.full_like(x, own[2]))
-    now, then = schedule.kept[i], schedule.before(i)
-    clean = (x - math.sqrt(1 - now) * eps) / math.sqrt(now)
-    if sampling.sampler == "ddim":
-        std = torch.full_like(x, schedule.fixed(i, sampling.eta))
-        mean = math.sqrt(then) * clean + (1 - then - std.square()).clamp(min=0).sqrt() * eps
-    else:
-        beta = schedule.beta(i)
-        mean = (beta * math.sqrt(then) * clean + (1 - then) * math.sqrt(now / then) * x) / (1 - now)
-        share = (v + 1) / 2
-        std = (0.5 * (share * math.log(beta) + (1 - share) * math.log(schedule.posterior(i)))).exp()
-    return plain(mean, sampling.temperature * std)
+    return _made(_one_step(schedule, i, sampling), x, out)
+
+
+@lru_cache(maxsize=4096)
+def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
+    """What the variance of step i is without that of x_0 given x_t, and what multiplies it; the bounds that v divides.
+
+    Last, what multiplies the squared error of the noise estimate in place of that variance.
+    """
+    now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
+    known, of_clean = beta * (1 - then) / (1 - now), (beta * math.sqrt(then) / (1 - now)) ** 2
+    low, high = math.log(schedule.posterior(i)), math.log(beta)
+    return known, of_clean, low, 2 / (high - low), of_clean * (1 - now) / now
+
+
+@lru_cache(maxsize=64)
+def _variances(schedule: Schedule, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
+    """The same of all steps, [n, 1, 1] each, the first step first."""
+    every = [_variance(schedule, i) for i in reversed(range(len(schedule)))]
+    with torch.inference_mode(False):
+        columns = torch.tensor(every, dtype=dtype, device=device).unbind(1)
+        return tuple(column[:, None, None] for column in columns)
 
 
 def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
     """The v that gives step i its true variance, where x_0 given x_t has the variance `clean` [M, D]."""
-    now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
-    true = beta * (1 - then) / (1 - now) + (beta * math.sqrt(then) / (1 - now)) ** 2 * clean
-    low, high = math.log(schedule.posterior(i)), math.log(beta)
-    return 2 * (true.log() - low) / (high - low) - 1
+    known, of_clean, low, per_nat, _ = _variance(schedule, i)
+    return ((known + of_clean * clean).log() - low) * per_nat - 1
+
+
+def learnt_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tensor:
+    """The same where the noise estimate has the squared error `error`; without i of all steps, the first first."""
+    by: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
+    known, _, low, per_nat, of_error = by
+    v: Tensor = ((known + of_error * error).log() - low) * per_nat - 1
+    return v
 
 
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
@@ -229,19 +314,17 @@ def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousS
         x = x if steer is None else steer(i, distribution, x)
         distributions.append(distribution)
         states.append(x)
-    return Paths(
-        step_distribution(schedule, 0, x, denoise(x, schedule, 0), sampling),
-        torch.stack(states, 1),
-        tuple(distributions),
-    )
+    distributions.append(step_distribution(schedule, 0, x, denoise(x, schedule, 0), sampling))
+    return Paths(stacked(distributions), torch.stack(states, 1))
 
 
-def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> tuple[Gaussians, ...]:
-    """The distributions of all steps at given states x_T .. x_0."""
-    schedule = sampling.schedule
-    before = states[:, :-1].unbind(1)
+def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> Gaussians:
+    """The distributions of all n steps at given states x_T .. x_0, [n, M]."""
+    schedule, before = sampling.schedule, states[:, :-1].transpose(0, 1)
+    if isinstance(denoise, Conditioned):
+        return _made(_all_steps(schedule, sampling, states.device), before, denoise.along(before, schedule))
     steps = zip(reversed(range(len(schedule))), before, strict=True)
-    return tuple(step_distribution(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps)
+    return stacked([step_distribution(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps])
 
 
 def go_on(
@@ -254,18 +337,21 @@ def go_on(
     """Denoise M tokens from states x, each for the steps it has left.
 
     Returns:
-        The distribution of the last step, and the states x_T .. x_0, with x itself in place of those before it.
+        The distributions of the steps from the first that any of them takes, and the states x_T .. x_0, with x itself
+        in place of those before it.
     """
     schedule = sampling.schedule
     # Nothing moves before the longest way begins, which a CPU may look up; the last step has a distribution anyway.
     steps = max(1, int(left.max())) if left.device.type == "cpu" else len(schedule)
-    states = [x] * (1 + len(schedule) - steps)
+    together = left.device.type == "cpu" and bool((left == steps).all())
+    states, distributions = [x] * (1 + len(schedule) - steps), []
     for i in reversed(range(steps)):
         distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
         y = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
-        x = torch.where((i < left)[:, None], y, x)
+        x = y if together else torch.where((i < left)[:, None], y, x)
         states.append(x)
-    return distribution, torch.stack(states, 1)
+        distributions.append(distribution)
+    return stacked(distributions), torch.stack(states, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Paths, join
+from engines.continuous.paths import Lead, Led, Onward, Paths, join
 from engines.continuous.request import PathForward, ask_paths
 from engines.protocol import FATE_CODES, Decision
 from engines.sampling.chance import Chance, Draw
@@ -32,7 +32,14 @@ class DraftedSampling(ContinuousSampling):
         int,
         Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
     ] = 10_000
-    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "The small model, or the target itself.")] = "small"
+    drafter: Annotated[
+        Literal["small", "itself", "mixture"],
+        Knob(
+            "Drafter",
+            "The small model, the target itself, or a small model that mixes Gaussians: its denoising paths have a "
+            "closed form, so that a draft takes no denoising passes.",
+        ),
+    ] = "small"
 
     def __post_init__(self) -> None:
         if self.gamma and self.sampler == "ddim" and self.eta == 0:
@@ -53,10 +60,15 @@ class Block:
     iteration: int
     prefilled: bool = False
     """Whether the target draws here alone because speculation has not begun."""
+    pick: Float[Tensor, " E"] | None = None
+    """Where a mixture drafts, by what it chooses the Gaussians of its paths."""
 
     def __getitem__(self, index: slice) -> "Block":
         """Some of the positions."""
-        return Block(self.done, 1, self.position[index], self.noise[index], self.guidance[index], self.iteration)
+        pick = None if self.pick is None else self.pick[index]
+        return Block(
+            self.done, 1, self.position[index], self.noise[index], self.guidance[index], self.iteration, pick=pick
+        )
 
     def draw(self, purpose: str) -> Draw:
         """The name of a draw at the drafted positions."""
@@ -78,7 +90,8 @@ def next_block(
     W = 0 if prefilled else min(config.gamma, task.length - n - bonus)
     position = torch.arange(n, n + max(W + bonus, 1), device=task.device)
     noise = noise_at(position, task, config.steps, chance)
-    return Block(done, W, position, noise, config.guidance_at(position, task), iteration, prefilled)
+    pick = chance.uniform(Draw("pick of the path", 0, position), 1)[:, 0] if config.drafter == "mixture" else None
+    return Block(done, W, position, noise, config.guidance_at(position, task), iteration, prefilled, pick)
 
 
 def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:
@@ -88,6 +101,15 @@ def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, T
     token = block.noise.draw(distribution)
     yield block.placed(token, Fate.PREFILLED if block.prefilled else Fate.SAMPLED, distribution)
     return token
+
+
+def own_path(block: Block) -> Lead:
+    """The target's own path at the position behind the drafts, with the noise of that position."""
+    row = torch.full((1,), block.W, device=block.position.device)
+    noise = torch.cat([block.noise.path[-1], block.noise.last[-1:]])[None]
+    left = torch.full_like(row, noise.shape[1] - 1)
+    gone = yield Onward(row, left, noise[:, 0], noise)
+    return Led(row, left, gone.states, noise.new_zeros(1), torch.zeros(1, dtype=torch.bool, device=row.device))
 
 
 def draft(
@@ -106,7 +128,9 @@ def draft(
     tokens, paths = block.done, []
     for i in range(block.W):
         one = block[i : i + 1]
-        asked = PathForward(tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft")
+        asked = PathForward(
+            tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft", pick=one.pick
+        )
         paths.append(ask_paths((yield asked)))
         distribution = paths[-1].last
         token = distribution.mean[:, 0] if mean else one.noise.draw(distribution)

@@ -1,6 +1,6 @@
 """What a forward pass over continuous tokens is answered with: how each token was denoised, up to its last step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,21 +12,52 @@ from engines.continuous.gaussians import Gaussians, together
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """Where the target leaves the paths that it follows, and the noise with which it goes on."""
+class Onward:
+    """Ask for one position to be denoised from N states, each with noise of its own."""
+
+    row: Int[Tensor, "1"]
+    """The position, counted from the first one asked for."""
+    left: Int[Tensor, " N"]
+    """Steps that each still has to take; 0 where x is the token."""
+    x: Float[Tensor, "N D"]
+    """The states to go on from."""
+    noise: Float[Tensor, "N S D"]
+    """x_T, then that of every step, of which the last `left` are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The answer to an Onward."""
+
+    whole: Gaussians
+    """Distributions of the steps, from the first that any of the states had left, [n, N]."""
+    states: Float[Tensor, "N S D"]
+    """x_T .. x_0, with x in place of those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """What became of the one position where the target leaves the paths that it follows."""
 
     row: Int[Tensor, "1"]
     """The position, counted from the first one asked for."""
     left: Int[Tensor, "1"]
-    """Steps that it still has to take; 0 where x is the token."""
-    x: Float[Tensor, "1 D"]
-    """The state that it goes on from."""
-    noise: Float[Tensor, "1 S D"]
-    """x_T, then that of every step, of which the last `left` are used."""
+    """Steps that the target took by itself there."""
+    states: Float[Tensor, "1 S D"]
+    """x_T .. x_0, of which the last `left` are its own."""
     tries: Float[Tensor, "1"]
     """Proposals it took."""
     capped: Bool[Tensor, "1"]
-    """Whether they ran out, so that x is a plain draw of the target's."""
+    """Whether they ran out, so that a plain draw of the target's stands in."""
+
+    @property
+    def token(self) -> Float[Tensor, "1 D"]:
+        """Where the path ends."""
+        return self.states[:, -1]
+
+
+Lead: TypeAlias = Generator[Onward, Gone, Led]
+"""Decides where paths are left, and asks for as much denoising as that takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +66,40 @@ class Follow:
 
     states: Float[Tensor, "W S D"]
     """x_T .. x_0 of the drafts."""
-    leave: Callable[[tuple[Gaussians, ...]], Branch]
-    """Called with the target's distributions of all steps, W rows each."""
+    lead: Callable[[Gaussians], Lead]
+    """Called with the target's distributions of all n steps, [n, W]."""
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
-    """What became of the one position where paths were left."""
-
-    branch: Branch
-    token: Float[Tensor, "1 D"]
+PathDensity: TypeAlias = Callable[[Tensor], Tensor]
+"""Called with paths x_T .. x_0 [N, S, D]; gives the logarithms of their densities [N], that of x_T left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
     """How W tokens came to be, up to the distribution of the last step. A GMM head has no path: its S is 0."""
 
-    last: Gaussians
-    """The distribution of x_0 given x_1, W rows."""
+    whole: Gaussians
+    """The distributions of all n steps, [n, W]: entry k leads from states k to k + 1, the last one to the token."""
     states: Float[Tensor, "W S D"]
     """x_T .. x_1."""
-    distributions: tuple[Gaussians, ...] = ()
-    """The distributions of all steps but the last: entry k leads from states k to k + 1."""
     led: Led | None = None
-    """Where paths were followed. The distributions are of the followed rows then; the last row was led on."""
+    """Where paths were followed; then there is a row of states more, the one that was led on."""
+    densities: tuple[PathDensity, ...] = ()
+    """Of drafts: by row, the density of any path of that token."""
+
+    @property
+    def last(self) -> Gaussians:
+        """The distribution of x_0 given x_1, W rows."""
+        return self.whole[-1]
 
     @property
     def log_std(self) -> Float[Tensor, " W"]:
-        """Sum over these steps and components of the logarithms of standard deviations (Eq. 8's products)."""
-        each = [distribution.std.log().sum((-1, -2)) for distribution in self.distributions]
-        return torch.stack(each).sum(0) if each else self.last.mean.new_zeros(len(self.last))
+        """Sum over all steps but the last, and components, of the logarithms of standard deviations (Eq. 8)."""
+        return self.whole.std[:-1].log().sum((0, -1, -2))
 
     def rows(self, index: slice) -> "Paths":
         """Some of the tokens."""
-        return Paths(
-            self.last[index], self.states[index], tuple(distribution[index] for distribution in self.distributions)
-        )
+        return Paths(self.whole[:, index], self.states[index], densities=self.densities[index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +146,10 @@ Steer: TypeAlias = Callable[[int, Gaussians, Tensor], Tensor]
 
 def join(paths: Sequence[Paths]) -> Paths:
     """Paths of several positions as one."""
-    distributions = tuple(together(step) for step in zip(*(path.distributions for path in paths), strict=True))
-    return Paths(together([path.last for path in paths]), torch.cat([path.states for path in paths]), distributions)
+    if len(paths) == 1:
+        return paths[0]
+    return Paths(
+        together([path.whole for path in paths], 1),
+        torch.cat([path.states for path in paths]),
+        densities=tuple(density for path in paths for density in path.densities),
+    )

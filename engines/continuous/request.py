@@ -32,6 +32,8 @@ class PathForward:
     steer: Steer | None = None
     """Has a say in where the steps of index `steered` .. 1 lead."""
     steered: int = 0
+    pick: Float[Tensor, " W"] | None = None
+    """Uniform: has a mixture of Gaussians draw a path in closed form and choose by this; without it there is none."""
     follow: Follow | None = None
     """Paths of drafts to follow in place of the noise; the position behind them is asked for, too."""
 

@@ -24,9 +24,9 @@ def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
-        k = len(drawn.distributions) - i  # step i leads from states k to k + 1
+        k = len(drawn.whole) - 1 - i  # step i leads from states k to k + 1
         no_sigma = torch.zeros_like(block.guidance[: block.W])
-        ratio = DensityRatio("exact", distribution[: block.W], drawn.distributions[k], no_sigma)
+        ratio = DensityRatio("exact", distribution[: block.W], drawn.whole[k], no_sigma)
         y = settle(ratio, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 

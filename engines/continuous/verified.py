@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.continuous.drafting import Block
-from engines.continuous.paths import Branch, Paths, Walks
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Led, Paths, Walks
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
 from engines.sampling.coupling import Coins
@@ -31,8 +32,12 @@ class Verified:
 
     def ratio(self, variant: Ratio) -> DensityRatio:
         """The ratio of the last step's densities."""
-        W = self.block.W
-        return DensityRatio(variant, self.paths.last[:W], self.drawn.last, self.drawn.log_std - self.paths.log_std[:W])
+        p, q = self.paths.last[: self.block.W], self.drawn.last
+        # A mixture has several standard deviations a step, and no Sigma.
+        sigma = (
+            self.drawn.log_std - self.paths.log_std[: self.block.W] if _plain(p, q) else torch.zeros_like(self.x[:, 0])
+        )
+        return DensityRatio(variant, p, q, sigma)
 
     def decision(
         self, token: Tensor, fate: Tensor, coins: Coins, numbers: Mapping[str, Tensor], readback: Tensor
@@ -56,14 +61,17 @@ class Verified:
         numbers = {
             "log_density_target": ratio.p.log_density(self.x),
             "log_density_draft": ratio.q.log_density(self.x),
-            "log_variance_ratio": ratio.log_sigma,
             "distance_squared": (self.x - self.y).square().sum(-1),
-            "noise_norm": ratio.q.noise(self.x)[:, 0].norm(dim=-1),
-            "noise_norm_target": ratio.p.noise(self.x)[:, 0].norm(dim=-1),
             "last_std": ratio.p.std.mean((-1, -2)),
             "guidance": self.block.guidance[: self.block.W],
         }
-        if self.drawn.distributions:
+        if _plain(ratio.p, ratio.q):
+            numbers["log_variance_ratio"] = ratio.log_sigma
+        # A mixture has several means, and no one distance from them.
+        for name, each in (("noise_norm", ratio.q), ("noise_norm_target", ratio.p)):
+            if _plain(each):
+                numbers[name] = each.noise(self.x)[:, 0].norm(dim=-1)
+        if self.drawn.states.shape[1]:
             before = self.drawn.states[:, -1] - self.paths.states[: len(self.x), -1]
             numbers["distance_squared_before"] = before.square().sum(-1)
         return numbers
@@ -74,7 +82,7 @@ class Verified:
         Mixtures have several means, and no such line.
         """
         p, q = self.paths.last[: self.block.W], self.drawn.last
-        if p.mean.shape[1] != 1 or q.mean.shape[1] != 1:
+        if not _plain(p, q):
             return {}
         start, line = q.mean[:, 0], p.mean[:, 0] - q.mean[:, 0]
         length = line.norm(dim=-1)
@@ -87,6 +95,11 @@ class Verified:
         }
 
 
+def _plain(*distributions: Gaussians) -> bool:
+    """Whether none of them mixes several Gaussians."""
+    return all(each.mean.shape[-2] == 1 for each in distributions)
+
+
 def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
     """Fates of W drafts of which the first n are accepted, and of the target's token behind them."""
     slot, code = torch.arange(W, device=n.device), FATE_CODES
@@ -95,7 +108,7 @@ def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
     return torch.cat([fate, torch.where(n == W, code[Fate.BONUS], NO_ENTRY)[None]])
 
 
-def search(rejected: Bool[Tensor, " W"], new: Replacements | Branch) -> dict[str, Tensor]:
+def search(rejected: Bool[Tensor, " W"], new: Replacements | Led) -> dict[str, Tensor]:
     """What it took to replace the rejected drafts, in the names of the trace."""
     return {
         "tries": torch.where(rejected, new.tries, torch.nan),

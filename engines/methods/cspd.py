@@ -83,6 +83,11 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         raise ConfigError(
             f"mode: {config.mode!r} judges by one Gaussian's distances; this model mixes several, use exact."
         )
+    if config.drafter == "mixture" and config.mode != "exact" and config.gamma:
+        raise ConfigError(
+            f"mode: {config.mode!r} judges by the distances and widths of one Gaussian a step; drafter=mixture mixes "
+            "several, use exact."
+        )
     return _decode(task, config, chance)
 
 

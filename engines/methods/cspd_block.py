@@ -1,25 +1,31 @@
-"""CSpD with whole paths judged by block verification (arXiv 2411.11925 and 2403.10444). Exact; joining them is ours.
+"""CSpD with whole paths, judged by block verification (arXiv 2411.11925 and 2403.10444) or coupled maximally.
 
 CSpD judges a draft by its last denoising step, which is so narrow that two models hardly overlap in it. Here the target
-follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next one are known, which is
-what block verification needs, with the steps of a path in place of the tokens of a block. Symbols:
+follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next one are known. Symbols:
 
     p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's states before
-    w_k       min(w_(k-1) p_k / q_k, 1) with w_0 = 1; a coin below w_n accepts the path, and so the draft
-    n         drafts accepted, up to the first whose path is not accepted as a whole; the target leaves that path where
-              a race decides, and denoises the rest itself
+    n         drafts accepted, up to the first whose path is not accepted as a whole
 
-engines/continuous/block_verification.py has weights and race, and says why the token follows the target whatever the
-draft was. As the target takes over the draft's x_T, there is no noise to align.
+Two verdicts, both exact. Joining the papers that way is ours:
+
+    block     block verification with the steps of a path in place of the tokens of a block: w_k is
+              min(w_(k-1) p_k / q_k, 1) with w_0 = 1, and a coin below w_n accepts the path. The target leaves a
+              rejected one where a race decides, and denoises the rest itself (engines/continuous/block_verification.py)
+    maximal   the ratio p / q of whole paths is what a coin is compared with, and a rejected one is drawn anew by
+              acceptance-rejection, Eq. 10 to 12 of the paper for paths (engines/continuous/maximal.py)
+
+Under drafter "mixture" the drafts are those of a mixture of Gaussians, whose paths and densities have a closed form
+(engines/continuous/bridges.py): that departs from the paper's two diffusion heads. As the target takes over the draft's
+x_T, there is no noise to align.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 import torch
 
 from engines.config import ConfigError, Knob
-from engines.continuous.block_verification import following, path_ratio
+from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
 from engines.continuous.rejection import accept
@@ -28,6 +34,11 @@ from engines.continuous.verified import Verified, fates_until, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
 from engines.sampling.coupling import first_rejection
+
+VERDICTS: Final = {
+    "block": (block_verification.following, block_verification.measured),
+    "maximal": (maximal.following, maximal.measured),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +49,21 @@ class Config(DraftedSampling):
         int,
         Knob(
             "Tries",
-            "Rounds of the race for where to leave a rejected path, before a plain draw stands in. Every second one is "
-            "a proposal.",
+            "Attempts to settle a rejected path before a plain draw stands in. block: rounds of the race for where to "
+            "leave it, every second one a proposal. maximal: whole paths of the target.",
             1,
             100_000,
             1,
         ),
     ] = 10_000
+    verdict: Annotated[
+        Literal["block", "maximal"],
+        Knob(
+            "Verdict",
+            "block: block verification over the steps; a rejected path is kept as far as it goes. maximal: maximal "
+            "coupling of whole paths; accepts more drafts, and draws a rejected path anew. Both are exact.",
+        ),
+    ] = "block"
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
@@ -62,6 +81,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+    following, measured = VERDICTS[config.verdict]
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     while (start := len(done)) < task.length:
@@ -83,18 +103,13 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         )
         paths = ask_paths((yield asked))
         assert paths.led is not None
-        branch, own = paths.led.branch, paths.led.token
-        token = torch.cat([x, own]).index_copy(0, branch.row, own)
+        led = paths.led
+        token = torch.cat([x, led.token]).index_copy(0, led.row, led.token)
         # The coins that decided where to leave, once more for the record.
-        ratio = path_ratio(drawn, paths, x)
-        coins = accept(ratio.log_weight, chance, block.draw("verify"), until_rejection=True)
+        numbers = measured(drawn, paths, x)
+        coins = accept(numbers["log_ratio"], chance, block.draw("verify"), until_rejection=True)
         n = first_rejection(coins.kept)
-        numbers = {
-            "log_ratio": ratio.log_weight,
-            "path_log_ratio": ratio.whole,
-            "path_log_ratio_highest": ratio.highest,
-            **search(torch.arange(W, device=x.device) == n, branch),
-        }
+        numbers |= search(torch.arange(W, device=x.device) == n, led)
         decision = Verified(block, x, drawn, token[:W], paths).decision(
             token, fates_until(n, W), coins, numbers, (n + 1)[None]
         )

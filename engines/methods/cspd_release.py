@@ -14,7 +14,7 @@ docs/methods/cspd-release.md says what comes of it.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 
@@ -33,6 +33,7 @@ from traces.schema import Fate
 class Config(DraftedSampling):
     """Settings of CSpD as released."""
 
+    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "The small model, or the target itself.")] = "small"
     tries: Annotated[
         int,
         Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),

@@ -178,8 +178,11 @@ def last_step(config: Any) -> tuple[Rule, ...]:
     return _continuous(ratio_of, name, f"A guess stays with probability min(1, {name}): {_LESS}.")
 
 
-def whole_path(_: Any) -> tuple[Rule, ...]:
-    """The weight of a whole denoising path."""
+def whole_path(config: Any) -> tuple[Rule, ...]:
+    """The weight of a whole denoising path, or the ratio of its densities."""
+    if config.verdict == "maximal":
+        says = "p and q are the densities of the whole denoising path, all steps of it: " + _LESS + "."
+        return _continuous("p / q = exp({log_ratio})", "p / q", says)
     return _continuous("w = exp({log_ratio})", "w", "All denoising steps are judged as one, by their weight w.")
 
 

@@ -54,6 +54,8 @@ class ModelInfo:
     """What its parameters come to in bfloat16; 0 for what ships."""
     licence: str = ""
     """Of its weights, as its model card says; empty for what ships."""
+    mixture: str = ""
+    """Id of the small model that drafts for it with paths in closed form, as it mixes Gaussians."""
 
     @property
     def label(self) -> str:
@@ -398,11 +400,12 @@ MODELS: Final[dict[str, ModelInfo]] = {
                 "a red ankle boot on grass",
                 'Say "a {tint} {garment} on {background}".',
                 small,
+                mixture=mixture,
             )
-            for name, title, small in (
-                ("patch-target", "Studio patch model, 48x48", "patch-draft"),
-                ("patch-draft", "Small studio patch model", ""),
-                ("patch-mixture", "Small studio patch model, mixture of Gaussians", ""),
+            for name, title, small, mixture in (
+                ("patch-target", "Studio patch model, 48x48", "patch-draft", "patch-mixture"),
+                ("patch-draft", "Small studio patch model", "", ""),
+                ("patch-mixture", "Small studio patch model, mixture of Gaussians", "", ""),
             )
         ),
         ModelInfo(
@@ -564,6 +567,22 @@ def small_of(model_id: str) -> str:
     if not small:
         raise ModelError(f"drafter: no small model drafts for {model_id!r}; set drafter=itself.")
     return small
+
+
+def mixture_of(model_id: str) -> str:
+    """The model that drafts for a model with paths in closed form.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    mixture = MODELS[model_id].mixture if model_id in MODELS else ""
+    if not mixture:
+        there = ", ".join(f"{info.mixture} for {info.id}" for info in MODELS.values() if info.mixture)
+        raise ModelError(
+            f"drafter: no model drafts for {model_id!r} with paths in closed form, as {there} does; "
+            "set drafter=small or drafter=itself."
+        )
+    return mixture
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:

@@ -1,16 +1,18 @@
 """Sessions of models whose tokens are vectors: a backbone gives conditions, a head turns noise into tokens."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule, along, go_on, walk
-from engines.continuous.gaussians import Gaussians, together
-from engines.continuous.paths import Branch, Led, Paths, Steer
+from engines.continuous.bridges import bridge
+from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Gone, Lead, Led, Onward, PathDensity, Paths, Steer
 from engines.continuous.request import PathForward
 from engines.protocol import Lap
 
@@ -28,7 +30,7 @@ class Backbone(Protocol):
         ...
 
 
-Conditioned = Callable[[Tensor, Schedule], Denoiser]
+ConditionedOn = Callable[[Tensor, Schedule], Denoiser]
 """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
 Mix = Callable[[Tensor], Gaussians]
 """A GMM head: conditions [M, H] to the distribution of the tokens."""
@@ -38,7 +40,7 @@ Mix = Callable[[Tensor], Gaussians]
 class Head:
     """The one head or the other."""
 
-    conditioned_on: Conditioned | None = None
+    conditioned_on: ConditionedOn | None = None
     mix: Mix | None = None
 
 
@@ -83,12 +85,13 @@ class ContinuousSession:
         condition = torch.cat([*conditions], 1)  # [R, M, H]
         noise = torch.cat([request.noise for request in asked])
         if self._head.mix is not None:
-            distribution = self._head.mix(condition[0])
-            tempered = Gaussians(distribution.log_weight, distribution.mean, sampling.temperature * distribution.std)
-            whole = Paths(tempered, noise[:, :0])
+            whole = _mixed(self._head.mix(condition[0]), noise, [request.pick for request in asked], sampling)
         else:
             scale = torch.cat([request.guidance for request in asked])
-            whole = walk(self._denoiser(condition, scale, sampling), noise, sampling, _steering(asked))
+            rows = _Rows(self._head, condition, scale, sampling)
+            whole = walk(rows.every, noise, sampling, _steering(asked))
+            if any(request.role == "draft" for request in asked):
+                whole = replace(whole, densities=tuple(map(rows.density, range(len(noise)))))
         return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
 
     def _follow(
@@ -96,41 +99,61 @@ class ContinuousSession:
     ) -> list[Paths]:
         """Tokens along paths of drafts; one a lane is led on where they are left."""
         follows = [request.follow for request in asked if request.follow is not None]
-        counts = [len(follow.states) for follow in follows]
+        wanted, counts = _slices([request.wanted for request in asked]), [len(follow.states) for follow in follows]
+        scale = torch.cat([request.guidance for request in asked])
+        rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
         states = torch.cat([follow.states for follow in follows])
-        condition = torch.cat([c[:, :count] for c, count in zip(conditions, counts, strict=True)], 1)
-        scale = torch.cat([r.guidance[:count] for r, count in zip(asked, counts, strict=True)])
-        distributions = along(self._denoiser(condition, scale, sampling), states, sampling)
+        places = torch.arange(len(scale), device=states.device)
+        followed = torch.cat([places[own][:count] for own, count in zip(wanted, counts, strict=True)])
+        whole = along(rows.some(followed), states, sampling)
         own = _slices(counts)
-        branches = [
-            follow.leave(tuple(distribution[o] for distribution in distributions))
-            for follow, o in zip(follows, own, strict=True)
-        ]
-        condition = torch.cat([c[:, branch.row] for c, branch in zip(conditions, branches, strict=True)], 1)
-        scale = torch.cat([r.guidance[branch.row] for r, branch in zip(asked, branches, strict=True)])
-        x, left, noise = (torch.cat([getattr(b, part) for b in branches]) for part in ("x", "left", "noise"))
-        last, led = go_on(self._denoiser(condition, scale, sampling), x, left, noise, sampling)
-        return [
-            _led(
-                states[o],
-                tuple(distribution[o] for distribution in distributions),
-                branch,
-                last[i : i + 1],
-                led[i : i + 1],
-            )
-            for i, (o, branch) in enumerate(zip(own, branches, strict=True))
-        ]
+        leads = [follow.lead(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
+        led = _lead(leads, [places[each] for each in wanted], rows, sampling)
+        return [_led(states[o], whole[:, o], one) for o, one in zip(own, led, strict=True)]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """See `engines.protocol.Session.cost`."""
         return self._backbone.cost(request)
 
-    def _denoiser(
-        self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
-    ) -> Denoiser:
+
+class _Rows:
+    """The conditions of some tokens, and the head conditioned on them as far as it has been."""
+
+    def __init__(
+        self, head: Head, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
+    ) -> None:
+        assert head.conditioned_on is not None
+        self._conditioned_on = head.conditioned_on
+        self._condition, self._scale, self._sampling = condition, scale, sampling
+
+    @cached_property
+    def every(self) -> Denoiser:
+        """The head, conditioned on all tokens."""
+        return self._denoiser(self._condition, self._scale)
+
+    def some(self, index: Int[Tensor, " N"]) -> Denoiser:
+        """The head, conditioned on some of the tokens."""
+        if len(self._condition) == 1 and isinstance(self.every, Conditioned):
+            return self.every.rows(index)
+        return self._denoiser(self._condition[:, index], self._scale[index])
+
+    def one(self, index: Int[Tensor, "1"], count: int) -> Denoiser:
+        """The head, conditioned on one token, for `count` noisy ones."""
+        alone = self.some(index)
+        return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
+
+    def density(self, row: int) -> PathDensity:
+        """The density of paths of one token."""
+
+        def log_density(states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+            whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
+            return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+
+        return log_density
+
+    def _denoiser(self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Denoiser:
         """The head conditioned, and guided: eps of both rows mixed, v of the conditional one."""
-        assert self._head.conditioned_on is not None
-        denoise = self._head.conditioned_on(condition.flatten(0, 1), sampling.schedule)
+        denoise = self._conditioned_on(condition.flatten(0, 1), self._sampling.schedule)
         if len(condition) == 1:
             return denoise
 
@@ -143,27 +166,64 @@ class ContinuousSession:
         return guided
 
 
+def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sampling: ContinuousSampling) -> Paths:
+    """What a mixture says of its tokens: at once, or by paths in closed form where these are asked for."""
+    given = [pick for pick in picks if pick is not None]
+    if len(given) == len(picks):
+        return bridge(tokens, sampling).walk(noise, torch.cat(given))
+    tempered = Gaussians(tokens.log_weight, tokens.mean, sampling.temperature * tokens.std)
+    return Paths(tempered[None], noise[:, :0])
+
+
+def _lead(leads: Sequence[Lead], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling) -> list[Led]:
+    """Run what decides where paths are left, denoising together what it asks for in each round.
+
+    Args:
+        leads: one a lane.
+        places: by lane, where its tokens lie among those of `rows`.
+        rows: the conditions of all.
+        sampling: how the head draws.
+    """
+    ended: dict[int, Led] = {}
+    told: dict[int, Gone | None] = dict.fromkeys(range(len(leads)))
+    while told:
+        asked: dict[int, Onward] = {}
+        for lane, gone in told.items():
+            try:
+                asked[lane] = next(leads[lane]) if gone is None else leads[lane].send(gone)
+            except StopIteration as stop:
+                ended[lane] = stop.value
+        told = {}
+        if asked:
+            x, left, noise = (torch.cat([getattr(a, part) for a in asked.values()]) for part in ("x", "left", "noise"))
+            index = [places[lane][one.row] for lane, one in asked.items()]
+            every = [at.expand(len(one.x)) for at, one in zip(index, asked.values(), strict=True)]
+            denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
+            whole, states = go_on(denoise, x, left, noise, sampling)
+            own = _slices([len(one.x) for one in asked.values()])
+            told = {lane: Gone(whole[:, o], states[o]) for lane, o in zip(asked, own, strict=True)}
+    return [ended[lane] for lane in range(len(leads))]
+
+
 def _slices(counts: Sequence[int]) -> list[slice]:
     """Where each of several groups of rows lies among all."""
     ends = torch.tensor(counts).cumsum(0).tolist()
     return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
-def _led(states: Tensor, distributions: tuple[Gaussians, ...], branch: Branch, last: Gaussians, led: Tensor) -> Paths:
+def _led(states: Tensor, whole: Gaussians, led: Led) -> Paths:
     """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
 
     Args:
         states: of the drafts [W, n + 1, D].
-        distributions: of all n steps.
-        branch: where the target left them.
-        last: distribution of the last step of what was led on.
-        led: its states [1, n + 1, D], from where it left.
+        whole: the target's distributions of all steps along them.
+        led: where the target left them.
     """
-    rows = torch.cat([states, led])
+    rows = torch.cat([states, led.states])
     steps = torch.arange(states.shape[1], device=states.device)
-    followed = steps < states.shape[1] - 1 - branch.left
-    rows = rows.index_copy(0, branch.row, torch.where(followed[:, None], rows[branch.row], led))
-    return Paths(together([distributions[-1], last]), rows[:, :-1], distributions[:-1], Led(branch, led[:, -1]))
+    followed = steps < states.shape[1] - 1 - led.left
+    rows = rows.index_copy(0, led.row, torch.where(followed[:, None], rows[led.row], led.states))
+    return Paths(whole, rows[:, :-1], led)
 
 
 def _steering(asked: Sequence[PathForward]) -> Steer | None:

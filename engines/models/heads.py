@@ -5,7 +5,6 @@ width and depth decide what a token costs. Submodules of the diffusion head have
 """
 
 import math
-from functools import lru_cache
 from typing import Any, Final
 
 import torch
@@ -13,15 +12,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from engines.continuous.denoising import Denoiser, Schedule, learnt
+from engines.continuous.denoising import Denoiser, Schedule, learnt_from_error
 from engines.continuous.gaussians import Gaussians
+from engines.models.lean_head import LeanHead
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
 _EPSILON: Final = 1e-6
 _LEAST_STD, _MOST_STD = 1e-3, 1e2
-_ROWS: Final = 512
-"""Pairs of step and token whose modulations are computed together."""
 
 
 class TimeEmbedding(nn.Module):
@@ -101,55 +99,16 @@ class DiffusionHead(nn.Module):
         return eps, v
 
     def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head given the conditions of M tokens, with few operations a step.
+        """The head given the conditions of M tokens, with few operations a step."""
+        return self.lean().conditioned_on(condition, schedule)
 
-        What does not depend on the noisy tokens, half of the work, is computed once, for many steps together.
-        """
-        steps = self.time_embed(torch.tensor(schedule.timestep, device=condition.device).to(condition.dtype))
-        embedded, count = self.cond_embed(condition), max(1, _ROWS // len(condition))
-        blocks: list[Any] = list(self.res_blocks)
-        weights = [(b.mlp[0].weight, b.mlp[0].bias, b.mlp[2].weight, b.mlp[2].bias) for b in blocks]
-        first, last, width = self.input_proj, self.final_layer.linear, (self.input_proj.out_features,)
+    def lean(self) -> LeanHead:
+        """The head in its lean form, for weights that stay as they are."""
+        return LeanHead(self, _EPSILON)
 
-        @lru_cache(maxsize=1)
-        def modulated(some: int) -> list[tuple[Tensor, ...]]:
-            """By layer scale, shift and gate [count, M, C] of steps some * count and those that follow."""
-            return self._modulations(steps[some * count : (some + 1) * count, None] + embedded)
-
-        def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-            some, row = divmod(i, count)
-            *inner, (scale, shift) = modulated(some)
-            hidden = F.linear(x.to(condition.dtype), first.weight, first.bias)
-            for (into, into_bias, out, out_bias), (a, b, gate) in zip(weights, inner, strict=True):
-                normed = torch.addcmul(b[row], F.layer_norm(hidden, width, eps=_EPSILON), a[row])
-                inside = F.silu(F.linear(normed, into, into_bias))
-                hidden = torch.addcmul(hidden, gate[row], F.linear(inside, out, out_bias))
-            normed = torch.addcmul(shift[row], F.layer_norm(hidden, width, eps=_EPSILON), scale[row])
-            eps, v = F.linear(normed, last.weight, last.bias).chunk(2, -1)
-            return self.read(eps, v, schedule, i)
-
-        return denoise
-
-    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-        """Both outputs at step i of a schedule as eps and v."""
+    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
+        """Both outputs at step i of a schedule as eps and v; without i at all steps, the first first [n, M, D]."""
         return eps, v
-
-    def _modulations(self, embedded: Float[Tensor, "S M C"]) -> list[tuple[Tensor, ...]]:
-        """By layer what a normalised state is multiplied by, what is added, and the gate; all from one product."""
-        blocks: list[Any] = list(self.res_blocks)
-        linear = [layer.adaLN_modulation[1] for layer in (*blocks, self.final_layer)]
-        weight, bias = (torch.cat([getattr(one, part) for one in linear]) for part in ("weight", "bias"))
-        width = embedded.shape[-1]
-        *inner, final = F.linear(F.silu(embedded), weight, bias).split(
-            [*[3 * width] * len(self.res_blocks), 2 * width], -1
-        )
-        found: list[tuple[Tensor, ...]] = []
-        for block, part in zip(blocks, inner, strict=True):
-            shift, scale, gate = part.chunk(3, -1)
-            a = block.in_ln.weight * (1 + scale)
-            found.append((a, torch.addcmul(shift, block.in_ln.bias, 1 + scale), gate))
-        shift, scale = final.chunk(2, -1)
-        return [*found, (1 + scale, shift)]
 
 
 class ResidualHead(DiffusionHead):
@@ -167,10 +126,9 @@ class ResidualHead(DiffusionHead):
         eps, raw = self(x, timestep, condition)
         return eps, F.logsigmoid(raw)
 
-    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+    def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
         """See `DiffusionHead.read`."""
-        kept = schedule.kept[i]
-        return eps, learnt(schedule, i, (1 - kept) / kept * v.sigmoid())
+        return eps, learnt_from_error(schedule, i, v.sigmoid())
 
 
 class MixtureHead(nn.Module):

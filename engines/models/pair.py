@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from engines.config import shown
+from engines.config import ConfigError, shown
+from engines.continuous.denoising import ContinuousTask
 from engines.diffusion_lm.sequence import TextTask
 from engines.protocol import Lap, Model, Role, Session, Task
 
@@ -68,6 +69,28 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
             f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
             "are not of the same places; give a drafter of the same kind, or set drafter=itself."
         )
+
+
+def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
+    """See that drafts of a model of vectors come the way the settings say.
+
+    Args:
+        drafter: the setting.
+        task: what the target is to decode.
+        name: id of the model that drafts.
+        own: what it makes of the same prompt.
+
+    Raises:
+        ConfigError: where it denoises though drafts are to have a closed form, or the other way round.
+    """
+    mixes = isinstance(own, ContinuousTask) and own.mixture
+    if drafter == "mixture" and not mixes:
+        raise ConfigError(
+            f"drafter: 'mixture' is for models that mix Gaussians, whose paths have a closed form, as patch-mixture; "
+            f"{name} denoises, set drafter=small."
+        )
+    if drafter == "small" and mixes and not task.mixture:
+        raise ConfigError(f"drafter: 'small' is for models that denoise; {name} mixes Gaussians, set drafter=mixture.")
 
 
 def _reads(task: TextTask) -> str:

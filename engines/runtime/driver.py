@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from engines.config import ConfigError, as_values
+from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
-from engines.models.catalog import load_model, models_for, ships, small_of
-from engines.models.pair import PairSession, check_pair, check_texts
+from engines.models.catalog import load_model, mixture_of, models_for, ships, small_of
+from engines.models.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, Drawing, Model, Request, Role, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
@@ -25,6 +26,7 @@ from traces.replay import Replay
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
 
+_DRAFTERS: Final = {"small": small_of, "mixture": mixture_of}
 _STAGES: Final = ("prepare", "forward", "logits", "decide")
 
 
@@ -76,9 +78,9 @@ class Job:
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
         if drafter == "itself":
             return self.model
-        if drafter != "small":
+        if drafter not in _DRAFTERS:
             return None
-        return self.small or load_model(small_of(self.model.card.id), str(self.model.device))
+        return self.small or load_model(_DRAFTERS[drafter](self.model.card.id), str(self.model.device))
 
     @property
     def task(self) -> Task:
@@ -122,6 +124,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if draft is None:
         return session
     check_pair(first.model, draft)
+    if isinstance(tasks[0], ContinuousTask) and draft is not first.model:
+        check_heads(first.config.drafter, tasks[0], draft.card.id, draft.pose(first.prompt, first.config))
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
             check_texts(first.model, draft, task, draft.pose(job.prompt, job.config))

@@ -1,13 +1,15 @@
 """A small model of continuous tokens whose distribution is known in closed form, and a test of samples against it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask
+from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
 from engines.models.denoising_session import ContinuousSession, Head
 from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
@@ -29,6 +31,25 @@ class Field(ToyField):
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
         return ContinuousSession(RememberingBackbone(self.weights, self.shape), Head(conditioned_on=knowing))
+
+
+class MixedField(Field):
+    """A field that mixes two Gaussians, so that it drafts with paths in closed form."""
+
+    def pose(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.protocol.Model.pose`."""
+        return replace(super().pose(prompt, config), mixture=True)
+
+    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        return ContinuousSession(RememberingBackbone(self.weights, self.shape), Head(mix=_two))
+
+
+def _two(condition: Tensor) -> Gaussians:
+    """Of unequal weight and width, to both sides of the mean that a cell has."""
+    mean, std = condition[:, None, :-1], condition[:, None, -1:].expand(-1, 1, condition.shape[1] - 1)
+    weight = mean.new_tensor([0.6, 0.4]).log().expand(len(mean), -1)
+    return Gaussians(weight, torch.cat([mean - 0.3 * std, mean + 0.6 * std], 1), torch.cat([0.8 * std, 1.1 * std], 1))
 
 
 class RememberingBackbone(FieldBackbone):

@@ -15,7 +15,7 @@ from engines.methods import METHODS
 from engines.methods.method import Method
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import Job, Lane, drive, open_session
-from engines.testing.fields import SMALL, Field
+from engines.testing.fields import SMALL, Field, MixedField
 from engines.testing.language import DepthModel
 from engines.testing.tables import Table
 
@@ -51,7 +51,7 @@ class Subject:
     def drafting(self) -> Model:
         """Whose distributions a request of the role `draft` gets."""
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
-        return self.small if drafter == "small" else self.model
+        return self.small if drafter in ("small", "mixture") else self.model
 
 
 def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:
@@ -67,6 +67,8 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
     wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
     config = make_config(method.config, {**_allowed(method, wanted), **given})
     model, small = _models(method.family)
+    if getattr(config, "drafter", "") == "mixture":
+        small = MixedField(SMALL)
     found = Subject(method, config, model, small)
     open_session([found.job()])
     next(found.job().decoder())

@@ -27,7 +27,14 @@ from traces.schema import Step, Trace
 PRESETS = {
     (name, preset): dict(method.presets[preset]) for name, method in METHODS.items() for preset in method.presets
 }
-ALL: dict[tuple[str, str], dict[str, object]] = {(name, ""): {} for name in METHODS} | PRESETS
+FURTHER: dict[tuple[str, str], dict[str, object]] = {
+    ("cspd-block", "coupled maximally, drafts in closed form"): {
+        "verdict": "maximal",
+        "drafter": "mixture",
+    },
+}
+"""Lossless settings that are neither defaults nor presets."""
+ALL: dict[tuple[str, str], dict[str, object]] = {(name, ""): {} for name in METHODS} | PRESETS | FURTHER
 BIDIRECTIONAL = ("prefix", "delayed")
 """Caches that a block-causal model, such as the one here, refuses; tests/engines/test_stale_caches.py has them."""
 CASES = {

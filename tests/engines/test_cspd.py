@@ -14,10 +14,11 @@ from engines.continuous.paths import Walks, plane
 from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd, cspd_block, ordinary
 from engines.methods.cspd import Config, decode
+from engines.models.errors import ModelError
 from engines.models.toy_field import MODELS, ToyField, Weights, load
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
-from engines.testing.fields import SHAPE, misfit
+from engines.testing.fields import SHAPE, Field, MixedField, misfit
 from engines.testing.fields import SMALL as OTHER
 from engines.testing.fields import TARGET as CHAIN
 from traces import dumps, loads
@@ -38,6 +39,7 @@ DRAFTING = (*EXACT, "cspd-release")
 WAYS: tuple[dict[str, object], ...] = (
     *({"mode": mode} for mode in ("exact", "paper", "distance-only")),
     {"method": "cspd-block"},
+    {"method": "cspd-block", "verdict": "maximal"},
     {"method": "cspd-release"},
 )
 CELLS = 24
@@ -80,8 +82,9 @@ SAMPLES = 400
         {"tied": 1, "prefill": 0.25, "gamma": 8},
         {"method": "cspd-block", "steps": 6},
         {"method": "cspd-block", "prefill": 0.25, "gamma": 8},
+        {"method": "cspd-block", "verdict": "maximal"},
     ],
-    ids=["last step", "tied", "not aligned", "pre-filled", "whole path", "whole path, pre-filled"],
+    ids=["last step", "tied", "not aligned", "pre-filled", "whole path", "whole path, pre-filled", "maximal"],
 )
 def test_sequences_follow_the_target(values: dict[str, object]) -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
@@ -296,7 +299,7 @@ def test_traces_survive_a_file_and_say_what_deviates(values: dict[str, object]) 
     trace = finish(job(**values, gamma=5, tries=200))  # type: ignore[arg-type]
     assert loads(dumps(trace)) == trace
     assert trace.summary.complete
-    assert bool(trace.note) is (values not in ({"mode": "exact"}, {"method": "cspd-block"}))
+    assert bool(trace.note) is (values.get("mode", "exact") != "exact" or values.get("method") == "cspd-release")
     assert len(trace.legend.frames) == len(trace.steps)
 
 
@@ -304,7 +307,7 @@ def from_columns(step: Step, i: int) -> float:
     """The log ratio that entry i was judged by, from what a trace keeps of the densities."""
     column = {name: values[i] for name, values in step.numbers.items()}
     if "path_log_ratio" in column:
-        return column["path_log_ratio"] - column["path_log_ratio_highest"]
+        return column["path_log_ratio"] - column.get("path_log_ratio_highest", 0)
     if "soft_log_ratio" in column:
         return column["soft_log_ratio"] - column["log_variance_ratio"]
     return column["log_density_target"] - column["log_density_draft"]
@@ -345,6 +348,26 @@ def test_softened_densities_follow_from_the_recorded_distances() -> None:
             assert soft == pytest.approx(target - draft, abs=1e-3)
             compared += abs(column["log_density_target"] - column["log_density_draft"] - soft) > 0.1
     assert compared > 5
+
+
+def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() -> None:
+    model, mixed = Field(), MixedField(OTHER)
+    trace = finish(job("cspd-block", model=model, small=mixed, drafter="mixture", verdict="maximal", gamma=2))
+    assert trace.summary.complete and trace.summary.judged > 3
+    assert len(path_pairs(trace)) == trace.summary.judged
+    numbers = next(step.numbers for step in trace.steps if step.call.mode == "verify")
+    assert not {"noise_norm", "log_variance_ratio", "last_mean_distance"} & numbers.keys()
+    assert {"noise_norm_target", "distance_squared"} <= numbers.keys()
+    nobody = changed(job("cspd-block", drafter="mixture", model=load()), small=None)
+    paper = changed(job("cspd"), config=make_config(Config, {"drafter": "mixture", "mode": "paper"}))
+    for wrong, said in (
+        (job("cspd-block", drafter="mixture"), "'mixture' is for models that mix Gaussians.* small denoises"),
+        (job("cspd", model=model, small=mixed), "mixes Gaussians, set drafter=mixture"),
+        (paper, "drafter=mixture mixes several, use exact"),
+        (nobody, "as patch-mixture for patch-target does; set drafter=small"),
+    ):
+        with pytest.raises((ValueError, ModelError), match=said):
+            Run(wrong)
 
 
 @pytest.mark.parametrize(

@@ -471,6 +471,7 @@ def test_what_is_listed_is_of_a_known_family_and_says_how_to_fetch_it() -> None:
         "deepseek-community",
         "BAAI",
         "leloy",
+        "wusize",
     }
     assert all(f"hf download {info.id}" in info.needs for info in published)
     assert all(info.small in MODELS for info in published if info.small)

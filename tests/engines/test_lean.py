@@ -8,7 +8,7 @@ from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
 from engines.continuous.denoising import respaced
-from engines.models import heads
+from engines.models import heads, lean_head
 from engines.models.catalog import load_model
 from engines.models.causal_session import SlotLayer, Slots
 from engines.models.lean import LeanQwen3, lean
@@ -95,7 +95,7 @@ def test_the_studio_models_decode_in_it_and_keep_their_size(model_id: str, param
 def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads, "_ROWS", together)
+    monkeypatch.setattr(lean_head, "_ROWS", together)
     torch.manual_seed(0)
     head, schedule = heads.DiffusionHead(4, 6, 16, 3), respaced(9)
     for weight in head.parameters():
@@ -106,3 +106,12 @@ def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
         for i in reversed(range(9)):
             expected = head(x, torch.full((5,), float(schedule.timestep[i])), condition)
             torch.testing.assert_close(denoise(x, schedule, i), expected, **CLOSE)
+            torch.testing.assert_close(
+                denoise.rows(slice(1, 3))(x[1:3], schedule, i), [e[1:3] for e in expected], **CLOSE
+            )
+            alone = denoise.rows(torch.tensor([2]))(x, schedule, i)  # one row takes any number of tokens
+            torch.testing.assert_close([part[2] for part in alone], [part[2] for part in expected], **CLOSE)
+        states = torch.randn(9, 5, 4)
+        at_once = denoise.along(states, schedule)
+        for k, i in enumerate(reversed(range(9))):
+            torch.testing.assert_close([part[k] for part in at_once], list(denoise(states[k], schedule, i)), **CLOSE)

@@ -12,6 +12,7 @@ from torch import Tensor
 from engines.config import make_config
 from engines.continuous.request import PathForward
 from engines.methods import METHODS
+from engines.models.denoising_session import _Rows
 from engines.models.heads import DiffusionHead, MixtureHead
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.studio.networks import TransformerSize
@@ -147,7 +148,7 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     with torch.inference_mode():
         head = model._transformer.head
         (eps_c, v_c), (eps_u, _) = (head.conditioned_on(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
-        eps, v = session._denoiser(condition, request.guidance, asked.config)(x, schedule, 2)
+        eps, v = _Rows(session._head, condition, request.guidance, asked.config).every(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)

@@ -12,7 +12,6 @@ from scipy import stats
 from torch import Tensor
 
 from engines.continuous import block_verification
-from engines.continuous.block_verification import stacked
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
@@ -95,7 +94,7 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     drawn = walk(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
     states = torch.cat([drawn.states, x[:, None]], 1)
-    p, q = stacked(along(TARGET, states, sampling)), stacked((*drawn.distributions, drawn.last))
+    p, q = along(TARGET, states, sampling), drawn.whole
     log_w = block_verification.log_weights(p, q, states)
     kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()
@@ -276,7 +275,7 @@ def test_mixtures_need_no_path_and_are_exact() -> None:
     p = mixture([0.3, 0.4, 0.3], [-1.0, 0.2, 1.4], [0.3, 0.5, 0.4])
     q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
     noise = Noise(torch.zeros(COUNT, 0, 1), *_last())
-    drawn, paths = (Paths(distribution, torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
+    drawn, paths = (Paths(distribution[None], torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
     ratio = DensityRatio("exact", p, q, drawn.log_std - paths.log_std)
     out = verify(ratio, noise.draw(q))
     grid = torch.linspace(-6, 6, 60_001, dtype=torch.float64)

@@ -155,7 +155,7 @@ def test_wrong_usage_names_setting_value_and_choices(
         ([traces[1], "--figure", "frontier", "-o", pdf], ["--figure frontier", "--sweep RESULTS"]),
         (["--sweep", "results.json", "-o", pdf], ["--sweep results.json", "frontier, setting"]),
         ([traces[1], "--sweep", "r.json", "--figure", "frontier", "-o", pdf], ["--sweep r.json", "takes no traces"]),
-        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "windows, speed-up, time-shares"]),
+        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "windows, speed-up, time-shares, break-even"]),
         (["--sweep", "r.json", "--timings", "t.json", "-o", pdf], ["--timings t.json", "takes no --sweep"]),
         (["-o", pdf], ["TRACE"]),
     ]:

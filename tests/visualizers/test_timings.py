@@ -48,6 +48,21 @@ def test_shares_stack_up_to_the_whole() -> None:
     assert len({bar.marker.pattern.shape for bar in figure.data}) == 4
 
 
+def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> None:
+    costed = {"acceptance": 0.5, "draft_cost": 0.25, "verify_cost": 1.25, "gamma": 1, "drafter": "mixture"}
+    rows = [ROW | costed | {"verdict": verdict} for verdict in ("block", "maximal")]
+    timings = read_timings(written(rows))
+    speed = TIMING_FIGURES["speed-up"].draw(timings)
+    assert {mark.name for mark in speed.data} >= {"batch 1, mixture, block", "batch 1, mixture, maximal"}
+    needed, measured = TIMING_FIGURES["break-even"].draw(timings).data
+    assert list(measured.x) == [0.25, 0.25] and list(measured.y) == [0.5, 0.5]
+    for cost, acceptance in zip(needed.x, needed.y, strict=True):
+        assert 1 + acceptance == pytest.approx(1.25 + cost)  # one draft yields 1 + a tokens
+    assert max(needed.x) == pytest.approx(0.75, abs=0.03)  # beyond, no acceptance is enough
+    old = TIMING_FIGURES["break-even"].draw(read_timings(written()))
+    assert "measure anew" in old.layout.annotations[0].text
+
+
 @pytest.mark.parametrize(
     ("data", "named"),
     [

@@ -18,17 +18,21 @@ PARTS: Final = {
 PATTERNS: Final = ("", "/", ".", "x")
 
 
-def _by_batch(timings: Timings) -> dict[int, Sequence[Timing]]:
-    batches = sorted({row.batch for row in timings.rows})
+def _by_kind(timings: Timings) -> dict[str, Sequence[Timing]]:
+    """Rows that differ in gamma alone, by batch, drafter and verdict in words."""
+    kinds = list(dict.fromkeys((row.batch, row.way) for row in timings.rows))
     ordered = sorted(timings.rows, key=lambda row: row.gamma)
-    return {batch: [row for row in ordered if row.batch == batch] for batch in batches}
+    return {
+        plain(f"batch {batch}" + (f", {way}" if way else "")): [r for r in ordered if (r.batch, r.way) == (batch, way)]
+        for batch, way in sorted(kinds, key=lambda kind: kind[0])
+    }
 
 
 def _speed_up(timings: Timings) -> go.Figure:
     figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
-    for i, (batch, rows) in enumerate(_by_batch(timings).items()):
+    for i, (kind, rows) in enumerate(_by_kind(timings).items()):
         look, gammas = series(i), [row.gamma for row in rows]
-        shared = {"x": gammas, "mode": "lines+markers", "legendgroup": str(batch)}
+        shared = {"x": gammas, "mode": "lines+markers", "legendgroup": kind}
         faster = [row.faster_median for row in rows]
         figure.add_scatter(
             **shared,
@@ -39,7 +43,7 @@ def _speed_up(timings: Timings) -> go.Figure:
                 "arrayminus": [row.faster_median - row.faster_low_quartile for row in rows],
                 "thickness": 1.2,
             },
-            name=f"batch {batch}",
+            name=kind,
             line=look.line,
             marker=look.marker(9),
             hovertemplate="γ %{x}: %{y:.2f} × as fast",
@@ -50,7 +54,7 @@ def _speed_up(timings: Timings) -> go.Figure:
             figure.add_scatter(
                 **shared,
                 y=[getattr(row, name) for row in rows],
-                name=f"batch {batch}, expected" if open_ else f"batch {batch}",
+                name=f"{kind}, expected" if open_ else kind,
                 showlegend=bool(open_),
                 line={**look.line, "width": 1 if open_ else 2},
                 marker={**look.marker(9), "symbol": look.symbol + open_},
@@ -67,9 +71,11 @@ def _speed_up(timings: Timings) -> go.Figure:
 
 def _shares(timings: Timings) -> go.Figure:
     figure = go.Figure()
-    rows = [row for each in _by_batch(timings).values() for row in each]
-    several = len({row.batch for row in rows}) > 1
-    places = [f"γ {row.gamma}" + (f", batch {row.batch}" if several else "") for row in rows]
+    kinds = _by_kind(timings)
+    rows = [row for each in kinds.values() for row in each]
+    places = [
+        f"γ {row.gamma}" + (f", {kind}" if len(kinds) > 1 else "") for kind, each in kinds.items() for row in each
+    ]
     for i, (name, said) in enumerate(PARTS.items()):
         figure.add_bar(
             x=[100 * getattr(row, name) for row in rows],

@@ -244,7 +244,7 @@ class AnyOrder(LatentPictures):
         """A session of `network`, whose rows are told `said`; see `StackedRows`."""
         orders = torch.tensor([task.canvas.order for task in tasks], device=self.device)
         rows = StackedRows(network, orders, said, self._mar.buffer)
-        return ContinuousSession(rows, Head(self._mar.head.conditioned_on))
+        return ContinuousSession(rows, Head(self._mar.head.lean().conditioned_on))
 
 
 class MARModel(AnyOrder):

@@ -47,10 +47,12 @@ class StudioPatch:
         self._transformer = transformer.to(device).eval()
         self.parameters = sum(weight.numel() for weight in transformer.parameters())
         transformer.backbone = lean(transformer.backbone)
+        head = transformer.head
+        self._head = Head(head.lean().conditioned_on) if isinstance(head, DiffusionHead) else Head(mix=head)
 
     def pose(self, prompt: str, config: Any) -> PatchTask:
         """See `engines.protocol.Model.pose`."""
-        mixture = not isinstance(self._transformer.head, DiffusionHead)
+        mixture = self._head.mix is not None
         if mixture and config.guided:
             raise ValueError(
                 f"guidance: {self.card.id} mixes Gaussians, which there is no noise estimate to guide; use 1."
@@ -67,10 +69,7 @@ class StudioPatch:
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
         network = self._transformer
         backbone = CausalSession(network, prefixes, GRID**2, len(network.backbone.layers))
-        head = network.head
-        return ContinuousSession(
-            backbone, Head(head.conditioned_on) if isinstance(head, DiffusionHead) else Head(mix=head)
-        )
+        return ContinuousSession(backbone, self._head)
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """A picture after every step, drafts included; open positions hold the mean token, and viewers mark them."""

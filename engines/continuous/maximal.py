@@ -1,0 +1,109 @@
+"""Judging a draft's whole denoising path by maximal coupling: CSpD's Eq. 10 to 12, of paths in place of tokens.
+
+With p and q the densities of a whole path x_T .. x_0 under target and draft, a path y ~ q is accepted with probability
+min(1, p(y) / q(y)). Otherwise paths are drawn from the target and one is taken with probability max(0, 1 - q / p): it
+follows (p - q)+, normalised. So the path follows p, and no coupling accepts more drafts: 1 - TV of them, where block
+verification, which decides from the suffixes of a path, accepts fewer (engines/continuous/block_verification.py).
+
+A proposal takes all denoising steps of the target, and a draft's head has to say q of it: steps of its own, unless it
+mixes Gaussians (engines/continuous/bridges.py). A rejection of probability P takes 1 / P proposals on average, so
+that a judged draft takes one, whatever P is. They are made several at a time, as a few cost hardly more than one.
+"""
+
+from typing import Final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from engines.continuous.drafting import Block, own_path
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Follow, Lead, Led, Onward, PathDensity, Paths
+from engines.continuous.rejection import accept
+from engines.sampling.chance import Chance, Draw
+from engines.sampling.coupling import first_rejection
+
+_FIRST_ROUND: Final = 4
+_LARGEST_ROUND: Final = 256
+
+
+def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
+    """What the target needs to verify drafts x by their whole paths; the first rejected one is drawn anew.
+
+    Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
+
+    Args:
+        block: the drafted positions, and the target's own behind them.
+        drawn: paths of the drafts, with their densities.
+        x: where these paths end.
+        most: proposals before a plain draw stands in.
+        chance: where coins and proposals come from.
+    """
+    states = torch.cat([drawn.states, x[:, None]], 1)
+
+    def lead(p: Gaussians) -> Lead:
+        coins = accept(log_ratio(drawn, p, x), chance, block.draw("verify"), until_rejection=True)
+        r = int(first_rejection(coins.kept))
+        if r == block.W:
+            return (yield from own_path(block))
+        at = Draw("anew", block.iteration, block.position[r : r + 1])
+        return (yield from redrawn(r, drawn.densities[r], states.shape[1:], most, chance, at))
+
+    return Follow(states, lead)
+
+
+def log_ratio(drawn: Paths, p: Gaussians, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
+    """Log p / q of whole paths of drafts x, given the target's distributions of all steps along them, [n, W]."""
+    after = torch.cat([drawn.states, x[:, None]], 1)[:, 1:].transpose(0, 1)
+    return (p.log_density(after) - drawn.whole.log_density(after)).sum(0)
+
+
+def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
+    """What decided on drafts x whose paths the target followed, in the names of the trace."""
+    ratio = log_ratio(drawn, paths.whole, x)
+    return {"log_ratio": ratio, "path_log_ratio": ratio}
+
+
+def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: Chance, at: Draw) -> Lead:
+    """Draw a path from (p - q)+, normalised, by acceptance and rejection.
+
+    At most `most` proposals are made. A plain draw stands in after that, which happens with a probability of at most
+    1 / (e * most) a judged draft: the proposals fail with probability (1 - P)^most, and are needed with probability P.
+
+    Args:
+        row: the position, counted from the first one asked for.
+        draft: the density q.
+        shape: of a path, S x D.
+        most: see above.
+        chance: where coins and proposals come from.
+        at: names the draws; one position.
+    """
+    made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
+    while made < most:
+        noise = chance.normal(_part(at, f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
+        gone = yield _proposals(row, noise)
+        log_p = gone.whole.log_density(gone.states[:, 1:].transpose(0, 1)).sum(0)
+        bar = -torch.expm1(draft(gone.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        taken = chance.uniform(_part(at, f"coins {made}"), count)[0] < bar
+        if bool(taken.any()):
+            first = int(taken.long().argmax())
+            return _led(row, gone.states[first : first + 1], made + first + 1, taken.new_zeros(1))
+        made, count = made + count, min(2 * count, _LARGEST_ROUND, most - made - count)
+    spare = chance.normal(_part(at, "spare"), width).unflatten(1, shape)
+    gone = yield _proposals(row, spare)
+    return _led(row, gone.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))
+
+
+def _proposals(row: int, noise: Float[Tensor, "N S D"]) -> Onward:
+    """Whole paths of the target."""
+    steps = torch.full((len(noise),), noise.shape[1] - 1, device=noise.device)
+    return Onward(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
+
+
+def _led(row: int, states: Float[Tensor, "1 S D"], tries: int, capped: Bool[Tensor, "1"]) -> Led:
+    places = torch.full((1,), row, device=states.device)
+    return Led(places, torch.full_like(places, states.shape[1] - 1), states, states.new_full((1,), tries), capped)
+
+
+def _part(at: Draw, part: str) -> Draw:
+    return Draw(f"{at.purpose} {part}", at.iteration, at.position)

@@ -1,0 +1,157 @@
+"""Paths of mixtures in closed form against heads that denoise, and maximal coupling of whole paths on known tokens."""
+
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from engines.continuous import maximal
+from engines.continuous.bridges import Bridge, bridge
+from engines.continuous.denoising import ContinuousSampling, along, go_on, walk
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Gone, Led, Paths
+from engines.models.toy_field import ideal
+from engines.sampling.chance import Draw, SeededChance
+
+CHANCE = SeededChance(5)
+MANY, FEW = 20_000, 4_000
+DDPM = ContinuousSampling(steps=6, last=150)
+STD = 0.5
+
+
+def head(x: Tensor, schedule: Any, i: int, mean: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The ideal head of N(mean, STD^2)."""
+    return ideal(x, torch.tensor([[mean, STD]], dtype=torch.float64).expand(len(x), -1), schedule, i)
+
+
+def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaussians:
+    weight, mean, std = (torch.tensor([row], dtype=torch.float64) for row in (weights, means, stds))
+    return Gaussians(weight.log(), mean[..., None], std[..., None])
+
+
+PLAIN = mixture([1.0], [0.3], [STD])
+MIXED = mixture([0.45, 0.35, 0.2], [-0.35, 0.25, 0.8], [0.4, 0.35, 0.5])
+
+APART = mixture([0.8, 0.2], [-0.5, 0.7], [0.35, 0.4])
+
+
+def drafts(sampling: ContinuousSampling, tokens: Gaussians, count: int) -> tuple[Bridge, Paths, Tensor]:
+    """Whole paths x_T .. x_0 [count, S, 1] of a mixture."""
+    position = torch.arange(count)
+    rows = bridge(tokens[torch.zeros(count, dtype=torch.long)], sampling)
+    noise = CHANCE.normal(Draw("path", 0, position), sampling.steps)[..., None]
+    pick, again = (CHANCE.uniform(Draw(name, 0, position), 1)[:, 0] for name in ("path pick", "last pick"))
+    drawn = rows.walk(noise, pick)
+    x = drawn.last.draw(CHANCE.normal(Draw("last", 0, position), 1), again)
+    return rows, drawn, torch.cat([drawn.states, x[:, None]], 1)
+
+
+def log_p(states: Tensor, sampling: ContinuousSampling) -> Tensor:
+    return along(head, states, sampling).log_density(states[:, 1:].transpose(0, 1)).sum(0)
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"temperature": 0.8}, {"sampler": "ddim"}, {"sampler": "ddim", "eta": 0.4}, {"first": 999}], ids=str
+)
+def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]) -> None:
+    sampling = ContinuousSampling(**{"steps": 7, **values})
+    noise = CHANCE.normal(Draw("same", 0, torch.arange(20)), 7)[..., None]
+    drawn = bridge(PLAIN[torch.zeros(20, dtype=torch.long)], sampling).walk(noise, noise[:, 0, 0] * 0 + 0.5)
+    walked = walk(partial(head, mean=0.3), noise, sampling, None)
+    torch.testing.assert_close(drawn.states, walked.states)
+    for part in ("mean", "std"):
+        torch.testing.assert_close(getattr(drawn.whole, part), getattr(walked.whole, part))
+
+
+@pytest.mark.parametrize("values", [{}, {"sampler": "ddim", "eta": 0.7, "temperature": 0.8}], ids=str)
+def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> None:
+    """Step by step and at once; and a density over it has the mean 1 on its own draws."""
+    sampling = ContinuousSampling(**{"steps": 6, "last": 150, **values})
+    rows, drawn, states = drafts(sampling, MIXED, MANY)
+    at_once = rows.log_density(states)
+    step_by_step = drawn.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+    torch.testing.assert_close(at_once, step_by_step)
+    torch.testing.assert_close(drawn.densities[3](states[:4]), at_once[:4])
+    near = bridge(mixture([1.0], [0.05], [0.45]), sampling).log_density(states)
+    even = bridge(mixture([1 / 3] * 3, [-0.35, 0.25, 0.8], [0.4, 0.35, 0.5]), sampling).log_density(states)
+    for density, right in ((at_once, True), (even, False)):
+        ratio = (near - density).exp()
+        assert (abs(float(ratio.mean()) - 1) < 5 * float(ratio.std()) / MANY**0.5) is right
+
+
+def test_tokens_of_a_mixture_follow_it() -> None:
+    """Of an exact chain from the noise that such tokens end in, whatever the path picked."""
+    sampling = ContinuousSampling(first=999)
+    *_, states = drafts(sampling, MIXED, MANY // 2)
+    x = states[:, -1]
+    cdf = (MIXED.log_weight.exp() * torch.special.ndtr(MIXED.noise(x)[..., 0])).sum(-1)
+    assert float(stats.kstest(cdf.numpy(), "uniform").statistic) < 1.95 / (MANY // 2) ** 0.5
+
+
+def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Paths drawn anew for rejected drafts, in lockstep: token, tries and whether these ran out."""
+    shape, waiting, found = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Led]()
+    for row in rows.tolist():
+        search = maximal.redrawn(0, density, shape, most, CHANCE, Draw("anew", 0, torch.tensor([row])))
+        waiting[row] = (search, next(search))
+    while waiting:
+        x, left, noise = (torch.cat([getattr(a, part) for _, a in waiting.values()]) for part in ("x", "left", "noise"))
+        whole, states = go_on(head, x, left, noise, DDPM)
+        start, after = 0, {}
+        for row, (search, asked) in waiting.items():
+            own = slice(start, start + len(asked.x))
+            start = own.stop
+            try:
+                after[row] = (search, search.send(Gone(whole[:, own], states[own])))
+            except StopIteration as stop:
+                found[row] = stop.value
+        waiting = after
+    ends = [found[row] for row in rows.tolist()]
+    return tuple(torch.cat([getattr(end, part) for end in ends]) for part in ("token", "tries", "capped"))  # type: ignore[return-value]
+
+
+def coupled(tokens: Gaussians, most: int = 10_000, wrong: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Tokens of N(0, STD^2) by drafts of a mixture: token, kept, tries and capped."""
+    _, drawn, states = drafts(DDPM, tokens, FEW)
+    ratio = maximal.log_ratio(drawn, along(head, states, DDPM), states[:, -1])
+    kept, _ = CHANCE.keep(ratio.clamp(max=0).exp(), Draw("verify", 0, torch.arange(FEW)))
+    rows = (~kept).nonzero().flatten()
+    density = (lambda y: torch.full((len(y),), -1e9)) if wrong else drawn.densities[0]
+    token, tries, capped = led(rows, tokens, most, density)
+    return states[:, -1].index_copy(0, rows, token)[:, 0] / STD, kept, tries, capped
+
+
+def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
+    token, kept, tries, capped = coupled(APART)
+    assert float(stats.kstest(token.numpy(), "norm").pvalue) > 1e-3
+    assert abs(float(token.mean())) < 4 / FEW**0.5
+    assert float(token.std()) == pytest.approx(1, abs=4 / (2 * FEW) ** 0.5)
+    # As many pass as both distributions of paths share, and a judged draft takes one proposal.
+    own, end = (CHANCE.normal(Draw(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
+    target = walk(head, own[..., None], DDPM, None)
+    paths = torch.cat([target.states, target.last.draw(end, end[:, 0])[:, None]], 1)
+    shared = (bridge(APART, DDPM).log_density(paths) - log_p(paths, DDPM)).exp().clamp(max=1)
+    rate = float(kept.double().mean())
+    assert rate == pytest.approx(float(shared.mean()), abs=4 * (rate * (1 - rate) / FEW) ** 0.5)
+    assert 0.4 < rate < 0.9
+    assert float(tries.sum()) / FEW == pytest.approx(1, abs=0.15)
+    assert not capped.any()
+
+
+def test_proposals_that_all_pass_are_caught() -> None:
+    token, *_ = coupled(APART, wrong=True)
+    assert float(stats.kstest(token.numpy(), "norm").pvalue) < 1e-4
+
+
+@pytest.mark.parametrize("most", [1, 6])
+def test_the_search_ends_after_as_many_tries_as_are_allowed(most: int) -> None:
+    _, kept, tries, capped = coupled(MIXED, most)
+    rejected = float((~kept).double().mean())
+    lost = (1 - rejected) ** most
+    assert float(capped.double().mean()) == pytest.approx(lost, abs=5 * math.sqrt(lost * (1 - lost) / len(tries)))
+    assert float(tries.max()) == most
+    assert bool((tries[capped] == most).all())
