@@ -23,7 +23,7 @@ _CLOSED: Final = re.compile(
     r"|run-history|runs\b|dev/|file[=/]\w+:",
     re.IGNORECASE,
 )
-"""Editing the app, recordings of a screen, copies of a page's state, components' own functions, other servers' files."""
+"""Editing the app, recording a screen, copies of a page's state, components' own functions, other servers' files."""
 _UPLOAD: Final = "upload"
 _NOTHING: Final = "address: there is nothing; docs/api.md says where programs ask."
 _LARGE: Final = f"body: has more than {BODY_BYTES // 2**20} MiB; send less, and a file through /gradio_api/upload."

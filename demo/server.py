@@ -45,8 +45,9 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
     Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
-    or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there that
-    visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors' files; `gone` are recordings left out.
+    or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
+    that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
+    files; `gone` are recordings left out.
 
     Raises:
         ServerError: for a port that is none, or taken.
