@@ -24,6 +24,8 @@ _CLOSED: Final = re.compile(
     re.IGNORECASE,
 )
 """Editing the app, recording a screen, copies of a page's state, components' own functions, other servers' files."""
+_DIRECT: Final = re.compile("(run|api)/")
+"""Calls that are answered at once; gradio calls it a failure of the server where what was sent is wrong."""
 _UPLOAD: Final = "upload"
 _NOTHING: Final = "address: there is nothing; docs/api.md says where programs ask."
 _LARGE: Final = f"body: has more than {BODY_BYTES // 2**20} MiB; send less, and a file through /gradio_api/upload."
@@ -61,6 +63,8 @@ class Doors:
         async def sent(message: Message) -> None:
             nonlocal begun
             begun = True
+            if message.get("status") == 500 and _DIRECT.match(place):
+                message["status"] = 400
             await send(message)
 
         try:

@@ -47,7 +47,8 @@ class Gradio:
         return JSONResponse([str(path)])
 
     async def other(self, request: Request) -> PlainTextResponse:
-        return PlainTextResponse(f"{len(await request.body())} bytes")
+        status = 500 if "refused" in request.url.path else 200
+        return PlainTextResponse(f"{len(await request.body())} bytes", status)
 
     def app(self, *middleware: Middleware) -> TestClient:
         places = [
@@ -152,6 +153,10 @@ def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
     assert client.post("/gradio_api/call/run", content=b"0" * 1001).status_code == 413
     assert client.post("/gradio_api/call/run", content=iter([b"0" * 100] * 11)).status_code == 413
     assert client.post("/gradio_api/upload", content=b"0" * 5000).status_code == 200
+    assert (
+        client.post("/gradio_api/run/refused").status_code == client.post("/gradio_api/api/refused").status_code == 400
+    )
+    assert client.get("/refused").status_code == 500
 
 
 def test_what_fails_while_a_request_is_read_is_a_sentence(gradio: Gradio, caplog: pytest.LogCaptureFixture) -> None:
