@@ -89,6 +89,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
         mcp_server=True,
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
+        allowed_paths=[str(folder) for folder in folders],  # to be copied for a download
         state_session_capacity=SESSIONS,
         app_kwargs={
             "openapi_url": None,
