@@ -6,9 +6,11 @@ import sys
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # gradio reads it when it is imported
 
 from demo.port import ServerError, read_port
+from demo.private import private_folder
 
 try:
     read_port()
+    private_folder()  # before gradio is imported, too
 except ServerError as error:
     sys.stderr.write(f"{error}\n")
     sys.exit(2)

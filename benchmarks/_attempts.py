@@ -21,8 +21,7 @@ HANGS_SECONDS: Final = 180.0
 """Without an answer; importing what is tried takes a while on a busy machine."""
 MOST_BYTES: Final = 16 * 2**30
 """Of address space: a document may not take the machine down."""
-_CLEAR: Final = Path("/proc/self/clear_refs")
-_STATUS: Final = Path("/proc/self/status")
+_SELF: Final = Path("/proc/self")
 
 
 class Case(NamedTuple):
@@ -150,11 +149,19 @@ def attempt(area: Area, number: int, case: Case) -> Tried:
 
 
 def _held(*, reset: bool = False) -> float:
-    """Megabytes: the most since the last reset."""
+    """Megabytes of this process: the most since the last reset."""
+    return held_in(_SELF, reset=reset)
+
+
+def held_in(process: Path, *, reset: bool = False) -> float:
+    """Megabytes that a process, by its folder in /proc, holds: the most since the last reset, or now, and reset.
+
+    0 where the system does not say.
+    """
     try:
         if reset:
-            _CLEAR.write_text("5", encoding="ascii")
-        status = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="ascii").splitlines())
+            (process / "clear_refs").write_text("5", encoding="ascii")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text(encoding="ascii").splitlines())
     except (OSError, ValueError):
         return 0.0
     held: Any = status["VmRSS" if reset else "VmHWM"]

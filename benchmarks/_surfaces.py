@@ -1,12 +1,9 @@
 """The ways into the project that a stranger, or a damaged disk, has: what each takes, and how it may refuse."""
 
 import json
-import shutil
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -17,7 +14,8 @@ from benchmarks import _strange_traces
 from benchmarks._attempts import Area, Case
 from benchmarks._mutation import ODD, TEXTS, as_json, changed, damaged, packed
 from benchmarks._rows import Rows, RowsError
-from engines.config import ConfigError, as_values, make_config, settings
+from benchmarks._strange_checkpoints import RunRefused, named, pictures, texts
+from engines.config import ConfigError, as_values, settings
 from engines.models.errors import ModelError
 from traces import TraceError, loads
 from traces.results import SweepError, read_results
@@ -49,10 +47,6 @@ def _drawn() -> Callable[[Random], Case]:
         return Case(data, lambda: everything(loads(data, name="file")))
 
     return make
-
-
-class RunRefused(ValueError):
-    """A model that refuses a prompt or a setting, in a sentence that names it."""
 
 
 def _settings() -> Callable[[Random], Case]:
@@ -107,15 +101,9 @@ def _run(method: Any, model: Any, prompt: str, values: Mapping[str, Any], seed: 
     except ConfigError:
         raise
     except ValueError as error:  # what a model refuses
-        raise _named(error) from error
+        raise named(error) from error
     for _ in islice(running, PASSES):
         pass
-
-
-def _named(error: ValueError) -> Exception:
-    """A refusal names its field; anything else is what it is."""
-    field, colon, _ = str(error).partition(": ")
-    return RunRefused(str(error)) if colon and field.replace("_", "").isalnum() else RuntimeError(repr(error))
 
 
 def _addresses() -> Callable[[Random], Case]:
@@ -225,71 +213,6 @@ def _timings() -> Callable[[Random], Case]:
     return make
 
 
-def _checkpoints() -> Callable[[Random], Case]:
-    from engines.models.hub import published
-
-    sys.path.append(str(ROOT / "tests"))  # whose helpers write checkpoints
-    made: Any = import_module("support.checkpoints")
-    home = Path(mkdtemp(prefix="fuzz-"))
-    sound = []
-    for family in made.SPECIAL:
-        shards, pieces = 1 + (family == "Fast_dLLM_Qwen"), family == "Dream"
-        sound.append(made.write(home / family, family, shards=shards, pieces=pieces))
-
-    def make(chance: Random) -> Case:
-        folder = home / "tried"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(chance.choice(sound), folder)
-        file = chance.choice(sorted(folder.iterdir()))
-        data = _damaged_part(file, chance)
-        file.unlink() if data is None else file.write_bytes(data)
-
-        def load() -> None:
-            published._load.cache_clear()  # as a process that begins
-            model = published.load_folder(folder)
-            _pass(model)
-
-        return Case({file.name: data if data is None or len(data) < 5000 else f"{len(data)} bytes"}, load)
-
-    return make
-
-
-def _damaged_part(file: Path, chance: Random) -> bytes | None:
-    """What becomes of one file of a checkpoint; None where it goes."""
-    data = file.read_bytes()
-    kind = chance.random()
-    if kind < 0.05:
-        return None
-    if file.suffix == ".json" and kind < 0.8:
-        return as_json(changed(json.loads(data), chance, 2))
-    if file.suffix == ".safetensors" and kind < 0.8:
-        size = int.from_bytes(data[:8], "little")
-        if kind < 0.5:
-            head = as_json(changed(json.loads(data[8 : 8 + size]), chance, 2))
-            return len(head).to_bytes(8, "little") + head + data[8 + size :]
-        return damaged(data[: 8 + size], chance) + data[8 + size :]
-    return damaged(data, chance)
-
-
-def _pass(model: Any) -> None:
-    """One forward pass of a checkpoint that was loaded."""
-    from engines.methods import METHODS
-    from engines.runtime.driver import Job, Run
-
-    writes_blocks = "diffusion-lm" in model.families
-    method = METHODS["blockwise" if writes_blocks else "ar"]
-    size = max(model.kind.sizes or (1,))
-    block = {"block": str(min(size, 8))} if writes_blocks else {}
-    with suppress(StopIteration):
-        try:
-            config = make_config(method.config, {"length": 8, **block})
-            next(iter(Run(Job(method, model, "a", config))))
-        except ConfigError:
-            raise
-        except ValueError as error:
-            raise _named(error) from error
-
-
 AREAS: Final[Mapping[str, Area]] = {
     area.name: area
     for area in (
@@ -300,6 +223,7 @@ AREAS: Final[Mapping[str, Area]] = {
         Area(name="calls", errors=(ConfigError,), prepare=_calls),
         Area(name="rows", errors=(SweepError, RowsError), prepare=_rows),
         Area(name="timings", errors=(SweepError,), prepare=_timings),
-        Area(name="checkpoints", errors=(ModelError, RunRefused), prepare=_checkpoints),
+        Area(name="checkpoints", errors=(ModelError, RunRefused), prepare=texts),
+        Area(name="pictures", errors=(ModelError, ConfigError, RunRefused), prepare=pictures),
     )
 }

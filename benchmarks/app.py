@@ -14,10 +14,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from gradio_client import Client
 
@@ -93,15 +93,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @contextmanager
-def served() -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
-    """The running app: its address, the seconds until it was ready, its process."""
+def served(
+    variables: Mapping[str, str] | None = None, errors: IO[bytes] | None = None
+) -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
+    """The running app: its address, the seconds until it was ready, its process.
+
+    Args:
+        variables: Of its environment, beside ours.
+        errors: Where its standard error goes; ours when left out.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port)}
+    place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
     address, start = f"http://127.0.0.1:{port}", time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "app.py"], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL
+        [sys.executable, "app.py"], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
     )
     try:
         while not answers(f"{address}/healthz"):

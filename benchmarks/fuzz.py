@@ -1,12 +1,13 @@
 """Strange documents at every way into the project: none may crash it, stall it, fill its memory, or run as script.
 
     python -m benchmarks.fuzz [--json FILE] [--short] [--traces 10000] [--others 1000] [--drawn 200] [--opened 12]
-                              [--seed 0] [--only AREA[:NUMBER]]
+                              [--requests 500] [--seed 0] [--only AREA[:NUMBER]]
 
 Areas: trace files; what is made of those that are accepted (replay, statistics, every figure, the standalone page, SVG
-and notebook output); settings of every method; addresses of the page; calls of the API; rows of sweeps; timings; and
-the files of a tiny checkpoint. Documents follow from seed, area and number: --only AREA:NUMBER tries one of them again
-and shows it. Nothing leaves the machine. Exit code 1 where anything gave.
+and notebook output); settings of every method; addresses of the page; calls of the API; rows of sweeps; timings; the
+files of tiny checkpoints, of texts and of pictures; and HTTP requests to an app that is started for it. Documents
+follow from seed, area and number: --only AREA:NUMBER tries one of them again and shows it. Nothing leaves the machine.
+Exit code 1 where anything gave.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import _strange_traces
+from benchmarks import _answered, _strange_traces
 from benchmarks._attempts import Tried, attempt, attempts, chance_of, here
 from benchmarks._mutation import as_json, shortened
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result
@@ -31,7 +32,8 @@ MEGABYTES: Final = 500.0
 FAILED: Final = ("crashed", "hung", "killed")
 DRAWN: Final = "drawn"
 """The area whose documents are drawn in every way, which takes longer than to read them."""
-SHORT: Final = {"traces": 60, "others": 12, "drawn": 2, "opened": 0}
+SHORT: Final = {"traces": 60, "others": 12, "drawn": 2, "opened": 0, "requests": 0}
+USUAL: Final = {"traces": 10_000, "others": 1000, "drawn": 200, "opened": 12, "requests": 500}
 _SHOWN: Final = 5
 """Failures of an area that are told."""
 
@@ -47,6 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         count = {"traces": options.traces, DRAWN: options.drawn}.get(name, options.others)
         tried = here if options.short else attempts
         rows.append(row_of(name, options.seed, tried(AREAS[name], options.seed, range(count))))
+        print(" ".join(f"{key}={value}" for key, value in rows[-1].items()), file=sys.stderr, flush=True)
+    if options.requests:
+        with _answered.started() as app:
+            found = _answered.answered(app, options.seed, range(options.requests))
+            rows.append(row_of(_answered.AREA, options.seed, found))
         print(" ".join(f"{key}={value}" for key, value in rows[-1].items()), file=sys.stderr, flush=True)
     scripts = Scripts(0, 0, 0, "left out") if not options.opened else opened(options.seed, options.opened)
     content = result("Strange documents", command("fuzz", given), claims(rows, scripts), rows)
@@ -165,6 +172,10 @@ def none(*, name: str, measured: float, reason: str) -> Claim:
 def again(named: str, seed: int) -> int:
     """Try one document here, and show it whole."""
     name, _, number = named.partition(":")
+    if name == _answered.AREA:
+        tried = _answered.alone(int(number or 0), seed)
+        print(f"{tried.verdict}: {tried.said}")
+        return 1 if tried.verdict in FAILED else 0
     case = AREAS[name].prepare()(chance_of(seed, name, int(number or 0)))
     print(shortened(case.document, 20_000))
     tried = attempt(AREAS[name], int(number or 0), case)
@@ -179,13 +190,14 @@ def _options(given: Sequence[str]) -> argparse.Namespace:
     options.add_argument("--others", type=positive, metavar="N", help="of each other area; default: 1,000")
     options.add_argument("--drawn", type=positive, metavar="N", help="traces drawn in every way; default: 200")
     options.add_argument("--opened", type=int, metavar="N", help="of those, opened in Chromium; default: 12")
+    options.add_argument("--requests", type=int, metavar="N", help="to an app on the loopback; default: 500")
     options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--only", metavar="AREA[:NUMBER]", help=f"one document of {', '.join(AREAS)}")
+    areas = (*AREAS, _answered.AREA)
+    options.add_argument("--only", metavar="AREA[:NUMBER]", help=f"one document of {', '.join(areas)}")
     chosen = options.parse_args(given)
-    if chosen.only and chosen.only.partition(":")[0] not in AREAS:
-        options.error(f"argument --only: there is no {chosen.only!r}; there are {', '.join(AREAS)}")
-    usual = SHORT if chosen.short else {"traces": 10_000, "others": 1000, "drawn": 200, "opened": 12}
-    for name, count in usual.items():
+    if chosen.only and chosen.only.partition(":")[0] not in areas:
+        options.error(f"argument --only: there is no {chosen.only!r}; there are {', '.join(areas)}")
+    for name, count in (SHORT if chosen.short else USUAL).items():
         if getattr(chosen, name) is None:
             setattr(chosen, name, count)
     return chosen

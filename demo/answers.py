@@ -12,6 +12,8 @@ from fastapi.responses import JSONResponse
 from gradio.route_utils import FnIndexInferError
 from mcp import types
 
+from demo import log
+
 Handled = Callable[[types.CallToolRequest], Awaitable[types.ServerResult]]
 
 _PUBLIC: Final = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/")
@@ -35,7 +37,14 @@ class Page(gr.Blocks):
             gr.Error: naming what is wrong with them and the remedy.
         """
         if block_fn.api_visibility != "public":
-            return list(await super().preprocess_data(block_fn, inputs, state, explicit_call))
+            try:
+                return list(await super().preprocess_data(block_fn, inputs, state, explicit_call))
+            except gr.Error as error:
+                error.print_exception = False
+                raise
+            except Exception as error:  # whoever sends these values does not sit before the page
+                log.failed("page", error)
+                raise gr.Error("data: the page sends no such values.", print_exception=False) from error
         wanted = block_fn.inputs
         if len(inputs) > len(wanted):
             told = f"data: {len(inputs)} values are too many for /{block_fn.api_name}; send at most {len(wanted)}."
@@ -43,7 +52,8 @@ class Page(gr.Blocks):
         given = [*inputs, *(component.value for component in wanted[len(inputs) :])]
         try:
             return list(await super().preprocess_data(block_fn, given, state, explicit_call))
-        except gr.Error:
+        except gr.Error as error:
+            error.print_exception = False
             raise
         except Exception as error:  # values of our own endpoints pass as they are, so it is a file
             told = "file: it is none that was uploaded here; upload it first, and send the path that this answers with."

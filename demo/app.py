@@ -17,6 +17,7 @@ from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
 from demo.pairs import pairs
+from demo.private import private_folder
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import DARK, NARROW, QUIET, Site
@@ -46,6 +47,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
     """
     current()  # a limit that the environment spells wrong is said before anything is served
+    private_folder()
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:

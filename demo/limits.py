@@ -32,20 +32,34 @@ class Limits:
     """And everybody behind one network address together: programs have no page, and pages cost nothing to open."""
     kept_megabytes: int | None
     """What all visitors' files may take on the disk; while it is full, uploads are refused and the rest goes on."""
+    kept_megabytes_per_address: int | None
+    """And what everybody behind one network address has uploaded, so that no visitor can fill the room of all."""
 
 
 LAPTOP: Final = Limits(
-    run_seconds=None, repeat_seconds=600, waiting=100, per_visitor=None, per_address=None, kept_megabytes=None
+    run_seconds=None,
+    repeat_seconds=600,
+    waiting=100,
+    per_visitor=None,
+    per_address=None,
+    kept_megabytes=None,
+    kept_megabytes_per_address=None,
 )
 """Whoever asks owns the machine. The line has an end so that a script gone wild is told, and 10 minutes are what
 somebody waits for on purpose."""
 PUBLIC: Final = Limits(
-    run_seconds=60, repeat_seconds=120, waiting=16, per_visitor=2, per_address=6, kept_megabytes=4000
+    run_seconds=60,
+    repeat_seconds=120,
+    waiting=16,
+    per_visitor=2,
+    per_address=6,
+    kept_megabytes=4000,
+    kept_megabytes_per_address=400,
 )
 """Strangers share one slot. The longest run of the shipped models at their defaults takes about 10 s on two cores, so
 60 s are generous; 16 waiting runs are a few minutes, longer than anybody stays; two a visitor are one to look at and
 one to wait for; six an address leave room for a class behind one router, and for the others; 4 GB are hundreds of the
-largest traces, and a tenth of a small Space's disk."""
+largest traces, and a tenth of a small Space's disk; an address has a tenth of that, a dozen of the largest files."""
 
 ON_SPACE: Final = "SPACE_ID"
 """Set by a Hugging Face Space, which is public."""
@@ -55,6 +69,8 @@ PROMPT_CHARACTERS: Final = 1000
 """Ten times the longest problem that ships; a model's context ends before."""
 UPLOAD_BYTES: Final = limits.FILE_BYTES
 """What a trace file may have; clips, results and timings are held to the same."""
+BODY_BYTES: Final = 8 * 2**20
+"""Of any other request: parsed, it may take twenty times as much memory. A trace of 6 MB fits into a tool's call."""
 ZIP_BYTES: Final = 48 * 2**20
 """Of a zip with figures and traces: six traces of the largest kind that the models here make."""
 COMPUTE: Final[dict[str, Any]] = {"concurrency_id": "compute", "concurrency_limit": None}

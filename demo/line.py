@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +27,8 @@ T = TypeVar("T")
 _REMEMBERED: Final = 8
 """Of how many of a kind the usual duration is the mean: a server's load changes within minutes."""
 _PROXY: Final = "DRAFTSCOPE_PROXY"
+_NETWORK: Final = 64
+"""Bits of an address of version 6 that a provider hands out; the rest is its customer's to choose, anew at will."""
 _END: Final = object()
 
 
@@ -149,17 +151,30 @@ def the_line() -> Line:
 
 
 def asker(request: gr.Request) -> Asker:
-    """Who sent a request. What a proxy says of its client is believed where there is one: on a Space, or as told."""
+    """Who sent a request."""
     if request.request is None:  # nobody sent it: a test, or a script
         return Asker(request.session_hash or "", "")
-    headers: dict[str, str] = dict(request.headers.items())
-    address = request.client.host if request.client else ""
-    if os.environ.get(ON_SPACE) or os.environ.get(_PROXY):
-        address = _forwarded(headers.get("x-forwarded-for", "")) or address
-    return Asker(request.session_hash or "", address)
+    client = request.client.host if request.client else ""
+    return Asker(request.session_hash or "", address_of(client, dict(request.headers.items())))
 
 
-def _forwarded(said: str) -> str:
+def address_of(client: str, headers: Mapping[str, str]) -> str:
+    """The network address that a request counts for: a customer's whole network where it is one of version 6.
+
+    What a proxy says of its client is believed where there is one: on a Space, or as told.
+    """
+    behind = os.environ.get(ON_SPACE) or os.environ.get(_PROXY)
+    said = _forwarded(headers.get("x-forwarded-for", "")) if behind else None
+    try:
+        address = said or ipaddress.ip_address(client)
+    except ValueError:
+        return client
+    mapped = getattr(address, "ipv4_mapped", None)
+    network = _NETWORK if address.version == 6 and not mapped else 32
+    return str(ipaddress.ip_network((mapped or address, network), strict=False)).removesuffix("/32")
+
+
+def _forwarded(said: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The last public address of the header: those before it are the client's own words."""
     for name in reversed(said.split(",")):
         try:
@@ -167,8 +182,8 @@ def _forwarded(said: str) -> str:
         except ValueError:
             continue
         if not address.is_private:
-            return str(address)
-    return ""
+            return address
+    return None
 
 
 async def in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:

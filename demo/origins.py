@@ -50,4 +50,7 @@ class OwnPages:
         if origin is None:
             return True
         hosts = (headers.get("host"), headers.get("x-forwarded-host"))  # no page can set these either
-        return origin != "null" and urlsplit(origin).netloc in hosts
+        try:
+            return origin != "null" and urlsplit(origin).netloc in hosts
+        except ValueError:  # it is no address
+            return False

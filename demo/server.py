@@ -10,18 +10,20 @@ from typing import Any, Final
 
 import gradio as gr
 from fastapi import FastAPI
-from gradio.utils import get_upload_folder
 from mcp.types import CallToolRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from demo import gpu, log
 from demo.answers import as_json, in_words, refusing
+from demo.doors import Doors
+from demo.handing import PLACE, handing
 from demo.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
 from demo.line import the_line
 from demo.origins import OwnPages
 from demo.pages.api import ENDPOINTS, refusal
 from demo.port import free_port
+from demo.private import private_folder
 from demo.readiness import readiness
 from demo.recordings import FOLDER
 from demo.sessions import Visitors
@@ -42,9 +44,10 @@ _ZIPPED: Final = Middleware(
 def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
     """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
 
-    Files are handed out from `folders` alone. Nothing is reported, recorded or fetched from elsewhere. GET /healthz
-    answers 200 once the page can be opened, GET /readyz whether all is there that visitors may ask for, and GET /line
-    how many wait for the model. The first of the folders takes visitors' files; `gone` are recordings left out.
+    Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
+    or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
+    that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
+    files; `gone` are recordings left out.
 
     Raises:
         ServerError: for a port that is none, or taken.
@@ -59,6 +62,8 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     handlers[CallToolRequest] = refusing(handlers[CallToolRequest], refusal)
     service.add_api_route("/healthz", lambda: {"status": "ok"}, methods=["GET"])
     service.add_api_route("/readyz", readiness(folders[0], gone), methods=["GET"], response_model=None)
+    handed = handing(folders[0], folders[1:])
+    service.add_api_route(PLACE, handed, methods=["GET", "HEAD"], response_model=None)
     service.add_api_route("/line", _line, methods=["GET"])
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.add_api_route("/monitoring/summary", lambda: {"functions": {}}, methods=["GET"])
@@ -72,8 +77,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
 
 
 def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
-    visited = (folders[0], Path(get_upload_folder()))  # what pages wrote for visitors, and what they uploaded
-    room = Middleware(Room, visited, current().kept_megabytes)
+    room = Middleware(Room, folders[0], private_folder(), current())
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
@@ -85,14 +89,14 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
         mcp_server=True,
         footer_links=["api", "settings"],
         max_file_size=UPLOAD_BYTES,
+        allowed_paths=[str(folder) for folder in folders],  # to be copied for a download
         state_session_capacity=SESSIONS,
-        allowed_paths=[str(folder) for folder in folders],
         app_kwargs={
             "openapi_url": None,
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": in_words(ENDPOINTS),
-            "middleware": [_ZIPPED, Middleware(OwnPages), room],
+            "middleware": [_ZIPPED, Middleware(Doors), Middleware(OwnPages), room],
         },
         theme=theme(),
         css=CSS,

@@ -8,9 +8,9 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.copy_text import FOLDER
+from demo.handing import url
 from demo.pairs import Pair
 from demo.recordings import Recording
-from demo.viewer import url
 from demo.widgets import component
 from traces.schema import Fate, Trace
 

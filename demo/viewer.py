@@ -7,16 +7,15 @@ up to six of them beside one another, and `offer` lets the visitor choose among 
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import gradio as gr
 
 from demo.decoding import Advance, Opened, plain
+from demo.handing import url
 from demo.naming import baselines
 from demo.pairs import Pair
 from visualizers import player
@@ -178,8 +177,3 @@ def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
         for pair in pairs
     ]
     return {"kind": "offer", "pairs": told, "invite": invite} if told else None
-
-
-def url(path: Path) -> str:
-    """Where the server hands out a file, relative to the page."""
-    return "gradio_api/file=" + quote(os.fspath(path))

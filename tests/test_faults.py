@@ -56,16 +56,6 @@ def test_a_short_round_of_faults_holds(tmp_path: Path) -> None:
     assert len({row["fault"] for row in content["rows"]}) >= 5
 
 
-@pytest.mark.slow
-def test_a_short_round_of_visitors_holds(tmp_path: Path) -> None:
-    path = tmp_path / "load.json"
-    assert load.main(["--short", "--json", str(path)]) == 0
-    content = json.loads(path.read_text())
-    (row,) = content["rows"]
-    assert (row["runs"], row["lost"], row["mixed"], row["light_refused"]) == (6, 0, 0, 0)
-    assert row["light"] >= 3
-
-
 def answer(seed: int, told_seed: int, forwards: int) -> Answer:
     return Answer(("ar", seed), ("ar", told_seed, forwards, 0), 1, 0.5)
 

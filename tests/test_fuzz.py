@@ -4,15 +4,19 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from random import Random
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
-from benchmarks import _attempts, _strange_traces, _surfaces, fuzz
+from benchmarks import _answered, _attempts, _strange_traces, _surfaces, fuzz
 from benchmarks._attempts import Area, Case, attempt, attempts, chance_of
 from benchmarks._mutation import MARK, TEXTS, as_json, nested, packed
 from benchmarks._shown import ScriptFound, check_page, check_svg, everything
+from benchmarks._strange_requests import Known, Strange, composed, request
 from benchmarks._strange_traces import sound, strange, twisted
 from traces import TraceError, loads
 
@@ -120,6 +124,55 @@ def test_failures_are_counted_and_shown_with_their_seed(
     assert "crashed in" in capsys.readouterr().out
 
 
+class Weak(BaseHTTPRequestHandler):
+    """A server that gives everything away that the fuzzer looks for."""
+
+    answers: ClassVar[dict[str, tuple[int, str]]] = {
+        "/healthz": (200, "ok"),
+        "/sound": (404, "file: it is not here"),
+        "/busy": (503, "later"),
+        "/error": (500, "Internal Server Error"),
+        "/secret": (200, f"[{_answered.SECRET}]"),
+        "/passwd": (206, "root:x:0:0:root"),
+        "/place": (403, f"{_answered.ROOT}/app.py is not allowed"),
+        f"/{_answered.ROOT}/x": (403, f"{_answered.ROOT}/x is not allowed"),  # it says what was asked
+        "/trace": (200, "Traceback (most recent call last):"),
+    }
+
+    def do_GET(self) -> None:
+        status, said = self.answers[self.path]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_what_a_server_gives_away_is_found(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("Traceback of before\n")
+    with HTTPServer(("127.0.0.1", 0), Weak) as weak:
+        Thread(target=weak.serve_forever, args=(0.01,), daemon=True).start()
+        app = _answered.App(f"http://127.0.0.1:{weak.server_port}", Known("/secret", ()), log)
+        found = {
+            place: _answered.sent(app, 0, Strange(composed("GET", place), "read")).verdict for place in Weak.answers
+        }
+        weak.shutdown()
+    sound = ("/healthz", "/sound", "/busy", f"/{_answered.ROOT}/x")
+    assert {place for place, verdict in found.items() if verdict == "crashed"} == {*found} - {*sound}
+    assert found["/healthz"] == "accepted" and found["/sound"] == found["/busy"] == "refused"
+
+
+def test_requests_follow_from_a_seed_and_are_of_every_kind() -> None:
+    known = Known("/secret", ({"data": [1], "fn_index": 0, "session_hash": "a"},))
+    made = [request(known, chance_of(0, "requests", number)) for number in range(80)]
+    assert made[7] == request(known, chance_of(0, "requests", 7)) != request(known, chance_of(1, "requests", 7))
+    assert {one.kind for one in made} == {"read", "file", "call", "event", "upload", "length", "malformed"}
+    assert any(b"/secret" in one.data for one in made)
+
+
 def test_a_video_of_many_frames_is_drawn_without_a_panel_for_each() -> None:
     document = next(one for one in sound() if one["method"] == "scd" and one["canvas"]["kind"] == "image")
     size = document["canvas"]["shape"][0] * document["canvas"]["shape"][1]
@@ -143,6 +196,6 @@ def test_a_short_round_holds(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     assert [row["area"] for row in content["rows"]] == list(_surfaces.AREAS)
     assert all(row["failed"] == row["slow"] == row["large"] == 0 for row in content["rows"])
-    assert sum(row["tried"] for row in content["rows"]) == 40 + 2 + 6 * 6
+    assert sum(row["tried"] for row in content["rows"]) == 40 + 2 + 6 * 7
     assert content["command"] == "python -m benchmarks.fuzz --short --traces 40 --others 6"
     assert _strange_traces.FOLDER.is_dir()

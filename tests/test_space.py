@@ -2,12 +2,9 @@
 
 import ast
 import json
-import os
 import re
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
@@ -18,6 +15,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from benchmarks.app import served
 
 ROOT = Path(__file__).parents[1]
 COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
@@ -101,35 +100,12 @@ def test_the_requirements_bring_what_is_imported(package: str) -> None:
 
 @pytest.mark.slow
 def test_the_app_starts_where_a_space_starts_it(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     space = {"SYSTEM": "spaces", "SPACE_ID": "somebody/draftscope", "SPACE_HOST": "somebody-draftscope.hf.space"}
-    served = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), "TMPDIR": str(tmp_path)}
-    command = [sys.executable, front_matter()["app_file"]]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **space, **served})
-    try:
-        address = f"http://127.0.0.1:{port}"
-        assert b"Draftscope" in opened(address, process, f"{address}/healthz")
+    with served(space | {"TMPDIR": str(tmp_path)}) as (address, _, process):
+        with urllib.request.urlopen(address) as page:
+            assert b"Draftscope" in page.read()
         with urllib.request.urlopen(f"{address}/gradio_api/mcp/schema") as answer:
             tools = {tool["name"] for tool in json.load(answer)}
         assert tools == {f"draftscope_{name}" for name in ("run", "summary", "methods", "validate")}
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def opened(address: str, process: subprocess.Popen[bytes], ready: str) -> bytes:
-    """The page, once the server says that it is ready."""
-    late = time.monotonic() + 120
-    while time.monotonic() < late:
-        assert process.poll() is None, "the app ended before it was ready"
-        try:
-            with urllib.request.urlopen(ready), urllib.request.urlopen(address) as page:
-                return bytes(page.read())
-        except urllib.error.HTTPError as error:
-            error.close()
-        except urllib.error.URLError:
-            pass
-        time.sleep(0.5)
-    pytest.fail("the app was not ready in time")
+        assert process.poll() is None and len(list(tmp_path.glob("draftscope-*"))) == 2
+    assert not list(tmp_path.glob("draftscope-*"))  # what visitors left goes with it

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from engines.models.shipped import MANIFEST, READS, other_files
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
@@ -202,8 +203,8 @@ def sha256(path: Path) -> str:
 
 
 def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write a model's MANIFEST entry, loss curve included."""
-    manifest_path = MODELS / "MANIFEST.json"
+    """Write a model's MANIFEST entry: its loss curve, and the hashes of what lies beside its weights, included."""
+    manifest_path = MODELS / MANIFEST
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     stride = max(1, len(run.log) // 60)
     manifest[run.name] = {
@@ -221,8 +222,16 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
         "metrics": metrics,
         "loss": run.log[::stride],
     }
+    manifest[run.name] = with_reads(MODELS, run.name, manifest)
     manifest_path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     print(json.dumps(metrics, indent=1))
+
+
+def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of the manifest with the hashes of the files beside its weights, where there are any."""
+    reads = {file: sha256(folder / file) for file in other_files(folder, name, manifest)}
+    kept = {key: value for key, value in manifest[name].items() if key != READS}
+    return {**kept, READS: reads} if reads else kept
 
 
 def _command(name: str, options: argparse.Namespace) -> str:

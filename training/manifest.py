@@ -3,8 +3,9 @@
     python -m training.manifest            write them
     python -m training.manifest --check    exit 1 where one is missing or another, and name it
 
-Weights are hashed by the command that made them and are never hashed anew here: where they are others than listed, this
-says so and writes nothing. Run it after a model was made, or after two lines of work that made models were merged.
+The command that makes a model writes its entry, these hashes included. Run this where such a file was changed or added
+later, or after two lines of work that made models were merged. Weights are never hashed anew here: where they are
+others than listed, this says so and writes nothing.
 """
 
 import argparse
@@ -14,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.models.shipped import MANIFEST, READS, other_files
-from training.loop import MODELS, sha256
+from engines.models.shipped import MANIFEST, READS
+from training.loop import MODELS, sha256, with_reads
 
 
 def weights_that_differ(folder: Path, manifest: dict[str, Any]) -> list[str]:
@@ -24,16 +25,6 @@ def weights_that_differ(folder: Path, manifest: dict[str, Any]) -> list[str]:
     for name, entry in manifest.items():
         listed |= {f"{name}/{file}": digest for file, digest in entry.get("files", {}).items()}
     return [file for file, digest in listed.items() if not (folder / file).is_file() or sha256(folder / file) != digest]
-
-
-def with_reads(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with the files beside the weights of every entry; an entry that has none has no such key."""
-    made = {}
-    for name, entry in manifest.items():
-        reads = {file: sha256(folder / file) for file in other_files(folder, name, manifest)}
-        kept = {key: value for key, value in entry.items() if key != READS}
-        made[name] = {**kept, READS: reads} if reads else kept
-    return made
 
 
 def main(arguments: Sequence[str] | None = None, folder: Path = MODELS) -> int:
@@ -46,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, folder: Path = MODELS) -> int:
     if wrong := weights_that_differ(folder, manifest):
         sys.stderr.write(f"{wrong[0]}: is not the file listed in {MANIFEST}; restore it, or train it again.\n")
         return 1
-    made = with_reads(folder, manifest)
+    made = {name: with_reads(folder, name, manifest) for name in manifest}
     differ = [name for name in manifest if made[name] != manifest[name]]
     if not options.check and differ:
         path.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -14,21 +14,15 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
-from starlette.testclient import TestClient
 
 from demo.decoding import Asked, Ended, race
+from demo.handing import url
 from demo.limits import LAPTOP, PUBLIC, Deadline, read_limits
 from demo.line import Asker, Line, in_words
 from demo.log import for_visitors
 from demo.sessions import Shown, Visitors
 from demo.site import Site, Update
 from demo.turns import queued
-from demo.uploads import Room
 from demo.widgets import notice
 from engines.config import ConfigError
 from engines.methods import METHODS
@@ -145,27 +139,6 @@ def test_a_message_for_visitors_says_nothing_of_where_things_lie() -> None:
     assert for_visitors(said) == "text-target: config.json is missing in assets/models/text-target. x"
 
 
-def test_uploads_are_refused_while_visitors_files_fill_what_is_kept_for_them(tmp_path: Path) -> None:
-    visitor, uploads = tmp_path / "visitor", tmp_path / "uploads"
-    visitor.mkdir()
-    (visitor / "trace").write_bytes(bytes(600_000))
-
-    async def taken(request: Request) -> PlainTextResponse:
-        return PlainTextResponse("taken")
-
-    places = [Route(place, taken, methods=["GET", "POST"]) for place in ("/gradio_api/upload", "/gradio_api/run")]
-    app = Starlette(routes=places, middleware=[Middleware(Room, (visitor, uploads), 1)])
-    client = TestClient(app)
-    assert client.post("/gradio_api/upload").text == "taken"
-    uploads.mkdir()
-    (uploads / "clip").write_bytes(bytes(500_000))
-    refused = client.post("/gradio_api/upload")
-    assert refused.status_code == 507 and "fill the 1 MB that this server keeps" in refused.text
-    assert client.get("/gradio_api/upload").text == client.post("/gradio_api/run").text == "taken"
-    (visitor / "trace").unlink()
-    assert client.post("/gradio_api/upload").text == "taken"
-
-
 # ---------------------------------------------------------------- a small public server
 
 
@@ -250,7 +223,7 @@ def test_the_page_is_sent_compressed_and_a_trace_as_it_is(small: str, library: P
     page, how = sent("/")
     assert how == "gzip" and 3 * len(page) < len(gzip.decompress(page))
     trace = next(library.glob("*.json.gz"))
-    assert sent(f"/gradio_api/file={trace}") == (trace.read_bytes(), None)
+    assert sent(f"/{url(trace)}") == (trace.read_bytes(), None)
 
 
 def answer(server: str, name: str, data: list[Any]) -> str:

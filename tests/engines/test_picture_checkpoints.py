@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -575,9 +576,23 @@ def saved(file: str, holds: object) -> Callable[[Path], None]:
     return lambda folder: torch.save(holds, folder / file)
 
 
+def emptied(file: str) -> Callable[[Path], None]:
+    """A file of torch's whose pickle takes from an empty stack."""
+
+    def change(folder: Path) -> None:
+        with zipfile.ZipFile(folder / file) as read:
+            parts = {name: read.read(name) for name in read.namelist()}
+        with zipfile.ZipFile(folder / file, "w") as written:
+            for name, data in parts.items():
+                written.writestr(name, b"\x80\x02." if name.endswith("data.pkl") else data)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "side", "said"),
     [
+        (emptied("c2i_B_256.pt"), 4, r"c2i_B_256.pt cannot be read as tensors alone \(pop from empty list\)"),
         (removed("vq_ds16_c2i.pt"), 4, "vq_ds16_c2i.pt is missing"),
         (saved("vq_ds16_c2i.pt", {"ema": {"a": torch.zeros(1)}}), 4, "not those of a VQ-16 tokenizer: no 'quantize"),
         (saved("c2i_B_256.pt", {"model": {"a": torch.zeros(1)}}), 4, "not those of a LlamaGen: no 'tok_emb"),

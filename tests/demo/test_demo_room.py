@@ -1,0 +1,193 @@
+"""What strangers may leave on the disk and send: room for uploads, closed doors, and addresses that name no path."""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from demo.doors import Doors
+from demo.handing import PLACE, handing, url
+from demo.limits import LAPTOP, Limits
+from demo.line import address_of
+from demo.sessions import Visitors
+from demo.uploads import Room
+
+PROXY = "DRAFTSCOPE_PROXY"
+TEN, TWENTY = "9.0.0.10", "9.0.0.20"  # the addresses for documentation are private ones
+
+
+class Gradio:
+    """What gradio does with an upload: a file of its own while it comes, then one in a folder by its content."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    async def upload(self, request: Request) -> JSONResponse:
+        with NamedTemporaryFile(dir=self.folder, delete=False) as file:
+            async for chunk in request.stream():
+                file.write(chunk)
+                self.meanwhile()
+        data = Path(file.name).read_bytes()
+        path = self.folder / hashlib.sha256(data).hexdigest() / "a.json"
+        path.parent.mkdir(exist_ok=True)
+        Path(file.name).rename(path)
+        return JSONResponse([str(path)])
+
+    async def other(self, request: Request) -> PlainTextResponse:
+        status = 500 if "refused" in request.url.path else 200
+        return PlainTextResponse(f"{len(await request.body())} bytes", status)
+
+    def app(self, *middleware: Middleware) -> TestClient:
+        places = [
+            Route("/gradio_api/upload", self.upload, methods=["POST"]),
+            Route("/{place:path}", self.other, methods=["GET", "POST"]),
+        ]
+        return TestClient(Starlette(routes=places, middleware=middleware), raise_server_exceptions=False)
+
+
+@pytest.fixture
+def gradio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gradio:
+    monkeypatch.setenv(PROXY, "1")
+    for name in ("pages", "uploads"):
+        (tmp_path / name).mkdir()
+    return Gradio(tmp_path / "uploads")
+
+
+def roomy(gradio: Gradio, of_all: int | None, of_one: int | None) -> TestClient:
+    limits: Limits = replace(LAPTOP, kept_megabytes=of_all, kept_megabytes_per_address=of_one)
+    return gradio.app(Middleware(Room, gradio.folder.parent / "pages", gradio.folder, limits))
+
+
+def sent(client: TestClient, data: Any, address: str = TEN) -> tuple[int, str]:
+    answer = client.post("/gradio_api/upload", content=data, headers={"X-Forwarded-For": f"10.0.0.1, {address}"})
+    return answer.status_code, answer.text
+
+
+def test_one_visitor_cannot_fill_the_room_of_all(gradio: Gradio) -> None:
+    client = roomy(gradio, 3, 1)
+    status, told = sent(client, b"a" * 600_000)
+    (path,) = map(Path, json.loads(told))
+    assert status == 200
+    status, told = sent(client, b"b" * 600_000)
+    assert status == 507 and told == (
+        "file: files uploaded from your network address would be more than the 1 MB that each may have, and nothing "
+        "was uploaded; they go after 2 hours. Try again later, or run Draftscope yourself."
+    )
+    assert client.post("/gradio_api/run", content=b"b" * 600_000).text == "600000 bytes"
+    for number in range(3):  # others, and one of them with much that the pages wrote
+        assert sent(client, f"{number}".encode() * 600_000, f"9.0.0.{number + 30}")[0] == 200
+    status, told = sent(client, b"x" * 700_000, TWENTY)
+    assert status == 507 and told.startswith("file: visitors' files fill the 3 MB that this server keeps for them, ")
+    path.unlink()  # as gradio does in time: room again, for the visitor and for all
+    assert sent(client, b"b" * 600_000)[0] == 200
+    (gradio.folder.parent / "pages" / "trace").write_bytes(bytes(600_000))
+    assert sent(client, b"y" * 100, TWENTY)[0] == 507
+
+
+def test_what_is_on_its_way_counts_and_what_was_given_up_goes(gradio: Gradio) -> None:
+    client = roomy(gradio, 10, 1)
+
+    def chunks() -> Iterator[bytes]:  # nothing is promised
+        for _ in range(20):
+            yield b"c" * 100_000
+
+    status, told = sent(client, chunks())
+    assert status == 507 and "from your network address" in told
+    assert list(gradio.folder.iterdir()) == []  # the part that had come was removed
+    found: list[tuple[int, str]] = []
+    gradio.meanwhile = lambda: found.append(sent(client, b"d" * 600_000)) if not found else None
+    assert sent(client, b"e" * 600_000)[0] == 200
+    assert [status for status, _ in found] == [507]  # while the first was on its way
+    assert [path.is_dir() for path in gradio.folder.iterdir()] == [True]
+    assert sent(client, chunks(), "9.0.0.40")[0] == 507
+    assert sent(roomy(gradio, None, None), chunks())[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "address"),
+    [
+        ("203.0.113.7", "", "203.0.113.7"),
+        ("10.0.0.1", f"1.2.3.4, {TEN}, 10.0.0.9", TEN),
+        ("10.0.0.1", "unknown", "10.0.0.1"),
+        ("2001:4860:0:1:aa::1", "", "2001:4860:0:1::/64"),
+        ("10.0.0.1", "2001:4860:0:1:bb::2", "2001:4860:0:1::/64"),  # its neighbour: one customer
+        ("::ffff:203.0.113.7", "", "203.0.113.7"),
+        ("testclient", "", "testclient"),
+    ],
+)
+def test_who_sends_is_told_by_network(
+    client: str, forwarded: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROXY, "1")
+    assert address_of(client, {"x-forwarded-for": forwarded}) == address
+    monkeypatch.delenv(PROXY)
+    assert address_of("203.0.113.7", {"x-forwarded-for": TEN}) == "203.0.113.7"
+
+
+def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
+    client = gradio.app(Middleware(Doors, 1000))
+    for place in ("vibe-edit/", "process_recording", "deep_link?session_hash=a", "component_server", "proxy=https://a.b",
+                  "file=http://example.org/a", "file=HTTPS://a.b/c", "file/ftp://a", "stream/a"):  # fmt: skip
+        answer = client.get(f"/gradio_api/{place}")
+        assert (answer.status_code, answer.json()["error"][:8]) == (404, "address:"), place
+    assert client.get("/gradio_api/file=/tmp/a:b").text == client.get("/a/file=http://b").text == "0 bytes"
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(11):
+            yield b"0" * 100
+
+    assert client.post("/gradio_api/call/run", content=b"0" * 1000).text == "1000 bytes"
+    assert client.post("/gradio_api/call/run", content=b"0" * 1001).status_code == 413
+    assert client.post("/gradio_api/call/run", content=iter([b"0" * 100] * 11)).status_code == 413
+    assert client.post("/gradio_api/upload", content=b"0" * 5000).status_code == 200
+    assert (
+        client.post("/gradio_api/run/refused").status_code == client.post("/gradio_api/api/refused").status_code == 400
+    )
+    assert client.get("/refused").status_code == 500
+
+
+def test_what_fails_while_a_request_is_read_is_a_sentence(gradio: Gradio, caplog: pytest.LogCaptureFixture) -> None:
+    gradio.meanwhile = lambda: json.loads("{")
+    answer = gradio.app(Middleware(Doors)).post("/gradio_api/upload", content=b"a")
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "request: it cannot be read (JSONDecodeError); send it as docs/api.md says."
+
+
+def test_traces_are_handed_out_by_names_that_say_no_path(tmp_path: Path) -> None:
+    recorded = tmp_path / "home" / "recordings"
+    recorded.mkdir(parents=True)
+    for name in ("ar.json.gz", "gallery.json"):
+        (recorded / name).write_text(name)
+    (tmp_path / "home" / "own.json.gz").write_text("secret")
+    (recorded / "link.json.gz").symlink_to(tmp_path / "home" / "own.json.gz")
+    visitors = Visitors()
+    mine = visitors.of("me").folder
+    mine.mkdir()
+    (mine / "scd.json.gz").write_text("scd")
+    service = FastAPI()
+    service.add_api_route(PLACE, handing(visitors.root, [recorded]), methods=["GET", "HEAD"], response_model=None)
+    client = TestClient(service)
+    for path in (recorded / "ar.json.gz", mine / "scd.json.gz"):
+        assert str(tmp_path) not in url(path) and str(visitors.root) not in url(path)
+        assert client.get(f"/{url(path)}").content == path.read_bytes()
+        assert client.head(f"/{url(path)}").status_code == 200
+    for place in (
+        url(recorded / "gallery.json"), url(recorded / "link.json.gz"), url(mine / "stop"), "traces/../own.json.gz",
+        "traces/recordings/..%2Fown.json.gz", "traces/%2e%2e/own.json.gz", "traces/recordings/%2e%2e/own.json.gz",
+        f"traces/recordings/{recorded}/ar.json.gz", "traces/a/b.json.gz", "traces/recordings/ar.json.gz%00",
+    ):  # fmt: skip
+        answer = client.get(f"/{place}")
+        assert answer.status_code == 404 and str(tmp_path) not in answer.text, place
