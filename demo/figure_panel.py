@@ -18,9 +18,11 @@ from visualizers.sheet import Described
 class Panel:
     """A plot with its words and its downloads."""
 
-    def __init__(self, site: Site, name: str) -> None:
+    def __init__(self, site: Site, name: str, *, files_alone: bool = False) -> None:
+        """Lay it out; with `files_alone` only the downloads show, where the page draws the same in its own way."""
         self.site = site
         self.name = name
+        self.files_alone = files_alone
         self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
         self.words = gr.Markdown(elem_classes="lead")
         with gr.Row(visible=False) as self.row:
@@ -39,6 +41,9 @@ class Panel:
     def show(self, figure: Described, drawn: go.Figure, look: str, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
         self._path(request).write_text(drawn.to_json(), encoding="utf-8")
+        if self.files_alone:
+            no_file = gr.update(visible=False, value=None)
+            return {self.row: gr.update(visible=True), self.file: no_file, self.problem: {}}
         shown = narrowed(drawn) if NARROW in look else drawn
         answers = f" *Reproduces {figure.paper}.*" if figure.paper else ""
         return {

@@ -33,7 +33,8 @@ CSS: Final = """
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
 #terms, #tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
-#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)),
+#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)), #grid-progress:not(:has(label)),
+#grid:not(:has(table)), #grid-examples:not(:has(button)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }

@@ -19,6 +19,7 @@ from demo.turns import decoded, queued
 from demo.viewer import compared, trace_viewer
 from demo.widgets import data_table, notice, notice_box
 from demo.workbench.export_panel import Output
+from demo.workbench.grid_panel import GridPanel
 from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
@@ -48,6 +49,10 @@ _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _TAKEN: Final = ("race", "comparison", "churn")
 """Figures of a zip that is asked for without choosing any."""
 _FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
+_PLAY: Final = "play"
+"""Id of the tab with the player."""
+_GO_THERE: Final = """() => document.getElementById('compare-viewer').scrollIntoView({
+  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 
 
@@ -88,12 +93,14 @@ class ComparePage:
                 elem_id="tray-zip",
             )
         self.out = Output(site, "tray")
-        with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("Play"):
+        with gr.Tabs(overflow_behavior="wrap") as self.views:
+            with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
                 self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
             with gr.Tab("Figures of the ticked runs") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
+            with gr.Tab("Grid: prompts by settings") as self.grid_tab:
+                self.grid = GridPanel(site, run, self.tray)
             with gr.Tab("Repeat with many seeds"):
                 self.repeat = RepeatPanel(site, run)
         self._connect()
@@ -116,6 +123,8 @@ class ComparePage:
         self.fetch.click(fetched, {self.wanted, *self.inputs}, [self.wanted, self.fetch, *told], **COMPUTE, **QUIET)
         self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
+        played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *told], **IN_TURN)
+        played.success(None, js=_GO_THERE, **QUIET)
 
     def take_away(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
@@ -136,6 +145,12 @@ class ComparePage:
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
         return self.chooser.offer(values[self.set].traces(), values, request)
+
+    def play_row(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
+        entries = self.grid.opened(values, event)
+        added = values[self.tray].with_run(entries).added
+        return {**self._told(Tray(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
 
     def take(self, values: Update) -> Update:
         """Put a visitor's own runs and opened files into the tray."""
