@@ -7,7 +7,7 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.site import DARK, NARROW, QUIET, Site, Update
+from demo.site import DARK, LATEST, NARROW, QUIET, Site, Update
 from demo.widgets import notice, notice_box, saved
 from visualizers import themed
 from visualizers.bundle.widths import narrowed
@@ -32,6 +32,8 @@ class Panel:
         for kind, button in buttons:
             exported = button.click(self._exporter(kind), None, [self.file, self.problem], **QUIET)
             exported.then(None, None, None, js=saved(f"{name}-file"), **QUIET)
+        if site.turned is not None and not files_alone:
+            site.turned.turned(self.turn, {site.look}, [self.plot], **LATEST)
 
     @property
     def parts(self) -> list[Any]:
@@ -44,10 +46,9 @@ class Panel:
         if self.files_alone:
             no_file = gr.update(visible=False, value=None)
             return {self.row: gr.update(visible=True), self.file: no_file, self.problem: {}}
-        shown = narrowed(drawn) if NARROW in look else drawn
         answers = f" *Reproduces {figure.paper}.*" if figure.paper else ""
         return {
-            self.plot: gr.update(value=themed(shown, "dark") if DARK in look else shown, visible=True),
+            self.plot: gr.update(value=_fitting(drawn, look), visible=True),
             self.words: figure.caption + answers,
             self.row: gr.update(visible=True),
             self.file: gr.update(visible=False, value=None),
@@ -63,6 +64,14 @@ class Panel:
             self.file: gr.update(visible=False, value=None),
             self.problem: {},
         }
+
+    def turn(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Lay the figure out anew for a page that has become narrow or wide; where there is none nothing happens."""
+        path = self._path(request)
+        if not path.exists():
+            return {self.plot: gr.skip()}
+        look = f"{DARK * (DARK in values[self.site.look])} {NARROW * (event.narrow is True)}"
+        return {self.plot: gr.update(value=_fitting(plotly.io.read_json(path), look))}
 
     def _path(self, request: gr.Request) -> Path:
         visitor = self.site.visitor(request)
@@ -83,3 +92,9 @@ class Panel:
             return {self.file: gr.update(value=str(target), visible=True), self.problem: {}}
 
         return export
+
+
+def _fitting(drawn: go.Figure, look: str) -> go.Figure:
+    """A figure in light colours as it is shown on a page that looks so."""
+    shown = narrowed(drawn) if NARROW in look else drawn
+    return themed(shown, "dark") if DARK in look else shown
