@@ -78,7 +78,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         Opening(tabs, run, gallery, compare).connect(blocks)
         Again(tabs, run, compare).connect()
         api.build()
-        gr.on([blocks.load, turned.turned], None, None, site.look, js=LOOK, **QUIET)
+        for told in (blocks.load, turned.turned):
+            told(None, None, site.look, js=LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
             site.visitor(request).leave()
