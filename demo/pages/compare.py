@@ -44,7 +44,7 @@ TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""
 _LEAD: Final = (
     f"Tick two to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
-    "files you open come here by themselves; recorded ones are in the drawer."
+    "files you open come here by themselves; others stand under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _TAKEN: Final = ("race", "comparison", "churn")
