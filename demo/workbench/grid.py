@@ -106,8 +106,8 @@ def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Column]) 
             )
     if len(lines) * seeds > MOST_ROWS:
         raise ConfigError(
-            f"prompts: {len(lines)} with {seeds} seed{'s' * (seeds > 1)} each are {len(lines) * seeds} rows, and a "
-            f"grid holds {MOST_ROWS}; remove prompts or use fewer seeds."
+            f"prompts: {len(lines)} with {seeds} seed{'s' * (seeds > 1)} each make a grid {len(lines) * seeds} high, "
+            f"and {MOST_ROWS} is the most; remove prompts or use fewer seeds."
         )
     return tuple(Row(line, read_seed(first + more)) for line in lines for more in range(seeds))
 
@@ -134,7 +134,8 @@ def fill(columns: Sequence[Column], rows: Sequence[Row], stopped: Callable[[], b
     most = current().repeat_seconds
     if most is not None and expected > most:
         fit = int(most // sum(each))
-        remedy = f"use at most {fit} row{'s' * (fit > 1)}" if fit else "tick fewer runs or choose a smaller model"
+        fewer = f"use at most {fit} of the {len(rows)} prompts and seeds"
+        remedy = fewer if fit else "tick fewer runs or choose a smaller model"
         raise ConfigError(
             f"prompts: this grid would take about {duration(expected)} here, and the server gives {duration(most)}; "
             f"{remedy}."
@@ -188,9 +189,15 @@ def _runs(cells: Sequence[Asked], each: Sequence[float], stopped: Deadline) -> I
 def planned(columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """What is asked for, in words, with what it takes going by the runs that the settings come from."""
     count = len(columns) * len(rows)
+    prompts, seeds = len({row.prompt for row in rows}), len({row.seed for row in rows})
+    bare = not any(row.prompt for row in rows)
+    parts = [] if bare else [_counted(prompts, "prompt")]
+    parts += [_counted(seeds, "seed")] if bare or seeds > 1 else []
+    parts.append(_counted(len(columns), "setting"))
     seconds = sum(column.seconds for column in columns) * len(rows)
     took = f", about {duration(seconds)} if they take as long as the ticked ones" if seconds else ""
-    return (
-        f"{len(rows)} row{'s' * (len(rows) > 1)} by {len(columns)} setting{'s' * (len(columns) > 1)}: {count} "
-        f"run{'s' * (count > 1)}{took}."
-    )
+    return f"{' × '.join(parts)}: {_counted(count, 'run')}{took}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

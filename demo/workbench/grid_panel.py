@@ -92,7 +92,7 @@ class GridPanel:
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Row(elem_classes="aligned"):
             self.seeds = gr.Slider(
-                1, MOST_ROWS, 1, step=1, label="Seeds for each prompt", scale=0, min_width=280, elem_id="grid-seeds"
+                1, MOST_ROWS, 1, step=1, label="Seeds for each prompt", scale=0, min_width=320, elem_id="grid-seeds"
             )
             self.start = gr.Button("Decode the grid", variant="primary", scale=0, min_width=150, elem_id="grid-run")
             self.stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=130, elem_id="grid-stop")
@@ -174,7 +174,7 @@ class GridPanel:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
         columns, rows = self._asked(values)
-        grid, there, traces = Grid(columns, rows), {}, []
+        grid, there, traces, shown = Grid(columns, rows), {}, [], told(columns, rows, {}, -1)
         width = len(columns)
         try:
             for now in gpu.through(GPU_MOST_SECONDS, fill, columns, rows, visitor.stopped):
@@ -185,17 +185,16 @@ class GridPanel:
                     grid = replace(grid, paths={**grid.paths, now.cell - 1: path})
                     there[divmod(now.cell - 1, width)] = preview(now.trace)
                     update[self.grid] = grid
-                if now.trace is not None or not now.done or now.ended:
-                    update[self.box] = told(columns, rows, there, -1 if now.ended else now.cell)
+                update[self.box] = shown = told(columns, rows, there, -1 if now.ended else now.cell)
                 if not now.share:
                     update |= self.export.offered(there=False)
                 yield update
         except (ValueError, ModelError) as error:
             refused("grid", error)
-            shown = {self.box: told(columns, rows, there, -1)} if there else {}
-            yield {self.problem: notice("error", for_visitors(str(error))), self.bar: {}, **shown}
-        if traces:
-            yield self._result(grid, traces, values, request)
+            shown = told(columns, rows, there, -1) if there else {}
+            yield {self.problem: notice("error", for_visitors(str(error))), self.bar: {}, self.box: shown}
+        if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
+            yield {**self._result(grid, traces, values, request), self.box: shown}
 
     def _result(self, grid: Grid, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The files of what was decoded."""

@@ -65,13 +65,14 @@ def test_rows_are_prompts_by_seeds() -> None:
     assert rows_of("what is said to a model without prompts", 2, 0, columns(SHORT)) == (Row("", 0), Row("", 1))
     for prompts, seeds, said in (
         ("", 1, "there is none; write at least one"),
-        ("a\nb\nc\nd", 2, "4 with 2 seeds each are 8 rows, and a grid holds 6"),
+        ("a\nb\nc\nd", 2, "4 with 2 seeds each make a grid 8 high, and 6 is the most"),
         ("a", 0, "use a whole number from 1 to 6"),
         ("a" * 1001, 1, "number 1 has 1001 characters; 1000 are the most"),
     ):
         with pytest.raises(ConfigError, match=said):
             rows_of(prompts, seeds, 0, pictures)
-    assert planned(columns(SHORT, LONG), (Row("", 0),)).startswith("1 row by 2 settings: 2 runs")
+    assert planned(columns(SHORT, LONG), (Row("", 0),)).startswith("1 seed × 2 settings: 2 runs, about")
+    assert planned(pictures, (Row("a", 0), Row("b", 0))).startswith("2 prompts × 1 setting: 2 runs")
 
 
 @pytest.mark.slow
@@ -98,7 +99,9 @@ def test_stop_keeps_the_cells_that_are_whole() -> None:
 def test_a_grid_that_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "tried", lambda job: 150.0)
     rows = tuple(Row("", seed) for seed in range(4))
-    with pytest.raises(ConfigError, match="about 20 min here, and the server gives 10 min; use at most 2 rows"):
+    with pytest.raises(
+        ConfigError, match="about 20 min here, and the server gives 10 min; use at most 2 of the 4 prompts and seeds"
+    ):
         next(fill(columns(SHORT, LONG), rows, never))
 
 
@@ -138,7 +141,7 @@ def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(monkeypatch: p
     values = {page.tray: Tray(ticked, ticked), panel.prompts: "", panel.seeds: 2, site.look: ""}
     updates = list(panel.conduct(values, request))
     there = [sum(map(bool, update[panel.box]["cells"])) for update in updates if panel.box in update]
-    assert there == [0, 1, 2, 3, 4]
+    assert there == [0, 1, 2, 3, 4, 4] and updates[-1][panel.box]["now"] == 4  # gradio may show the last one alone
     kept = updates[-1][panel.kept].traces()
     assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
     chooser = page.chooser
