@@ -7,6 +7,7 @@ import torch
 
 from demo.answers import Page
 from demo.limits import KEPT_SECONDS, current
+from demo.look import LOOK, turning
 from demo.pages import api, methods
 from demo.pages.again import Again
 from demo.pages.compare import IN_TURN, ComparePage
@@ -20,7 +21,7 @@ from demo.pairs import pairs
 from demo.private import private_folder
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
-from demo.site import DARK, NARROW, QUIET, Site
+from demo.site import QUIET, Site
 from demo.terms import terms
 from demo.tour import scenes
 from engines.models.devices import resolve
@@ -35,9 +36,6 @@ _NAME_RUN = """() => {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
-_LOOK = f"""() => [
-  document.body.classList.contains('dark') && '{DARK}', matchMedia('(max-width: 640px)').matches && '{NARROW}',
-].filter(Boolean).join(' ')"""
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
@@ -56,7 +54,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         terms()
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
-        site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False))
+        turned = turning()
+        site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
@@ -81,7 +80,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         Opening(tabs, run, gallery, compare).connect(blocks)
         Again(tabs, run, compare).connect()
         api.build()
-        blocks.load(None, None, site.look, js=_LOOK, **QUIET)
+        for told in (blocks.load, turned.turned):
+            told(None, None, site.look, js=LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
             site.visitor(request).leave()

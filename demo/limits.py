@@ -23,7 +23,7 @@ class Limits:
     run_seconds: float | None
     """Wall clock of one run, a pair counted as one, and of one experiment; what there is then is kept."""
     repeat_seconds: float | None
-    """Wall clock of a run that is repeated with many seeds, all of them together."""
+    """Wall clock of a run that is repeated with many seeds, and of a grid of prompts: all their runs together."""
     waiting: int | None
     """Who may wait for the model; the next one is refused and told when to come again."""
     per_visitor: int | None

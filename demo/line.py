@@ -139,9 +139,9 @@ class Line:
 def in_words(place: Place) -> str:
     """Somebody's place and about how long it will take."""
     before, seconds = place.before, place.seconds
-    ahead = "One is" if before == 1 else f"{before} are"
-    wait = "" if seconds is None else f" It is your turn in about {math.ceil(seconds) or 1} s."
-    return f"The model serves one at a time. {ahead} before you.{wait}"
+    ahead = "One other request is" if before == 1 else f"{before} other requests are"
+    wait = "" if seconds is None else f" Yours begins in about {math.ceil(seconds) or 1} s."
+    return f"The model decodes for one visitor at a time. {ahead} before yours.{wait}"
 
 
 @cache

@@ -33,7 +33,9 @@ class Site:
     shown: gr.State
     """The traces the visitor looks at: a `Shown`."""
     look: gr.Textbox
-    """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match."""
+    """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match, anew when it changes."""
+    turned: gr.HTML | None = None
+    """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `demo.look`."""
 
     def visitor(self, request: gr.Request) -> Visitor:
         """The visitor who sent a request."""

@@ -32,8 +32,9 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#terms, #tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
-#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)),
+#terms, #turning, #tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
+#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)), #grid-progress:not(:has(label)),
+#tray-progress:not(:has(label)), #grid:not(:has(table)), #grid-examples:not(:has(button)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
@@ -58,6 +59,7 @@ CSS: Final = """
 .reading th { white-space: nowrap; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
+  #masthead p { font-size: 13px; line-height: 1.45; } /* the race and its controls fit on one screen below it */
   .tab-container button { padding: 0 9px !important; }
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }

@@ -95,7 +95,7 @@ const press = (label, act) => {
 const back = press('Back', () => go(now - 1));
 const on = press('Continue', () => (now + 1 < scenes.length ? go(now + 1) : leave()));
 on.className = 'on';
-const out = press('Leave and explore', () => leave());
+const out = press('Leave the tour', () => leave());
 const words = build('div', { 'aria-live': 'polite' }, number, title, text);
 const buttons = build('div', { class: 'go' }, back, on, out);
 const card = build('section', { 'aria-label': 'Tour', class: 'tour' }, words, buttons);
@@ -114,13 +114,15 @@ const go = (index) => {
   title.textContent = scene.title;
   text.textContent = scene.text;
   back.disabled = index === 0;
-  on.textContent = index + 1 < scenes.length ? 'Continue' : 'Explore';
+  const last = index + 1 === scenes.length;
+  on.textContent = last ? 'Explore by yourself' : 'Continue';
+  out.hidden = last;  // it would do the same
   if (!card.isConnected) place.append(card);
   called(index + 1);
   player().scene(scene);
-  if (!first) return;
-  title.focus({ preventScroll: true });
-  card.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+  const low = matchMedia('(max-width: 900px)').matches;  // the pictures come below the card and need the room
+  if (first) title.focus({ preventScroll: true });
+  if (first || low) card.scrollIntoView({ block: low ? 'start' : 'nearest', behavior: 'instant' });
 };
 const close = () => {
   if (now < 0) return;
@@ -165,9 +167,11 @@ button:hover:enabled { border-color: var(--color-accent); }
 button:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
 button:disabled { opacity: 0.5; cursor: default; }
 .on { border-color: #0072b2; background: #0072b2; color: #ffffff; font-weight: 600; }
+button[hidden] { display: none; }
 @media (max-width: 900px) {
-  .tour { grid-template-columns: minmax(0, 1fr); padding: 10px 14px; }
+  .tour { grid-template-columns: minmax(0, 1fr); padding: 8px 14px 10px; }
   .text { min-height: 6em; }
+  button { padding: 6px 12px; font-size: 13px; }
 }
 """
 

@@ -42,7 +42,7 @@ def queued(
             async with aclosing(turn(request, kind, stopped, partial(work, values, request))) as told:
                 now: Place | Update | None = None
                 async for now in told:
-                    yield {box: notice("info", in_words(now), "In line.")} if isinstance(now, Place) else now
+                    yield {box: notice("info", in_words(now), "You are in line.")} if isinstance(now, Place) else now
                 if now is None or isinstance(now, Place):
                     yield {box: notice("info", "It had not begun.", "Stopped.")}
         except gr.Error:  # which is a ValueError

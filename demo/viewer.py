@@ -24,6 +24,9 @@ Message = dict[str, Any]
 MOST_TOLD: Final = 500_000
 """Characters of a message: a hundred passes of a picture, or all of a small one."""
 
+_CHIPS: Final = {"continuous": "continuous tokens"}
+"""Kinds of pairs whose chip says more than their name."""
+
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
@@ -173,7 +176,12 @@ def compared(paths: Sequence[Path]) -> Message:
 def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
     """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
     told = [
-        {"name": pair.kind, "urls": [url(path) for path in pair.recording.paths], "truth": pair.truth, "why": pair.why}
+        {
+            "name": _CHIPS.get(pair.kind, pair.kind),
+            "urls": [url(path) for path in pair.recording.paths],
+            "truth": pair.truth,
+            "why": pair.why,
+        }
         for pair in pairs
     ]
     return {"kind": "offer", "pairs": told, "invite": invite} if told else None

@@ -8,8 +8,8 @@ from typing import Final
 
 from PIL import Image
 
-from traces.replay import State
-from traces.schema import Canvas, Tiles
+from traces.replay import State, state_after
+from traces.schema import Canvas, Tiles, Trace
 
 TEXT_COLUMNS: Final = 32
 """Tokens to a row where a text canvas is drawn as a grid."""
@@ -60,6 +60,15 @@ def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
         tile.putalpha(255 if final else PENDING_ALPHA)
         picture.paste(tile, (column * size, row * size))
     return picture
+
+
+def final_picture(trace: Trace) -> str | None:
+    """Return the picture that a whole run drew, as a data: URL; None for texts and for runs that were stopped."""
+    if trace.canvas.kind != "image" or not trace.summary.complete:
+        return None
+    if trace.legend.tiles is not None:
+        return data_url(compose(trace.legend.tiles, trace.canvas, state_after(trace, len(trace.steps))))
+    return trace.output.image
 
 
 def _decoded(url: str) -> Image.Image:

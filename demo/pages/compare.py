@@ -1,28 +1,30 @@
 """Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
 
 from demo.addresses import FILE
-from demo.decoding import Asked, Ended
+from demo.decoding import Asked, Ended, Opened
 from demo.figure_chooser import FigureChooser
 from demo.limits import COMPUTE
 from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
-from demo.site import QUIET, Site, Update
+from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.turns import decoded, queued
 from demo.viewer import compared, trace_viewer
-from demo.widgets import data_table, notice, notice_box
+from demo.widgets import bar, data_table, notice, notice_box, progress_bar
 from demo.workbench.export_panel import Output
+from demo.workbench.grid_panel import GridPanel
 from demo.workbench.repeat_panel import RepeatPanel
 from demo.workbench.tray import (
     MOST,
-    Entry,
     Tray,
     chips,
     entries_of,
@@ -42,12 +44,21 @@ TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""
 _LEAD: Final = (
     f"Tick two to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
-    "files you open come here by themselves; recorded ones are in the drawer."
+    "files you open come here by themselves; others stand under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _TAKEN: Final = ("race", "comparison", "churn")
 """Figures of a zip that is asked for without choosing any."""
 _FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
+_PLAY: Final = "play"
+"""Id of the tab with the player."""
+_GO_THERE: Final = """() => document.getElementById('compare-viewer').scrollIntoView({
+  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
+_STOPPED: Final = (
+    "Stopped: {} of the {} runs were not decoded, and the others are ticked. The button goes on with them."
+)
+_SAID_SECONDS: Final = 0.4
+"""Between two words of progress."""
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 
 
@@ -66,7 +77,10 @@ class ComparePage:
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
-        self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
+        self.bar = progress_bar(elem_id="tray-progress")
+        with gr.Row():
+            self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
+            self.halt = gr.Button("Stop", variant="stop", size="sm", visible=False, scale=0, elem_id="tray-halt")
         with gr.Row():
             self.upload = gr.UploadButton(
                 "Open traces (.json, .json.gz)",
@@ -88,12 +102,14 @@ class ComparePage:
                 elem_id="tray-zip",
             )
         self.out = Output(site, "tray")
-        with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("Play"):
+        with gr.Tabs(overflow_behavior="wrap") as self.views:
+            with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
                 self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
             with gr.Tab("Figures of the ticked runs") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
+            with gr.Tab("Grid: prompts by settings") as self.grid_tab:
+                self.grid = GridPanel(site, run, self.tray)
             with gr.Tab("Repeat with many seeds"):
                 self.repeat = RepeatPanel(site, run)
         self._connect()
@@ -113,9 +129,16 @@ class ComparePage:
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
         self.box.dropped(self.drop, self.inputs, told, trigger_mode="multiple", **IN_TURN)
         fetched = queued(self.site, self.problem, "run", self.decode)
-        self.fetch.click(fetched, {self.wanted, *self.inputs}, [self.wanted, self.fetch, *told], **COMPUTE, **QUIET)
+        buttons = [self.fetch, self.halt]
+        begun = self.fetch.click(self.make_ready, None, buttons, **AT_ONCE)
+        shows = [self.wanted, self.fetch, self.bar, *told]
+        over = begun.then(fetched, {self.wanted, *self.inputs}, shows, **COMPUTE, **QUIET)
+        over.then(self.settle, None, [*buttons, self.bar], **AT_ONCE)
+        self.halt.click(self.repeat.run.ask_to_stop, None, None, **AT_ONCE)
         self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
+        played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *told], **IN_TURN)
+        played.success(None, js=_GO_THERE, **QUIET)
 
     def take_away(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
@@ -136,6 +159,12 @@ class ComparePage:
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
         return self.chooser.offer(values[self.set].traces(), values, request)
+
+    def play_row(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
+        entries = self.grid.opened(values, event)
+        added = values[self.tray].with_run(entries).added
+        return {**self._told(Tray(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
 
     def take(self, values: Update) -> Update:
         """Put a visitor's own runs and opened files into the tray."""
@@ -178,33 +207,49 @@ class ComparePage:
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:
                 raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
-        count = sum(isinstance(run, Asked) for run in runs)
-        label = f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
-        return {self.wanted: tuple(runs), self.fetch: gr.update(value=label, visible=True)}
+        count = _asked(runs)
+        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_fetching(count), visible=True)}
+
+    def make_ready(self, request: gr.Request) -> Update:
+        """Before the runs of an address are decoded."""
+        self.site.visitor(request).start()
+        return {self.fetch: gr.update(interactive=False), self.halt: gr.update(visible=True)}
+
+    def settle(self) -> Update:
+        """They are decoded, or it was stopped."""
+        return {self.fetch: gr.update(interactive=True), self.halt: gr.update(visible=False), self.bar: {}}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
-        """Tick the recordings that an address names, and decode its other runs again."""
-        visitor, tray = self.site.visitor(request), values[self.tray]
-        visitor.start()
+        """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
+        visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
         by_name = {entry.address: entry for entry in self._by_id.values()}
-        chosen: list[Entry] = []
-        for number, run in enumerate(values[self.wanted], 1):
-            if isinstance(run, Asked):
-                said = f"Run {number} of {len(values[self.wanted])} is decoded again."
-                yield {self.problem: notice("info", said, "One moment.")}
-                for told in decoded([run], visitor.stopped, "page"):
-                    if isinstance(told, Ended):
-                        new = entries_of(visitor.keep(told.traces, TICKED).paths, "yours")
-                        tray, chosen = tray.with_run(new), [*chosen, *new]
-            elif run in by_name:
-                chosen.append(by_name[run])
+        count = _asked(wanted)
+        chosen = list(tray.chosen)
+        done, left = 0, wanted[:0]
+        for number, run in enumerate(wanted):
+            if isinstance(run, str):
+                chosen += [by_name[run]] if run in by_name else []
+                continue
+            ended = Ended(())
+            for told in _decoded_again(run, visitor.stopped):
+                if isinstance(told, Ended):
+                    ended = told
+                    continue
+                said = f"Run {done + 1} of {count} is being decoded again: {run.method}, seed {run.seed}."
+                yield {self.problem: {}, self.bar: bar((done + told) / count, said)}
+            if ended.ended and visitor.stopped():  # half a run is not kept: the button goes on with it
+                left = wanted[number:]
+                break
+            new = entries_of(visitor.keep(ended.traces, TICKED).paths, "yours")
+            tray, chosen, done = tray.with_run(new), [*chosen, *new], done + 1
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
-        update = {**self._told(Tray(tray.added, alike), values, request), self.wanted: ()}
-        files = sum(run == FILE for run in values[self.wanted])
-        words = _FILES.format(files) if files else refusal(chosen)
+        missing = _asked(left)
+        files = sum(run == FILE for run in wanted)
+        words = _STOPPED.format(missing, count) if missing else _FILES.format(files) if files else refusal(chosen)
         yield {
-            **update,
-            self.fetch: gr.update(visible=False),
+            **self._told(Tray(tray.added, alike), values, request),
+            self.wanted: left if missing else (),
+            self.fetch: gr.update(value=_fetching(missing), visible=bool(missing)),
             **({self.problem: notice("info", words)} if words else {}),
         }
 
@@ -254,3 +299,29 @@ class ComparePage:
             **self.out.cleared(),
             **self.chooser.offer(traces, values, request),
         }
+
+
+def _asked(runs: Sequence[str | Asked]) -> int:
+    """How many of them are decoded again."""
+    return sum(isinstance(run, Asked) for run in runs)
+
+
+def _fetching(count: int) -> str:
+    """What the button says that decodes so many runs."""
+    return f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
+
+
+def _decoded_again(run: Asked, stopped: Callable[[], bool]) -> Iterator[float | Ended]:
+    """The run's share that is done, from 0 to 1 and now and then, and at last its trace."""
+    length, passes, said = 1, 0, -_SAID_SECONDS
+    for told in decoded([run], stopped, "page"):
+        if isinstance(told, Ended):
+            yield told
+        elif isinstance(told, Opened):
+            length = prod(told.heads[0]["canvas"]["shape"])
+            yield 0.0
+        else:
+            passes += 1
+            if time.monotonic() - said > _SAID_SECONDS:
+                said = time.monotonic()
+                yield min(0.95, passes / length)

@@ -82,7 +82,9 @@ class ResultsPage:
                 self.speed = gr.Dropdown(
                     [(speed.axis, name) for name, speed in SPEEDS.items()], value="tokens-per-forward", label="Speed"
                 )
-                self.baseline = gr.Dropdown([_NONE], value=None, label="Baseline", info="What speed-ups refer to.")
+                self.baseline = gr.Dropdown(
+                    [_NONE], value=None, label="Baseline", info="How many times as fast: compared with this."
+                )
                 self.setting = gr.Dropdown([], label="Along the axis", visible=False)
                 self.methods = gr.CheckboxGroup([], label="Methods", visible=False)
                 self.upload = gr.File(

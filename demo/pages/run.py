@@ -396,7 +396,9 @@ _CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happen
 _CAPTION_LIVE: Final = (
     "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
 )
-_CAPTION_DONE: Final = "Your run. Scrub through it here, see its figures under Figures, download it under Trace."
+_CAPTION_DONE: Final = (
+    "Your run. Move through it with the slider, see its figures under Figures, download it under Trace."
+)
 
 
 def _said(text: str) -> Update:

@@ -19,7 +19,9 @@ from visualizers.bundle.words import command
 from visualizers.figure import labels
 from visualizers.page import standalone
 
-_LEAD = "The record of this run. It replays, draws and compares without the model."
+_LEAD = (
+    "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."
+)
 _EMPTY = "There is no trace at hand. Press Run, choose a recording in the Gallery, or open a file here."
 _STEP_HEADS = ("Pass", "Role", "Mode", "Rows", "Query tokens", "Positions", "Accepted", "Judged", "Milliseconds")
 

@@ -18,7 +18,10 @@ from traces.schema import Trace
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
-_LEAD: Final = "Say what you need; the sentence answers from what was measured here. A point opens its recording."
+_LEAD: Final = (
+    "Say below what you need: the sentence answers from what was measured here. Press a point of the figure to see its "
+    "recording."
+)
 _EMPTY: Final = (
     "No results ship with this app yet: `make bench` and `python -m benchmarks.sweep` measure and write them."
 )
@@ -113,22 +116,25 @@ class WhichPage:
                     0,
                     step=0.5,
                     label="Largest loss of quality",
-                    info="In percentage points; what is below its standard error counts as none.",
+                    info="In percentage points. A loss below its standard error could be chance and counts as none.",
                     elem_id="which-lost",
                 )
-                self.batch = gr.Radio([1], value=1, label="Batch", info="Sequences decoded in lockstep.")
+                self.batch = gr.Radio([1], value=1, label="Batch", info="How many sequences are decoded together.")
                 self.hardware = gr.Dropdown([], label="Hardware", info="Where it was measured.")
                 self.exact = gr.Checkbox(False, label="Only what keeps the model's own distribution")
                 self.supposed = gr.Checkbox(
-                    False, label="Suppose another cost of drafts", elem_id="which-supposed", info="A prediction."
+                    False,
+                    label="Suppose another cost of drafts",
+                    elem_id="which-supposed",
+                    info="Speeds are then computed, not measured.",
                 )
                 self.cost = gr.Slider(
                     0,
                     1,
                     0.1,
                     step=0.05,
-                    label="Draft's pass over the target's",
-                    info="Passes as they were counted, the verifying pass as it was measured.",
+                    label="Cost of a drafter's pass, in target passes",
+                    info="What the passes cost that verify is as measured, and so is their number.",
                     visible=False,
                 )
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")

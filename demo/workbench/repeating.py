@@ -60,7 +60,7 @@ def repeat(asked: Sequence[Asked], seeds: int, stopped: Callable[[], bool]) -> I
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not FEWEST <= seeds <= MOST:
         raise ConfigError(f"seeds: {seeds!r} is not allowed; use a whole number from {FEWEST} to {MOST}.")
     jobs = [one.job() for one in asked]
-    expected = [_tried(job) for job in jobs]
+    expected = [tried(job) for job in jobs]
     total, each = seeds * len(jobs), sum(expected)
     most = current().repeat_seconds
     if most is not None and seeds * each > most:
@@ -101,7 +101,7 @@ def _runs(jobs: Sequence[Job], seeds: int, expected: Sequence[float], stopped: D
         yield now(whole=True)
 
 
-def _tried(job: Job) -> float:
+def tried(job: Job) -> float:
     """About how many seconds a run takes, from its first passes; the very first one is slower and does not count."""
     run, replay = iter(Run(job)), Replay(job.task.length)
     first = next(run, None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from demo.addresses import FILE, MOST_COMPARED, asked_of, fragment_of, fragment_of_tray
+from demo.decoding import Asked
 from demo.naming import method_title, title_of
 from demo.pairs import kind_of
 from demo.recordings import Recording
@@ -50,6 +51,12 @@ class Entry:
     """Whether its passes have times."""
     address: str
     """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
+    asked: Asked | None
+    """What decodes it again; None where its method, model or settings are not here."""
+    settings: str
+    """Those that are not the defaults."""
+    seconds: float
+    """What it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +99,10 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
     sizes = [trace.summary.complete, len(trace.steps)]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
-    said = [*_unusual(trace), "no seed" if trace.seed is None else f"seed {trace.seed}"]
+    unusual = _unusual(trace)
+    said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
+    asked = asked_of(trace)
     return Entry(
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
@@ -103,15 +112,17 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
-        address=_address(trace, path, source),
+        address=_address(asked, path, source),
+        asked=asked,
+        settings=", ".join(unusual),
+        seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
 
 
-def _address(trace: Trace, path: Path, source: Source) -> str:
+def _address(asked: Asked | None, path: Path, source: Source) -> str:
     if source == "recorded":
         return path.name.removesuffix(".json.gz")
-    asked = asked_of(trace)
     return FILE if asked is None else fragment_of(asked, beside=True)
 
 

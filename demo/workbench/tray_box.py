@@ -82,11 +82,11 @@ label:has(input:focus-visible) { outline: 3px solid var(--color-accent); outline
 label input { appearance: auto; width: 15px; height: 15px; margin: 3px 0 0; accent-color: var(--color-accent); }
 label b { display: none; font-size: 13px; font-variant-numeric: tabular-nums; }
 label:has(input:checked) b { display: block; }
-label span { display: grid; min-width: 0; }
+label > span { display: grid; min-width: 0; } /* not those around the terms in it */
 label strong { font-size: 14px; font-weight: 600; line-height: 1.3; }
 label small { font-size: 12px; line-height: 1.4; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
 label .asked { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
-.own { position: relative; display: flex; max-width: 100%; }
+.own { position: relative; display: flex; max-width: min(100%, 290px); }
 .own label { padding-right: 30px; }
 .own button { position: absolute; top: 3px; right: 3px; width: 24px; height: 24px; padding: 0; border: 0;
   border-radius: 6px; background: none; color: var(--body-text-color-subdued); font: inherit; font-size: 17px;

@@ -94,14 +94,25 @@ def opened(opening: Opening, fragment: str) -> Update:
 def test_an_address_brings_a_tray_of_runs_back(opening: Opening) -> None:
     compare = opening.compare
     own = asked("scd", MODEL, window=8)
-    fragment = fragment_of_tray(["scd", FILE, fragment_of(own, beside=True)])
-    assert read_address(fragment) == Address(compare=("scd", FILE, own))
+    fragment = fragment_of_tray(["scd", fragment_of(own, beside=True), FILE])
+    assert read_address(fragment) == Address(compare=("scd", own, FILE))
     update = opened(opening, f"#{fragment}")
     assert update[opening.go] == "compare" and "1 run of this address" in update[compare.fetch]["value"]
     chooser = compare.chooser
     values = {compare.wanted: update[compare.wanted], compare.tray: Tray(), opening.run.site.look: ""}
     values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
-    *_, last = compare.decode(values, gr.Request(session_hash="mine"))
+    request = gr.Request(session_hash="mine")
+    for last in compare.decode(values, request):
+        if compare.bar in last:
+            compare.repeat.run.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
+    assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
+    assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
+    assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
+    values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
+    compare.make_ready(request)
+    said = [update[compare.bar]["text"] for update in compare.decode(values, request) if compare.bar in update]
+    assert said and set(said) == {"Run 1 of 1 is being decoded again: scd, seed 0."}
+    *_, last = compare.decode(values, request)
     chosen = last[compare.tray].chosen
     assert [(entry.source, entry.address) for entry in chosen] == [
         ("recorded", "scd"),

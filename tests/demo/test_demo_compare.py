@@ -96,6 +96,19 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.keyboard.press("Delete")
     expect(page.locator("#tray .own")).to_have_count(0)
     page.wait_for_function(f"{COMPARED}.lanes.length === 2")
+    page.get_by_role("tab", name="Grid: prompts by settings").click()
+    expect(page.locator("#grid-plan")).to_contain_text("1 seed × 2 settings: 2 runs")
+    page.get_by_label("number input for Seeds for each prompt").fill("2")
+    page.get_by_label("number input for Seeds for each prompt").press("Tab")
+    expect(page.locator("#grid-plan")).to_contain_text("2 seeds × 2 settings: 4 runs")
+    page.locator("#grid-run").click()
+    expect(page.locator("#grid img")).to_have_count(4, timeout=60_000)  # one by one
+    expect(page.locator("#grid-zip")).to_be_visible()
+    page.locator("#grid button").last.click()
+    expect(page.get_by_role("tab", name="Play", exact=True)).to_have_attribute("aria-selected", "true")
+    page.wait_for_function(f"{COMPARED}.lanes.length === 2")
+    expect(page.locator("#tray .own small", has_text="seed 1:")).to_have_count(2)  # the row of the second seed
+    page.get_by_role("tab", name="Grid: prompts by settings").click()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
         page.wait_for_timeout(300)

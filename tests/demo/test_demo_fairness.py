@@ -29,6 +29,8 @@ from engines.methods import METHODS
 
 ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"))
 
+ALONE = "The model decodes for one visitor at a time."
+
 
 class Clock:
     def __init__(self) -> None:
@@ -47,13 +49,13 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
     first, second, third = (line.enter(asker, "run") for asker in (ONE, TWO, THREE))
     assert [place.before for place in (first, second, third)] == [0, 1, 2]
     assert first.ready.is_set() and not second.ready.is_set()
-    assert third.seconds is None and in_words(third) == "The model serves one at a time. 2 are before you."
+    assert third.seconds is None and in_words(third) == f"{ALONE} 2 other requests are before yours."
     clock.now += 8
     first.leave()
     assert second.ready.is_set() and second.before == 0
     clock.now += 3  # of the 8 that one usually takes
     assert third.seconds == 5.0
-    assert in_words(third) == "The model serves one at a time. One is before you. It is your turn in about 5 s."
+    assert in_words(third) == f"{ALONE} One other request is before yours. Yours begins in about 5 s."
     second.leave()
     second.leave()
     assert third.before == 0 and len(line.places) == 1
@@ -103,7 +105,7 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
         return told
 
     told = asyncio.run(both())
-    assert told[0] == told[1] == notice("info", "The model serves one at a time. One is before you.", "In line.")
+    assert told[0] == told[1] == notice("info", f"{ALONE} One other request is before yours.", "You are in line.")
     assert told[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
     assert not line.places
 

@@ -67,10 +67,10 @@ def test_stop_keeps_whole_pairs_and_says_so() -> None:
 
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeating, "_tried", lambda job: 40.0)
+    monkeypatch.setattr(repeating, "tried", lambda job: 40.0)
     with pytest.raises(ConfigError, match="32 would take about 21 min here, and a server gives 10 min; use at most 15"):
         next(repeat(asked("scd"), 32, never))
-    monkeypatch.setattr(repeating, "_tried", lambda job: 400.0)
+    monkeypatch.setattr(repeating, "tried", lambda job: 400.0)
     with pytest.raises(ConfigError, match="choose a shorter text or a smaller model"):
         next(repeat(asked("scd"), 2, never))
 
@@ -92,7 +92,7 @@ def test_numbers_of_seeds_that_cannot_be_are_named(seeds: object) -> None:
 
 def test_the_estimate_is_of_the_right_size() -> None:
     (one,) = asked("scd")
-    expected = repeating._tried(one.job())
+    expected = repeating.tried(one.job())
     begun = time.monotonic()
     decoded("scd", 1, window=32)
     took = time.monotonic() - begun

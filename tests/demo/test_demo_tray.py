@@ -13,6 +13,7 @@ from demo.pages.run import RunPage
 from demo.recordings import Recording
 from demo.sessions import Shown, Visitors
 from demo.site import Site, Update
+from demo.workbench import export_panel
 from demo.workbench.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from traces import dumps, write
 from traces.schema import Milliseconds, Trace
@@ -146,3 +147,16 @@ def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_dif
 def test_ticks_of_a_stranger_are_refused(page: ComparePage, chosen: object) -> None:
     with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
         tick(page, Tray(), chosen)
+
+
+def test_a_zip_that_would_be_too_large_is_told_and_nothing_is_lost(
+    page: ComparePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_panel, "ZIP_BYTES", 1000)
+    request = gr.Request(session_hash="mine")
+    kept = page.site.visitor(request).keep([SHORT, LONG], "")
+    *_, last = page.take_away({page.set: kept}, request)
+    said = last[page.out.problem]
+    assert said["kind"] == "error" and "MB that a zip may have" in said["text"] and "tick fewer runs" in said["text"]
+    assert page.set not in last and page.tray not in last  # what is ticked stays ticked
+    assert len(kept.traces()) == 2 and not list(page.site.visitor(request).folder.rglob("*.zip"))

@@ -5,12 +5,14 @@ import re
 
 from engines.config import settings
 from engines.methods import METHODS
-from visualizers import FIGURES
+from visualizers import FIGURES, SWEEP_FIGURES
 from visualizers.player import glossary
 
 _SAID = re.compile(
     r"(?<![\w-])(draft\w*|window|block|gamma|tau|threshold|coupling|acceptance|verif\w*|churn|beta|TV)(?!\w)", re.I
 )
+NAMES = {"SCD", "MAR", "SJD", "APPROXIMATE"}
+"""Of methods and models, and a word that is to be minded."""
 
 
 def known() -> set[str]:
@@ -35,6 +37,17 @@ def test_terms_in_labels_and_titles_are_in_the_glossary() -> None:
     used = {word.lower() for text in texts for word in _SAID.findall(text)}
     assert len(used) > 8
     assert used <= known()
+
+
+def test_no_abbreviation_stands_in_a_label_or_a_caption_without_a_meaning() -> None:
+    knobs = [setting.knob for method in METHODS.values() for setting in settings(method.config)]
+    texts = [knob.label for knob in knobs] + [knob.help for knob in knobs]
+    texts += [
+        words for figure in (*FIGURES.values(), *SWEEP_FIGURES.values()) for words in (figure.title, figure.caption)
+    ]
+    found = {word for text in texts for word in re.findall(r"(?<![\w-])[A-Z]{2,}(?![\w-])", text)}
+    assert "NFE" in found and "TV" in found
+    assert {word.lower() for word in found - NAMES} <= known()
 
 
 def test_the_script_holds_the_glossary_and_closes_no_element() -> None:

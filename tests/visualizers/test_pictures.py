@@ -1,14 +1,20 @@
 """The grid of pictures and the figure of many seeds: what stands where, and what is left out."""
 
+import base64
+import io
 from dataclasses import replace
+from itertools import product
 
+from PIL import Image
 from support import handmade
 from support.jacobi import Raster, decode, ordinary
 
 from visualizers import FIGURES
+from visualizers.picture import data_url
 
 RASTER = Raster(rows=4, columns=4, codes=8)
 ORDINARY, RUN = ordinary(raster=RASTER), decode(window=6, raster=RASTER)
+PLACES = tuple(product(range(3), repeat=2))
 PICTURES, SEEDS = FIGURES["pictures"], FIGURES["seeds"]
 
 
@@ -27,12 +33,27 @@ def test_seeds_are_rows_of_their_own() -> None:
     assert [text.split("<br>")[-1] for text in figure.layout.yaxis.ticktext] == [f"seed {RUN.seed}", "seed 9"]
 
 
-def test_texts_and_stopped_runs_have_no_picture() -> None:
+def test_stopped_runs_and_texts_that_nobody_wrote_down_have_no_picture() -> None:
     stopped = replace(RUN, summary=replace(RUN.summary, complete=False))
     assert PICTURES.supports([handmade.s2d2(), stopped]) is not None
     assert len(PICTURES.draw([stopped, ORDINARY]).layout.images) == 1
     many = [replace(RUN, prompt=str(number)) for number in range(7)]
     assert PICTURES.supports(many) == "draws up to 6 prompts and seeds by 6 decoders, 7 by 1 given"
+
+
+def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> None:
+    text = handmade.s2d2()
+    words = "<b>7</b> loaves & more\n" * 40
+    (card,) = PICTURES.draw([replace(text, output=replace(text.output, text=words))]).layout.images
+    drawn = base64.b64decode(card.source.partition("base64,")[2]).decode()
+    assert "&lt;b&gt;7&lt;/b&gt; loaves &amp; more" in drawn and drawn.count("<text") < 20 and ">...<" in drawn
+    frames = tuple(data_url(Image.new("RGB", (4, 4), (0, 0, 10 * place))) for place in range(21))
+    clip = replace(RUN, canvas=replace(RUN.canvas, kind="video", shape=(1, 4, 4)))
+    clip = replace(clip, output=replace(clip.output, video=frames, given=3))
+    (sheet,) = PICTURES.draw([clip]).layout.images
+    shown = Image.open(io.BytesIO(base64.b64decode(sheet.source.partition("base64,")[2]))).convert("RGB")
+    blues = [shown.getpixel((shown.width * (2 * x + 1) // 6, shown.height * (2 * y + 1) // 6))[2] for y, x in PLACES]
+    assert len(blues) == 9 and blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
 
 
 def test_one_seed_or_two_prompts_are_no_repetition() -> None:

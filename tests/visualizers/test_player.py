@@ -89,7 +89,7 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     assert cell_colors(canvas, final) == {tile_color(state.tokens[final])}
     assert tile_color(state.tokens[draft]) not in cell_colors(canvas, draft) and len(cell_colors(canvas, draft)) > 3
     assert len(cell_colors(canvas, empty)) == 1
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     settle(page)
     assert tile_color(state.tokens[final]) not in cell_colors(canvas, final)
 
@@ -409,7 +409,7 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
 def test_text_of_a_trace_stays_text(page: Page) -> None:
     trace = written()
     show(page, trace, fragment="#step=1")
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     page.locator(".ds-token").nth(3).hover()
     settle(page)
     assert page.locator(".ds-token").nth(3).inner_text() == HOSTILE
@@ -462,7 +462,7 @@ def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: i
     assert results.violations_count == 0, results.generate_report()
     page.set_content(standalone([written()], "Text"))
     every_view(page)
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     results = Axe().run(page)

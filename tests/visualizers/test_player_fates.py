@@ -30,7 +30,7 @@ def rgb(color: str) -> tuple[int, ...]:
 def test_fates_on_a_picture_can_be_read(page: Page) -> None:
     trace = handmade.scd()
     show(page, replace(trace, output=replace(trace.output, image=None)))
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     go(page, 1)
     canvas = page.locator(".ds-picture canvas")
     fates = {fate.value: told for fate, told in zip(Fate, player.data()["fates"], strict=True)}

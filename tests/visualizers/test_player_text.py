@@ -133,7 +133,7 @@ def test_colours_mark_this_pass_and_every_pass_on_request(page: Page) -> None:
     touched = set(trace.steps[number - 1].position)
     coloured = "all => all.filter(chip => chip.style.background).map(chip => Number(chip.dataset.position))"
     assert set(page.locator(".ds-token").evaluate_all(coloured)) == touched
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     settle(page)
     told = {i for i, fate in enumerate(state_after(trace, number).fates) if fate is not None}
     assert set(page.locator(".ds-token").evaluate_all(coloured)) == told
@@ -289,7 +289,7 @@ class TestRouting:
 def test_scrubbing_a_long_text_keeps_twenty_five_frames_a_second(page: Page) -> None:
     """Hundreds of chips, of which some change their look with every step and move all that follow."""
     show(page, diffusion(Blocks(block=32, length=512, endless=True)))
-    page.get_by_label("Show fates on the canvas").check()
+    page.get_by_label("Mark what became of each token").check()
     sweep = """() => new Promise(done => {
         const frames = [];
         let last = 0, count = 0;

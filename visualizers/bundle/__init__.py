@@ -153,7 +153,9 @@ def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
     size = sum(map(len, files.values()))
     if size > options.most_bytes:
         most = options.most_bytes / 2**20
-        raise BundleError(f"zip: {size / 2**20:.1f} MB are more than the {most:.0f} MB that one may have; {remedy}")
+        raise BundleError(
+            f"zip: its files come to {size / 2**20:.1f} MB, more than the {most:.0f} MB that a zip may have; {remedy}"
+        )
 
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:

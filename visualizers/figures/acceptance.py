@@ -159,11 +159,12 @@ ACCEPTANCE = Figure(
     name="acceptance",
     title="Acceptance heat map",
     caption=(
-        "How likely the draft at each position was to stay: yellow drafts were nearly certain, dark blue ones "
-        "hopeless. The value is min(1, p(x) / q(x)) at the position's last test, or in one forward pass when a "
-        "step is given. Squares mark drafts that were rejected; cells without a colour were decoded without a test, "
-        "and "
-        "over a whole run a mark says how. A video has a panel for every latent frame."
+        "How likely the draft at each position was to stay when it was judged: yellow drafts were nearly certain "
+        "to, dark blue ones hardly could. That probability is min(1, p / q): p says how likely the model finds the "
+        "draft, q how likely it was when it was guessed. It is shown for the position's last verdict, or for one "
+        "forward pass when a step is given. Squares mark drafts that were rejected; cells without a colour were "
+        "decoded without a draft being judged, and over a whole run a mark says how. A video has a panel for every "
+        "latent frame."
     ),
     paper="",
     supports=lambda traces: (

@@ -144,9 +144,9 @@ CANVAS = Figure(
     title="The canvas during decoding",
     caption=(
         "The picture as far as it is decoded after the given forward pass (by default when half of it is final). "
-        "Final tokens are drawn as they are, drafts still waiting in the window are faded, open positions grey. "
-        "Marks say what the last forward pass did at each position it touched. Rebuilt from the steps and the tile "
-        "of every token."
+        "Final tokens are drawn as they are, drafts that still wait to be judged are faded, places without a token "
+        "are grey. Marks say what the last forward pass did at each place it touched. It is put together from the "
+        "recorded passes and a small picture for every token."
     ),
     paper="",
     supports=lambda traces: missing(traces, _drawable, "an image or video canvas") or too_many(traces, _drawable),

@@ -129,10 +129,9 @@ RACE = Figure(
     name="race",
     title="The race to the last token",
     caption=(
-        "Tokens that are final against forward passes and against measured time, one curve a run. Each jump is the "
-        "number of tokens a pass made final; ordinary decoding climbs one token at a time. A run can win in "
-        "forward passes and lose in time, when its passes feed more tokens. The marker ends a curve. Summed up "
-        "from the steps."
+        "How many tokens are final, by forward passes and by measured time, with one curve for every run. A curve "
+        "jumps by as many tokens as a pass made final; ordinary decoding climbs one token at a time. A run can win "
+        "in forward passes and lose in time, when its passes look at more tokens. A marker ends each curve."
     ),
     paper="SCD, Table 1 (NFE and latency), step by step",
     supports=lambda traces: missing(traces, _ran, "steps") or _few(traces),
@@ -143,8 +142,9 @@ LATENCY = Figure(
     name="latency",
     title="Where the time of a forward pass goes",
     caption=(
-        "Mean milliseconds per forward pass, stage by stage, as measured in the run. What a method adds to the "
-        "network is in preparing and deciding. Times hold for the machine and the batch of the run only."
+        "Mean milliseconds of a forward pass, stage by stage, as they were measured in the run. Forward and logits "
+        "are the model itself (logits are its scores for every possible token); what a method adds is in preparing "
+        "and deciding. Times hold for the machine and the batch of the run only."
     ),
     paper="SCD, Table 4",
     supports=lambda traces: missing(traces, _timed, "measured times") or _few(traces),

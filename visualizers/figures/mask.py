@@ -100,9 +100,10 @@ MASK = Figure(
     name="mask",
     title="The attention mask of a forward pass",
     caption=(
-        "Who may see whom in one call: a row is a query, a column a key, a filled cell says that the query sees the "
-        "key. Lines part kinds of tokens, such as cached ones, drafts and mask tokens. The pass is the last one "
-        "with a mask up to the given step, or the one with most queries when no step is given."
+        "Which places a forward pass may look at while it computes others. Each row is a place that is computed, "
+        "called a query, each column a place to look at, called a key; a filled cell says that the query may look "
+        "at the key. Lines part kinds of tokens, such as cached ones, drafts and mask tokens. The pass is the last "
+        "one with a mask up to the given step, or the one with most queries when no step is given."
     ),
     paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
     supports=lambda traces: missing(traces, _has, "a recorded attention mask") or too_many(traces, _has),

@@ -160,9 +160,10 @@ ORDER = Figure(
     name="order",
     title="Which position became final when",
     caption=(
-        "A mark is a token that became final: when, where, and by which rule. A line that climbs token by token is "
-        "left-to-right decoding; marks above each other became final in the same pass; a mark that hangs below "
-        "later ones was left open for a while. Dotted lines are the borders of blocks. Read from the fates."
+        "Each mark is a token that became final: when, where, and by which rule. A line that climbs token by token "
+        "is left-to-right decoding; marks above each other became final in the same pass; a mark that hangs below "
+        "later ones was left open for a while. Dotted lines are the borders of blocks. All of it is read from what "
+        "the trace says became of each token."
     ),
     paper="S2D2, Fig. 2 (AR-ness), token by token",
     supports=lambda traces: missing(traces, _text, "a text of more than a few tokens") or too_many(traces, _text),

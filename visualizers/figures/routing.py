@@ -152,10 +152,10 @@ ESTIMATORS = Figure(
     name="estimators",
     title="How well estimators foresee the accepted prefix",
     caption=(
-        "Error of each estimator over verified passes: drafts it expected to pass less drafts that passed, corrected "
-        "draws not counted. Markers are mean errors, bars one standard deviation, numbers the mean absolute error "
-        "(MAE). Left of zero an estimator is too cautious, right of it too hopeful. Runs that differ in seed or "
-        "prompt alone are taken together."
+        "An estimator says beforehand how many drafts will pass. Its error is that number minus the drafts that "
+        "did pass, corrected draws not counted, over all passes that verified drafts. Markers are mean errors, "
+        "bars one standard deviation, numbers the mean absolute error (MAE). Left of zero an estimator is too "
+        "cautious, right of it too hopeful. Runs that differ in seed or prompt alone are taken together."
     ),
     paper="S2D2, Table 4",
     supports=lambda traces: (

@@ -95,10 +95,10 @@ SEEDS = Figure(
     name="seeds",
     title="What every seed took",
     caption=(
-        "One grey line a seed, from one setting to the next: the same prompt and the same random numbers. Large marks "
-        "are means, error bars one standard error over seeds. Lines that all fall say more than two means: the "
-        "comparison is paired. Only whole runs count, and passes of a drafter are left out. Times are those of "
-        "single runs on one machine."
+        "Each grey line is one seed: the same prompt and the same random numbers, decoded with one setting after "
+        "another. Large marks are means, and error bars one standard error over seeds. Where all lines fall, the "
+        "difference holds for every seed, which says more than two means. Only whole runs count, and passes of a "
+        "drafter are left out. Times are those of single runs on one machine."
     ),
     paper="",
     supports=_supports,

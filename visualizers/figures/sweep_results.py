@@ -292,10 +292,11 @@ FRONTIER = SweepFigure(
     name="frontier",
     title="Accuracy against speed",
     caption=(
-        "One point a setting: share of problems answered right against how fast it decoded, error bars one standard "
-        "error over problems. Lines join the settings of a method that no other setting of it beats in both; open "
-        "marks are beaten. A star is the baseline, the dotted line its accuracy. Up is better, and so is right, or "
-        "left where the axis says that less is better. Speed is a ratio of totals over all problems."
+        "Each point is a setting: the share of problems that it answered right, by how fast it decoded; error bars "
+        "are one standard error over problems. Lines join the settings of a method that no other setting of it "
+        "beats in both; an open mark is a setting that another one beats. A star is the baseline, the dotted line "
+        "its accuracy. Up is better, and so is right, or left where the axis says that less is better. Speed is a "
+        "ratio of totals over all problems."
     ),
     paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
     drawing=_frontier,

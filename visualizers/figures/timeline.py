@@ -102,10 +102,11 @@ CHURN = Figure(
     name="churn",
     title="Token churn: what became of every draft, pass by pass",
     caption=(
-        "A row is a forward pass, a column a position. Blue cells were accepted, a crossed vermillion cell is the "
-        "first rejection of its row, and what lies to the right of it waits for the next pass: grey drafts stayed as "
-        "they were, orange ones were replaced. Much orange means that later drafts keep losing the context they "
-        "were drawn in. Dashed lines stand where latent frames of a video end. Read from the fates in the trace."
+        "Each row is a forward pass, each column a position. Blue cells were accepted, and a crossed vermilion "
+        "cell is the first rejection of its row. Drafts to the right of it wait for the next pass: grey ones "
+        "stayed as they were, orange ones were replaced. Much orange means that later drafts keep losing the "
+        "tokens that they were guessed from. Dashed lines stand where latent frames of a video end. All of it is "
+        "read from what the trace says became of each draft."
     ),
     paper="SCD, section 3 (token changes between iterations)",
     supports=lambda traces: missing(traces, _has, "steps with positions") or too_many(traces, _has),

@@ -106,12 +106,11 @@ DRAFT_STEPS = Figure(
     name="draft-steps",
     title="Drafting distribution against judging distribution, draft by draft",
     caption=(
-        "How far the distribution that judges a draft is from the distribution it was drawn from, by the draft's "
-        "number in its "
-        "verification: Kullback-Leibler divergence of the two distributions, cross entropy of the draft, and how "
-        "often it is "
-        "the judge's likeliest token. Curves that rise say that later drafts rest on more guesses. Means with "
-        "standard errors, over runs that differ in seed or prompt alone."
+        "Each draft is drawn from one distribution and judged by another. By the draft's number in its "
+        "verification: how far these two are apart (Kullback-Leibler divergence, 0 where they are equal), how "
+        "little the judge expected the draft (cross entropy), and how often the draft is the judge's likeliest "
+        "token. Curves that get worse to the right say that later drafts rest on more guesses. Means with standard "
+        "errors, over runs that differ in seed or prompt alone."
     ),
     paper="SimSD, Fig. 3 and 4",
     supports=lambda traces: (

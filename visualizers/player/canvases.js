@@ -1,5 +1,9 @@
 // The two views laid out like the canvas itself: the picture so far, and how likely each draft was to pass.
 
+/** Pixels that the name of a frame takes, and its letters. */
+const NAME_HEIGHT = 14;
+const NAME_FONT = "11px system-ui, sans-serif";
+
 /** A view whose cells are the cells of the canvas. */
 class GridView extends View {
   constructor(name, title, note, grid) {
@@ -12,6 +16,12 @@ class GridView extends View {
 
   heightFor(width) {
     return (width * this.grid.rows) / this.grid.columns;
+  }
+
+  /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
+  topFor(width) {
+    const { head, columns } = this.grid;
+    return head ? Math.max(0, Math.ceil(NAME_HEIGHT - (head * width) / columns)) : 0;
   }
 
   get cellSize() {
@@ -45,13 +55,13 @@ class GridView extends View {
 
   paintName(scene, context, frame) {
     const [x, y, width] = this.frameBox(frame);
-    const tall = this.grid.head * this.cellSize;
+    const tall = this.grid.head * this.cellSize + (y <= this.grid.head * this.cellSize ? this.top : 0);
     context.save();
     context.beginPath();
     context.rect(x, y - tall, width, tall);
     context.clip();
     const name = scene.replay.frameName(frame);
-    context.font = "11px system-ui, sans-serif";
+    context.font = NAME_FONT;
     const said = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
     this.label(context, scene, said, x, y - Math.min(tall, 20) / 2, "left");
     context.restore();

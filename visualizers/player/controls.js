@@ -72,7 +72,7 @@ class Controls {
   overlayChoice(player) {
     this.overlay = make("input", { type: "checkbox" });
     this.overlay.addEventListener("change", () => player.schedule());
-    return make("label", { class: "ds-overlay" }, this.overlay, "Show fates on the canvas");
+    return make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
   }
 
   useClock(clock, speed) {

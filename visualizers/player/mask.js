@@ -7,7 +7,7 @@ const LABEL_PIXELS = 7.5;
 /** A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. */
 class MaskView extends View {
   constructor(theme, redraw) {
-    super("mask", "Attention mask of this call", "row = query, column = key · filled = sees");
+    super("mask", "Attention mask of this call", "filled: the place of the row (query) may look at that of the column (key)");
     this.speaks = true;
     this.redraw = redraw;
     this.cell = this.mask = this.source = null;

@@ -137,7 +137,7 @@ class View {
     this.heading = make("figcaption", {}, make("span", { class: "ds-title" }, title), this.note);
     this.figure = make("figure", { class: `ds-view ds-${name}` }, this.heading, this.canvas);
     this.context = this.canvas.getContext("2d");
-    this.width = this.height = 0;
+    this.width = this.height = this.top = 0;
   }
 
   supports() {
@@ -148,23 +148,30 @@ class View {
     return width;
   }
 
+  /** Pixels above what is drawn, for letters that would be cut off there. */
+  topFor() {
+    return 0;
+  }
+
   /** Fit the canvas to the width it is given. Return whether anything changed. */
   fit(replay) {
     const width = Math.floor(this.figure.clientWidth);
     const height = Math.round(this.heightFor(width, replay));
+    const top = this.topFor(width);
     const ratio = Math.min(3, globalThis.devicePixelRatio || 1);
     if (width === this.width && height === this.height && ratio === this.ratio) return false;
-    Object.assign(this, { width, height, ratio });
-    this.canvas.style.height = `${height}px`;
+    Object.assign(this, { width, height, top, ratio });
+    this.canvas.style.height = `${height + top}px`;
     this.canvas.width = Math.max(1, Math.round(width * ratio));
-    this.canvas.height = Math.max(1, Math.round(height * ratio));
+    this.canvas.height = Math.max(1, Math.round((height + top) * ratio));
     return true;
   }
 
   draw(scene) {
     if (this.figure.hidden || this.width === 0) return;
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    this.context.clearRect(0, 0, this.width, this.height);
+    this.context.clearRect(0, 0, this.width, this.height + this.top);
+    this.context.translate(0, this.top);
     this.paint(scene, this.context);
   }
 

@@ -465,7 +465,7 @@ class Player {
     const { lane, view } = this.viewOf(event.target);
     if (!view) return null;
     const box = view.canvas.getBoundingClientRect();
-    const spot = view.hit(event.clientX - box.left, event.clientY - box.top, event.target);
+    const spot = view.hit(event.clientX - box.left, event.clientY - box.top - (view.top ?? 0), event.target);
     return spot && { ...spot, lane };
   }
 

@@ -1,0 +1,156 @@
+"""A grid of prompts by settings: what its columns and rows are, filling it, stopping it, and what is refused."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from support import handmade
+from support.raster import decoded
+
+from demo.pages.compare import ComparePage
+from demo.pages.run import RunPage
+from demo.sessions import Shown, Visitors
+from demo.site import Site
+from demo.workbench import grid, grid_panel
+from demo.workbench.grid import Column, Filled, Row, columns_of, fill, planned, rows_of
+from demo.workbench.grid_box import preview, told
+from demo.workbench.tray import Entry, Tray, entries_of, entry_of
+from engines.config import ConfigError
+from traces.schema import Trace
+
+RUN = decoded("scd", window=32)
+
+
+def other(trace: Trace = RUN, **settings: object) -> Trace:
+    return replace(trace, config={**trace.config, **settings})
+
+
+SHORT, LONG = other(window=8), other(window=16)
+
+
+def entry(trace: Trace) -> Entry:
+    return entry_of(trace, Path("run.json.gz"), "yours")
+
+
+def columns(*traces: Trace) -> tuple[Column, ...]:
+    return columns_of([entry(trace) for trace in traces])
+
+
+def never() -> bool:
+    return False
+
+
+def test_columns_are_settings_and_each_stands_once() -> None:
+    found = columns(RUN, SHORT, replace(SHORT, seed=3), LONG)
+    assert [one.note for one in found] == ["", "window 8", "window 16"]
+    with pytest.raises(ConfigError, match="tick runs of 1 to 4 settings"):
+        columns()
+    many = [other(window=window) for window in (2, 3, 4, 5, 6)]
+    with pytest.raises(ConfigError, match="have 5 different settings"):
+        columns(*many)
+    with pytest.raises(ConfigError, match=r"came as a file .* untick it"):
+        columns(RUN, replace(SHORT, method="theirs"))
+
+
+def test_rows_are_prompts_by_seeds() -> None:
+    pictures = [replace(column, asked=replace(column.asked, model="studio-image")) for column in columns(SHORT)]
+    assert rows_of(" a boot \n\na bag\na boot", 2, 7, pictures) == (
+        Row("a boot", 7),
+        Row("a boot", 8),
+        Row("a bag", 7),
+        Row("a bag", 8),
+    )
+    assert rows_of("what is said to a model without prompts", 2, 0, columns(SHORT)) == (Row("", 0), Row("", 1))
+    for prompts, seeds, said in (
+        ("", 1, "there is none; write at least one"),
+        ("a\nb\nc\nd", 2, "4 with 2 seeds each make a grid 8 high, and 6 is the most"),
+        ("a", 0, "use a whole number from 1 to 6"),
+        ("a" * 1001, 1, "number 1 has 1001 characters; 1000 are the most"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            rows_of(prompts, seeds, 0, pictures)
+    assert planned(columns(SHORT, LONG), (Row("", 0),)).startswith("1 seed × 2 settings: 2 runs, about")
+    assert planned(pictures, (Row("a", 0), Row("b", 0))).startswith("2 prompts × 1 setting: 2 runs")
+
+
+@pytest.mark.slow
+def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
+    first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 0),), never)
+    assert (first.done, first.total, first.share) == (0, 2, 0.0) and first.seconds_left > 0
+    whole = [one for one in rest if one.trace]
+    assert [one.cell for one in whole] == [1, 2] and whole[-1].share == 1.0
+    own = [RUN, decoded("scd", window=32, coupling="none")]
+    assert [one.trace and one.trace.output.tokens for one in whole] == [trace.output.tokens for trace in own]
+    shares = [one.share for one in rest]
+    assert shares == sorted(shares)
+
+
+def test_stop_keeps_the_cells_that_are_whole() -> None:
+    passes = iter(range(10**6))
+    messages: list[Filled] = list(
+        fill(columns(RUN), (Row("", 0), Row("", 1), Row("", 2)), lambda: next(passes) > len(RUN.steps) + 3)
+    )
+    assert messages[-1].ended == "Stopped." and messages[-1].done == 1
+    assert sum(one.trace is not None for one in messages) == 1
+
+
+def test_a_grid_that_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "tried", lambda job: 150.0)
+    rows = tuple(Row("", seed) for seed in range(4))
+    with pytest.raises(
+        ConfigError, match="about 20 min here, and the server gives 10 min; use at most 2 of the 4 prompts and seeds"
+    ):
+        next(fill(columns(SHORT, LONG), rows, never))
+
+
+def test_a_prompt_that_a_model_refuses_is_named_before_anything_is_decoded() -> None:
+    (column,) = columns(SHORT)
+    with pytest.raises(ConfigError, match="the prompt 'nonsense'"):
+        next(fill([column], (Row("", 0), Row("nonsense", 0)), never))
+
+
+def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
+    text = handmade.s2d2()
+    text = replace(text, output=replace(text.output, text="<b>10</b>"))
+    assert preview(SHORT)["image"].startswith("data:image/png;base64,")
+    assert preview(SHORT)["cost"] == f"{SHORT.summary.forwards} passes"
+    assert preview(text)["text"] == "<b>10</b>" and not preview(text)["image"]
+    value = told(columns(SHORT, LONG), (Row("", 0), Row("", 1)), {(1, 0): preview(SHORT)}, 3)
+    assert [bool(cell) for cell in value["cells"]] == [False, False, True, False] and value["now"] == 3
+    assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
+
+
+@pytest.mark.slow
+def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [replace(trace, seed=seed) for seed in (0, 1) for trace in (SHORT, LONG)]
+
+    def filled(*_: object) -> Iterator[Filled]:
+        for cell in range(5):
+            trace = made[cell - 1] if cell else None
+            yield Filled(done=cell, total=4, share=cell / 4, seconds_left=0.0, cell=cell, trace=trace)
+
+    monkeypatch.setattr(grid_panel, "fill", filled)
+    request = gr.Request(session_hash="mine")
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
+        page = ComparePage(site, RunPage(site), [])
+    panel = page.grid
+    ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
+    values = {page.tray: Tray(ticked, ticked), panel.prompts: "", panel.seeds: 2, site.look: ""}
+    updates = list(panel.conduct(values, request))
+    there = [sum(map(bool, update[panel.box]["cells"])) for update in updates if panel.box in update]
+    assert there == [0, 1, 2, 3, 4, 4] and updates[-1][panel.box]["now"] == 4  # gradio may show the last one alone
+    kept = updates[-1][panel.kept].traces()
+    assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
+    chooser = page.chooser
+    values |= {panel.grid: updates[-1][panel.grid], page.set: Shown(), site.shown: Shown()}
+    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+    update = page.play_row(values, request, gr.EventData(None, {"cell": 3}))
+    chosen = update[page.tray].chosen
+    assert [trace.seed for trace in update[site.shown].traces()] == [1, 1]
+    assert [one.asked for one in columns_of(chosen)] == [one.asked for one in columns_of(ticked)]
+    for wrong in (9, -1, True, "0", None, [0]):
+        with pytest.raises(gr.Error, match="cell: "):
+            page.play_row(values, request, gr.EventData(None, {"cell": wrong}))
