@@ -59,7 +59,7 @@ WRONG = [
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["http", "by name", "mcp"])
 def test_every_argument_with_every_kind_of_value(way: str, server: str) -> None:
-    # The ways share what reads the arguments, so every kind of value goes one of them, and one of each field the others.
+    # The ways share what reads arguments: every kind of value goes one of them, and one of each field the others.
     for field, value in WRONG if way == "http" else {field: (field, value) for field, value in WRONG}.values():
         inner = field in ("temperature", "width")
         arguments = SOUND | ({"settings": {field: value}} if inner else {field: value})
