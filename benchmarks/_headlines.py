@@ -35,10 +35,10 @@ HEADLINES: Final = (
         does="a small model drafts a few tokens, the large one checks them in one pass",
         exact=SAME,
         result="drafting",
-        row={"method": "speculative", "model": "studio-image", "drafter": "studio-image-draft"},
+        row={"method": "speculative", "model": "text-target", "drafter": "text-draft"},
         tokens="target_passes",
         faster="faster_median",
-        usual={"method": "ar", "model": "studio-image"},
+        usual={"method": "ar", "model": "text-target"},
     ),
     Headline(
         method="SCD",
@@ -141,9 +141,9 @@ def _time(faster: float) -> str:
 
 
 def _quality(row: Record, base: Record, exact: str) -> str:
-    """Share of problems solved beside ordinary decoding's; an exact method on pictures has the same distribution."""
-    if "accuracy" not in row:
-        return "same distribution" if exact == SAME else ""
+    """Share of problems solved beside ordinary decoding's; an exact method has its distribution."""
+    if exact == SAME:
+        return "same distribution"
     return f"{100 * row['accuracy']:.1f} % solved, ordinary {100 * base['accuracy']:.1f} % (± {_error(row, base)})"
 
 

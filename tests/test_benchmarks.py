@@ -193,10 +193,10 @@ def test_the_tables_say_what_the_results_say() -> None:
 
 
 def test_the_readme_says_of_each_method_what_its_result_says() -> None:
-    drafted = (("studio-image-draft", 72.0, 0.8), ("studio-image-draft", 48.0, 1.5), ("lookup", 9.0, 9.0))
+    drafted = (("text-draft", 72.0, 0.8), ("text-draft", 48.0, 1.5), ("lookup", 9.0, 9.0))
     names = ("drafter", "target_passes", "faster_median")
     told = [{"method": "speculative", **dict(zip(names, each, strict=True))} for each in drafted]
-    rows = [{"model": "studio-image", **row} for row in [{"method": "ar", "nfe": 144.0}, *told]]
+    rows = [{"model": "text-target", **row} for row in [{"method": "ar", "nfe": 144.0}, *told]]
     table = _headlines.table({"drafting": {"rows": rows}})
     (line,) = table.splitlines()[2:]
     assert "| 3.0 | 1.50 × faster | same distribution |" in line  # the fastest row of the small drafter

@@ -23,3 +23,16 @@ def test_the_first_calls_of_a_function_are_checked_anew_in_every_test() -> None:
     shapes.begin()
     with pytest.raises(TypeCheckError, match="residual"):
         residual(TWO, THREE)
+
+
+def test_a_function_that_is_made_in_every_call_is_checked_the_first_times_alone() -> None:
+    def made(count: int) -> list[bool]:
+        return [hasattr(shapes.checker(_stub), "__wrapped__") for _ in range(count)]
+
+    shapes.begin()
+    assert made(shapes.CALLS + 2) == [True] * shapes.CALLS + [False] * 2
+    shapes.begin()
+    assert made(1) == [True]
+
+
+def _stub(x: int) -> None: ...

@@ -65,7 +65,7 @@ class Config(LikeliestTokens):
         Knob(
             "Cost of a row",
             "What one more row adds to a pass, as a share of it. A draft is fed only where it is expected to save "
-            "more; 0 feeds all of them, as the paper does. About 0.35 on a CPU.",
+            "more; 0 feeds all of them, as the paper does. About 0.35 without a graphics card.",
             0.0,
             1.0,
             0.05,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -144,12 +144,11 @@ class _Rows:
 
     def density(self, row: int) -> PathDensity:
         """The density of paths of one token."""
+        return partial(self._log_density, row)
 
-        def log_density(states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
-            whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
-            return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
-
-        return log_density
+    def _log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+        whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
+        return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
     def _denoiser(self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Denoiser:
         """The head conditioned, and guided: eps of both rows mixed, v of the conditional one."""

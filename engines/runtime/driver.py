@@ -124,8 +124,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if draft is None:
         return session
     check_pair(first.model, draft)
-    if isinstance(tasks[0], ContinuousTask) and draft is not first.model:
-        check_heads(first.config.drafter, tasks[0], draft.card.id, draft.pose(first.prompt, first.config))
+    if first.method.drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
+        check_heads(first.method.drafter(first.config), tasks[0], draft.card.id, draft.pose(first.prompt, first.config))
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
             check_texts(first.model, draft, task, draft.pose(job.prompt, job.config))

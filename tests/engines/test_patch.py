@@ -14,6 +14,7 @@ from engines.continuous.request import PathForward
 from engines.methods import METHODS
 from engines.models.denoising_session import _Rows
 from engines.models.heads import DiffusionHead, MixtureHead
+from engines.models.hub.compvis import DecoderSize, PixelDecoder
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.studio.networks import TransformerSize
 from engines.models.studio.patch import StudioPatch
@@ -55,7 +56,8 @@ def mar(seed: int = 0) -> MARModel:
     network = awake(
         MAR(MARSize(side=3, token=4, width=16, depth=2, heads=2, buffer=4, head_width=16, head_depth=1)), seed
     )
-    return MARModel(network, lambda tokens: tokens[:, :3], ModelCard(id=f"mar-{seed}"), CPU)
+    decoder = awake(PixelDecoder(DecoderSize((32,), 1, 4, 4, 0, False)), seed)
+    return MARModel(network, decoder, ModelCard(id=f"mar-{seed}"), CPU)
 
 
 def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:

@@ -32,10 +32,19 @@ def test_supported_figures_of_runs_in_blocks() -> None:
         return [figure.name for figure in supported([trace])]
 
     assert names(RUN) == [
-        "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "by-place", "accepted-drafts",
-        "draft-steps", "ar-ness", "confidence", "foresight", "contributions", "mask", "along",
+        "pictures", "acceptance", "churn", "race", "latency", "order", "routing", "estimators", "by-place",
+        "accepted-drafts", "draft-steps", "ar-ness", "confidence", "foresight", "contributions", "mask", "along",
     ]  # fmt: skip
-    assert names(diffusion()) == ["churn", "race", "latency", "order", "ar-ness", "confidence", "contributions"]
+    assert names(diffusion()) == [
+        "pictures",
+        "churn",
+        "race",
+        "latency",
+        "order",
+        "ar-ness",
+        "confidence",
+        "contributions",
+    ]
     assert "routing" not in names(simsd())
     assert {"draft-steps", "throughput"} <= set(names(simsd()))
 
