@@ -78,7 +78,7 @@ def bring(page: Page, name: str, data: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
-    page = browser.new_page()
+    page = browser.new_page(reduced_motion="reduce")
     page.goto(shipped_server)
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.locator("#clip-cards button").nth(1).click()

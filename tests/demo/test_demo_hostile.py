@@ -27,7 +27,7 @@ FILE_NAME = "${eval(name)} `${globalThis.pwned=1}` <img src=x onerror=globalThis
 @pytest.fixture
 def page(browser: Browser, server: str) -> Iterator[Page]:
     """The opened app; the test fails when script of a stranger ran, or made an element, a dialog or an error."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("pageerror", lambda error: wrong.append(str(error)))

@@ -38,7 +38,7 @@ SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The opened app; fails the test on a request to elsewhere or an error of the page's scripts."""
     options: dict[str, Any] = getattr(request, "param", {})
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options)
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("request", lambda sent: wrong.append(sent.url) if leaves(sent.url, server) else None)

@@ -82,7 +82,8 @@ def test_where_nothing_pays_the_answer_says_so(alone: list[Tradeoff]) -> None:
         "the fastest, CSpD, whole paths with gamma 4, comes to 0.39 × (0.38 to 0.40)."
     )
     together = [one for one in measured_tradeoffs() if one.batch == 16]
-    assert "comes to 0.63 ×." in answer(together, "picture", 2, 16)
+    fastest = max(one.speed for one in together if one.kind == "picture")
+    assert fastest < 1 and f"comes to {fastest:.2f} ×." in answer(together, "picture", 2, 16)
     assert (
         answer(together, "video", 0, 16) == "Nothing was measured for videos under these conditions, in batches of 16."
     )

@@ -26,6 +26,7 @@ def show(page: Page, *traces: Trace, fragment: str = "") -> None:
     )
     page.goto(SITE + fragment)
     every_view(page)
+    settle(page)
     assert [url for url in asked if not url.startswith(SITE)] == []
 
 

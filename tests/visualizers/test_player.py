@@ -193,7 +193,6 @@ def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
 def test_a_click_on_the_timeline_goes_there(page: Page) -> None:
     trace = jacobi()
     show(page, trace)
-    settle(page)
     canvas = page.locator(".ds-timeline canvas")
     canvas.click(position={"x": 200, "y": 2 + (canvas.bounding_box()["height"] - 20) * 0.5})
     assert snapshot(page)["now"] == pytest.approx(len(trace.steps) / 2, abs=2)
