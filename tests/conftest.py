@@ -13,6 +13,8 @@ from diffusers import AutoencoderKL, VQModel  # noqa: F401
 from support import shapes
 from transformers import Qwen3Model  # noqa: F401
 
+shapes.install()
+
 
 @pytest.fixture(autouse=True)
 def _every_shape_is_checked() -> None:

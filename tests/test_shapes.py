@@ -1,8 +1,11 @@
 """The checks of shapes and types that run beside every test."""
 
+import ast
+
 import pytest
 import torch
 from jaxtyping import TypeCheckError
+from jaxtyping._import_hook import JaxtypingTransformer, Typechecker
 from support import shapes
 
 from engines.sampling.coupling import residual
@@ -25,14 +28,10 @@ def test_the_first_calls_of_a_function_are_checked_anew_in_every_test() -> None:
         residual(TWO, THREE)
 
 
-def test_a_function_that_is_made_in_every_call_is_checked_the_first_times_alone() -> None:
-    def made(count: int) -> list[bool]:
-        return [hasattr(shapes.checker(_stub), "__wrapped__") for _ in range(count)]
-
-    shapes.begin()
-    assert made(shapes.CALLS + 2) == [True] * shapes.CALLS + [False] * 2
-    shapes.begin()
-    assert made(1) == [True]
-
-
-def _stub(x: int) -> None: ...
+def test_a_function_within_another_is_not_decorated_in_every_call() -> None:
+    tree = ast.parse(
+        "def outer():\n def inner(): ...\n class Local:\n  def method(self): ...\nclass A:\n def of(self): ..."
+    )
+    changed = JaxtypingTransformer(typechecker=Typechecker(None)).visit(tree)
+    functions = [node for node in ast.walk(changed) if isinstance(node, ast.FunctionDef)]
+    assert {node.name: len(node.decorator_list) for node in functions} == {"outer": 1, "inner": 0, "method": 0, "of": 1}

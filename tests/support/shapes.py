@@ -1,8 +1,10 @@
 """Shapes and types are checked while the tests run, on the first calls of every function in every test.
 
-The calls that follow repeat them, and cost two to ten times as much with a check as without.
+The calls that follow repeat them, and cost two to ten times as much with a check as without. A function within another
+is not checked: it would be decorated anew in every call of that one, which took as long as all checks.
 """
 
+import ast
 import inspect
 import sys
 from collections import Counter
@@ -12,22 +14,33 @@ from types import FunctionType
 from typing import Any
 
 from beartype import BeartypeConf, beartype
+from jaxtyping import install_import_hook
+from jaxtyping._import_hook import JaxtypingTransformer
 
 CALLS = 20
 """Of one function, in one test, that are checked."""
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 _calls: Counter[tuple[str, str]] = Counter()
-_made: Counter[tuple[str, str]] = Counter()
 _relieved: list[FunctionType] = []
 
 
-def checker(stub: Callable[..., Any]) -> Callable[..., Any]:
-    """What jaxtyping decorates the signature of a function with; one inside another is made anew in every call."""
+def install() -> None:
+    """Have the functions of engines, which is not imported yet, checked."""
+    assert "engines" not in sys.modules
+    decorate = JaxtypingTransformer.visit_FunctionDef
+
+    def outermost(self: Any, node: ast.FunctionDef) -> Any:
+        within = any(isinstance(parent, ast.FunctionDef) for parent in self._parents)
+        return node if within else decorate(self, node)
+
+    JaxtypingTransformer.visit_FunctionDef = outermost
+    install_import_hook("engines", "support.shapes.outermost")
+
+
+def outermost(stub: Callable[..., Any]) -> Callable[..., Any]:
+    """What jaxtyping decorates the signature of a function with."""
     name = (stub.__module__, stub.__qualname__)
-    _made[name] += 1
-    if _made[name] > CALLS:
-        return stub
     checked = _check(stub)
 
     @wraps(checked)
@@ -43,7 +56,6 @@ def checker(stub: Callable[..., Any]) -> Callable[..., Any]:
 def begin() -> None:
     """A test begins: everything is checked again."""
     _calls.clear()
-    _made.clear()
     for function in _relieved:
         del function.__no_type_check__  # type: ignore[attr-defined]
     _relieved.clear()
