@@ -2,6 +2,8 @@
 
 import io
 import tempfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from PIL import Image
 
 from engines.config import ConfigError
 from engines.models import clip_files as video_clips
+
+Film = Callable[..., bytes]
 
 
 def read_clip(data: bytes) -> torch.Tensor:
@@ -30,6 +34,7 @@ def moving(frames: int, height: int = 40, width: int = 60) -> np.ndarray[Any, An
     return clip
 
 
+@cache
 def gif(frames: int, **size: int) -> bytes:
     """A GIF of `moving`."""
     pictures = [Image.fromarray(frame) for frame in moving(frames, **size)]
@@ -38,6 +43,7 @@ def gif(frames: int, **size: int) -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def mp4(frames: int, fps: int = 12, **size: int) -> bytes:
     """An MP4 of `moving`."""
     made = iio.imwrite(
@@ -47,9 +53,10 @@ def mp4(frames: int, fps: int = 12, **size: int) -> bytes:
     return made
 
 
-@pytest.mark.parametrize("data", [gif(12), mp4(12), gif(9), mp4(9)])
-def test_the_first_nine_frames_are_read_and_the_middle_square_of_each(data: bytes) -> None:
-    clip = read_clip(data).numpy()
+@pytest.mark.parametrize("frames", [12, 9])
+@pytest.mark.parametrize("film", [gif, mp4])
+def test_the_first_nine_frames_are_read_and_the_middle_square_of_each(film: Film, frames: int) -> None:
+    clip = read_clip(film(frames)).numpy()
     assert clip.shape == (9, 48, 48, 3)
     whole = moving(9)[:, :, 10:50]
     for k, frame in enumerate(whole):
@@ -58,11 +65,11 @@ def test_the_first_nine_frames_are_read_and_the_middle_square_of_each(data: byte
 
 
 @pytest.mark.parametrize(("height", "width", "box"), [(32, 80, (0, 8, 60, 32)), (48, 24, (20, 0, 40, 40))])
-@pytest.mark.parametrize("data", [gif(9), mp4(9)])
+@pytest.mark.parametrize("film", [gif, mp4])
 def test_the_middle_of_another_shape_is_cut_out(
-    data: bytes, height: int, width: int, box: tuple[int, int, int, int]
+    film: Film, height: int, width: int, box: tuple[int, int, int, int]
 ) -> None:
-    clip = video_clips.read_clip(data, frames=9, height=height, width=width).numpy()
+    clip = video_clips.read_clip(film(9), frames=9, height=height, width=width).numpy()
     assert clip.shape == (9, height, width, 3)
     for k, frame in enumerate(moving(9)):
         cut = Image.fromarray(frame).crop(box).resize((width, height), Image.Resampling.BILINEAR)
@@ -93,30 +100,30 @@ def foreign_codec() -> bytes:
     return mp4(12).replace(b"avc1", b"zzz9")
 
 
-BROKEN = {
-    "nothing": (b"", "neither a GIF nor an MP4"),
-    "a text": (b"not a film at all" * 40, "neither a GIF nor an MP4"),
-    "a playlist": (b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n", "neither a GIF nor an MP4"),
-    "a GIF that is cut off": (gif(12)[:400], "broken|frames; give one"),
-    "a header alone": (b"GIF89a", "0 x 0 pixels"),
-    "a GIF of junk": (b"GIF89a" + bytes(range(256)) * 8, "broken|pixels"),
-    "an MP4 that is cut off": (mp4(12)[:600], "broken"),
-    "an MP4 of junk": (b"\0\0\0\x18ftypisom" + bytes(range(256)) * 20, "broken"),
-    "a codec that is not known": (foreign_codec(), "codec"),
-    "a short GIF": (gif(8), "has 8 frames; give one with at least 9"),
-    "a picture": (gif(1), "has 1 frames"),
-    "a short MP4": (mp4(5), "has 5 frames"),
-    "a long MP4": (mp4(70, fps=1), "lasts 70 s; cut it"),
-    "enormous": (enormous(), "60000 x 60000 pixels; shrink"),
-    "tiny": (gif(9, height=8, width=8), "8 x 8 pixels; give at least 16"),
+BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
+    "nothing": (lambda: b"", "neither a GIF nor an MP4"),
+    "a text": (lambda: b"not a film at all" * 40, "neither a GIF nor an MP4"),
+    "a playlist": (lambda: b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n", "neither a GIF nor an MP4"),
+    "a GIF that is cut off": (lambda: gif(12)[:400], "broken|frames; give one"),
+    "a header alone": (lambda: b"GIF89a", "0 x 0 pixels"),
+    "a GIF of junk": (lambda: b"GIF89a" + bytes(range(256)) * 8, "broken|pixels"),
+    "an MP4 that is cut off": (lambda: mp4(12)[:600], "broken"),
+    "an MP4 of junk": (lambda: b"\0\0\0\x18ftypisom" + bytes(range(256)) * 20, "broken"),
+    "a codec that is not known": (foreign_codec, "codec"),
+    "a short GIF": (lambda: gif(8), "has 8 frames; give one with at least 9"),
+    "a picture": (lambda: gif(1), "has 1 frames"),
+    "a short MP4": (lambda: mp4(5), "has 5 frames"),
+    "a long MP4": (lambda: mp4(70, fps=1), "lasts 70 s; cut it"),
+    "enormous": (enormous, "60000 x 60000 pixels; shrink"),
+    "tiny": (lambda: gif(9, height=8, width=8), "8 x 8 pixels; give at least 16"),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_is_no_clip_is_refused_in_one_sentence(kind: str) -> None:
-    data, said = BROKEN[kind]
+    make, said = BROKEN[kind]
     with pytest.raises(ConfigError, match=said) as caught:
-        read_clip(data)
+        read_clip(make())
     text = str(caught.value)
     assert text.startswith("clip: ")
     assert text.endswith(".")
@@ -158,7 +165,7 @@ def test_ffmpeg_does_not_hold_anybody_up(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", ["good", "an MP4 of junk", "a long MP4"])
 def test_nothing_stays_on_disk(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = mp4(9) if kind == "good" else BROKEN[kind][0]
+    data = mp4(9) if kind == "good" else BROKEN[kind][0]()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if kind == "good":
         read_clip(data)

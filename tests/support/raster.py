@@ -1,5 +1,7 @@
 """Finished runs of the toy raster, which needs no weights and takes a fraction of a second."""
 
+from functools import cache
+
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
@@ -14,6 +16,7 @@ def job(method: str, seed: int = 0, **settings: object) -> Job:
     return Job(chosen, load_model(MODEL), "", make_config(chosen.config, settings), seed)
 
 
+@cache
 def decoded(method: str, seed: int = 0, **settings: object) -> Trace:
     run = Run(job(method, seed, **settings))
     for _ in run:

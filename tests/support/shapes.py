@@ -41,10 +41,12 @@ def install() -> None:
 def outermost(stub: Callable[..., Any]) -> Callable[..., Any]:
     """What jaxtyping decorates the signature of a function with."""
     name = (stub.__module__, stub.__qualname__)
-    checked = _check(stub)
+    checked: Callable[..., Any] | None = None
 
-    @wraps(checked)
+    @wraps(stub)
     def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal checked
+        checked = checked or _check(stub)  # most functions are never called
         _calls[name] += 1
         if _calls[name] == CALLS:
             _relieve(*name)

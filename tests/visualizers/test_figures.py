@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from statistics import correlation, fmean, stdev
@@ -58,36 +59,46 @@ def block_run(method: str, seed: int = 0) -> Trace:
     return {"s2d2": s2d2, "diffusion": diffusion, "simsd": simsd}[method](Blocks(seed=seed))
 
 
-def example(name: str) -> list[Trace]:
+EXAMPLES: dict[str, Callable[[], list[Trace]]] = {
+    "comparison": lambda: [plain_run(), run("none"), run()],
+    "redundancy": lambda: [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
+    "difference": lambda: [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
+    "seeds": lambda: [each(seed=seed) for each in (plain_run, run) for seed in range(3)],
+    "strength": lambda: [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
+    "window": lambda: [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
+    "order": lambda: [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
+    "routing": lambda: [block_run("s2d2"), block_run("s2d2", seed=1)],
+    "estimators": lambda: [block_run("s2d2", seed=seed) for seed in range(3)],
+    "accepted-drafts": lambda: [block_run("s2d2"), block_run("simsd")],
+    "draft-steps": lambda: [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
+    "throughput": lambda: [block_run("simsd"), block_run("simsd", seed=1)],
+    "ar-ness": lambda: [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
+    "confidence": lambda: [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
+    "mask": lambda: [block_run("s2d2"), block_run("simsd")],
+    "ratios": lambda: [ALL["cspd"]()],
+    "distances": lambda: [ALL["cspd"]()],
+    "trajectories": lambda: [ALL["cspd"](), ALL["cspd"]()],
+    "divergence": lambda: [ALL["cspd"]()],
+    "by-setting": lambda: [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
+    "along": lambda: [run(seed=seed) for seed in range(2)],
+    "ratio-means": lambda: [ALL["cspd"]()],
+    "graph": lambda: [speculated(), speculated(Plan(depth=5))],
+    "foresight": lambda: [speculated(), speculated(seed=1)],
+    "contributions": lambda: [speculated(), speculated(seed=1)],
+    "depth": lambda: [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
+}
+
+
+@cache
+def example(name: str) -> tuple[Trace, ...]:
     """Traces that the figure can be drawn from."""
-    return {
-        "comparison": [plain_run(), run("none"), run()],
-        "redundancy": [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
-        "difference": [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
-        "seeds": [each(seed=seed) for each in (plain_run, run) for seed in range(3)],
-        "strength": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
-        "window": [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
-        "order": [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
-        "routing": [block_run("s2d2"), block_run("s2d2", seed=1)],
-        "estimators": [block_run("s2d2", seed=seed) for seed in range(3)],
-        "accepted-drafts": [block_run("s2d2"), block_run("simsd")],
-        "draft-steps": [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
-        "throughput": [block_run("simsd"), block_run("simsd", seed=1)],
-        "ar-ness": [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
-        "confidence": [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
-        "mask": [block_run("s2d2"), block_run("simsd")],
-        "ratios": [ALL["cspd"]()],
-        "distances": [ALL["cspd"]()],
-        "trajectories": [ALL["cspd"](), ALL["cspd"]()],
-        "divergence": [ALL["cspd"]()],
-        "by-setting": [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
-        "along": [run(seed=seed) for seed in range(2)],
-        "ratio-means": [ALL["cspd"]()],
-        "graph": [speculated(), speculated(Plan(depth=5))],
-        "foresight": [speculated(), speculated(seed=1)],
-        "contributions": [speculated(), speculated(seed=1)],
-        "depth": [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
-    }.get(name, [run()])
+    return tuple(EXAMPLES.get(name, lambda: [run()])())
+
+
+@cache
+def drawn_example(name: str) -> go.Figure:
+    """The figure of them, which nobody changes."""
+    return FIGURES[name].draw(example(name))
 
 
 def named(figure: go.Figure, name: str) -> list[go.Scatter]:
@@ -97,7 +108,7 @@ def named(figure: go.Figure, name: str) -> list[go.Scatter]:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     figure = FIGURES[name]
-    drawn = figure.draw(example(name))
+    drawn = drawn_example(name)
     assert figure.name == name
     assert len(figure.caption) > 100
     assert drawn.layout.title.text
@@ -110,13 +121,13 @@ def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_a_pure_function_of_its_traces(name: str) -> None:
-    assert FIGURES[name].draw(example(name)).to_json() == FIGURES[name].draw(example(name)).to_json()
+    assert FIGURES[name].draw(example(name)).to_json() == drawn_example(name).to_json()
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_theme_changes_the_template_alone(name: str) -> None:
-    light = FIGURES[name].draw(example(name)).to_plotly_json()
-    dark = themed(FIGURES[name].draw(example(name)), "dark").to_plotly_json()
+    light = drawn_example(name).to_plotly_json()
+    dark = themed(go.Figure(drawn_example(name)), "dark").to_plotly_json()
     assert light["layout"].pop("template")["layout"]["paper_bgcolor"] == LIGHT.background
     assert dark["layout"].pop("template")["layout"]["paper_bgcolor"] == DARK.background
     assert str(light) == str(dark)
@@ -126,7 +137,7 @@ def test_the_theme_changes_the_template_alone(name: str) -> None:
 def test_several_marks_of_a_panel_differ_in_more_than_colour(name: str) -> None:
     """Whoever sees no colour still tells curves by dash, points by symbol, bars by pattern."""
     looks: dict[tuple[object, ...], set[str]] = {}
-    for mark in FIGURES[name].draw(example(name)).data:
+    for mark in drawn_example(name).data:
         if mark.showlegend is False or mark.type == "heatmap" or mark.name is None:
             continue
         if mark.type == "bar":
