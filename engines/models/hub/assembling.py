@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engines.config import shown
-from engines.models.memory import Needs, usual
+from engines.models.memory import Needs
 from engines.models.weights import Source, number_of, other_hashes, tensor_heads, weight_files, weight_hashes
 from engines.protocol import Model
 from traces.schema import ModelCard
@@ -21,14 +21,14 @@ Network = TypeVar("Network", bound=nn.Module)
 class Loader(Protocol):
     """How a module of this package reads the model of a folder."""
 
-    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Model:
+    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Model:
         """The model of a folder.
 
         Args:
             source: Where it is.
             settings: Its config.json.
             device: cpu, cuda, ...
-            dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+            dtype: Of the transformer's weights, where the model can be held in more than one.
 
         Raises:
             ModelError: when it is not whole, or asks for another network.
@@ -168,8 +168,3 @@ def card_of(source: Source, title: str, *beside: Source, licence: str = "") -> M
 def folder_in(source: Source, name: str) -> Source:
     """A folder inside a checkpoint's."""
     return replace(source, folder=source.folder / name, name=f"{source.name}/{name}")
-
-
-def dtype_on(device: str, asked: torch.dtype | None) -> torch.dtype:
-    """What a transformer's weights become: float32 on a CPU and bfloat16 elsewhere, unless something is asked for."""
-    return asked or usual(device)

@@ -35,7 +35,6 @@ from engines.models.hub.assembling import (
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     folder_in,
     outlined,
@@ -85,13 +84,13 @@ _HEAD: Final = "lm_head.weight"
 _CODE: Final = "IMGIMG"
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
     beside, inside = _pixels(source)
     kind = KINDS["anole"] if inside else _drawn_as(beside)
     side, title = kind.side, kind.title
     config = _config(source, settings, title)
-    body, head = _read(source, config, title, dtype_on(device, dtype))
+    body, head = _read(source, config, title, dtype)
     decoder = (
         read_decoder(
             source, "VQGAN", codes=True, prefix=_VQ, others=("lm_head.", "model.embed", "model.lay", "model.norm")

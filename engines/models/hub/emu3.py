@@ -20,7 +20,6 @@ from engines.models.hub.assembling import (
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     numbers,
     outlined,
@@ -71,7 +70,7 @@ _COUNTER: Final = ".num_batches_tracked"
 _MOST_LEVELS: Final = 8
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
     config, codec = _config(source, settings), _codec(source, settings)
     heads = tensor_heads(source, weight_files(source))
@@ -79,8 +78,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     body, vq = outlined(lambda: Emu3TextModel(config)), outlined(lambda: Emu3VQVAE(codec))
     del vq.encoder, vq.quant_conv
     state, head, drawn = _read(source, config, layout, (body, vq))
-    target = dtype_on(device, dtype)
-    body = filled(body, state, target)
+    body = filled(body, state, dtype)
     body.rotary_emb = Emu3RotaryEmbedding(config)
     vq = filled(vq, drawn, torch.float32)
     check_whole(body)
@@ -105,7 +103,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     pixels = Pixels(vq, vq.quantize.embedding.weight, lambda codes: vq.decode(codes.unflatten(1, (side, side))))
     shape = PictureShape(side, side, codec.codebook_size, config.max_position_embeddings)
     script = Script(torch.tensor(ids), asked, words.named(_LINE))
-    return OneVocabulary(body.to(device), head.to(device, target), script, pixels, shape, card_of(source, TITLE))
+    return OneVocabulary(body.to(device), head.to(device, dtype), script, pixels, shape, card_of(source, TITLE))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:

@@ -47,18 +47,8 @@ Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
 """Shape and number format of tensors by name."""
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> HarmonModel:
-    """The model of a folder, in float32.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of no effect, as for `engines.models.hub.mar_checkpoint.load`.
-
-    Raises:
-        ModelError: when it is not whole.
-    """
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> HarmonModel:
+    """The model of a folder, in float32 whatever is asked for, as `latents` says; see `assembling.Loader`."""
     del dtype
     network, size, text = _outline(source, settings, tensor_heads(source, weight_files(source)))
     network = filled(network, read_tensors(source, shapes_of(network), TITLE, ignored=(_WRITES, SHOWS)), torch.float32)

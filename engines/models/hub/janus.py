@@ -24,7 +24,6 @@ from engines.models.hub.assembling import (
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     numbers,
     outlined,
@@ -132,14 +131,14 @@ Heads = Mapping[str, tuple[tuple[int, ...], str]]
 """Shape and number format of tensors by name."""
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Janus:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
     """The model of a folder, in one of the two layouts; see `assembling.Loader`."""
     kind = settings["model_type"]
     text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
     parts = outlined(lambda: JanusPictures(text, codes))
     tensors = read_tensors(source, _shapes(parts, kind), TITLE, ignored=_OTHER_HALF[kind])
     state = {name: tensors[_published(name, kind)] for name in shapes_of(parts)}
-    parts = filled(parts, state, dtype_on(device, dtype), _EXACT)
+    parts = filled(parts, state, dtype, _EXACT)
     parts.language_model.rotary_emb = LlamaRotaryEmbedding(text)
     check_whole(parts)
     shape = PictureShape(codes.num_patches, codes.num_patches, codes.num_embeddings, text.max_position_embeddings)

@@ -22,7 +22,6 @@ from engines.models.hub import vq16
 from engines.models.hub.assembling import (
     card_of,
     check_whole,
-    dtype_on,
     filled,
     folder_in,
     outlined,
@@ -250,9 +249,9 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     return Needs(stored(source), exact, cached_numbers(size.config), size.slots + size.side**2)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGen:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> LlamaGen:
     """The model of a converted folder; see `assembling.Loader`."""
-    drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
+    drawing, beside = read_parts(source, settings, dtype)
     return LlamaGen(drawing, card_of(source, TITLE, beside), device)
 
 
