@@ -3,19 +3,21 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any, Protocol, TypeVar
+from itertools import chain, count
+from typing import Any, Final, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.memory import Needs
-from engines.models.weights import Source, number_of, other_hashes, tensor_heads, weight_files, weight_hashes
+from engines.models.weights import Source, number_of, other_hashes, shapes_in, tensor_heads, weight_hashes
 from engines.protocol import Model
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
+PIXELS: Final = "pixels"
+"""Folder of what draws a picture's tokens, inside the model's."""
 
 
 class Loader(Protocol):
@@ -95,12 +97,16 @@ def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "", tabl
     Raises:
         ModelError: for files that are missing or broken.
     """
-    heads = tensor_heads(source, weight_files(source))
     return sum(
         math.prod(shape)
-        for name, (shape, _) in heads.items()
+        for name, shape in shapes_in(tensor_heads(source)).items()
         if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
     )
+
+
+def counted(shapes: Mapping[str, Sequence[int]], named: Callable[[int], str]) -> int:
+    """How many of a numbered tensor there are, from 0 on; `named` is what each is called."""
+    return next(number for number in count() if named(number) not in shapes)
 
 
 def renamed(name: str, names: Sequence[tuple[str, str]]) -> str:

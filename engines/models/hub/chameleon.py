@@ -32,6 +32,7 @@ from transformers.models.chameleon.modeling_chameleon import ChameleonModel, Cha
 from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub.assembling import (
+    PIXELS,
     card_of,
     check_fixed,
     check_whole,
@@ -48,10 +49,7 @@ from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
-from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
-
-PIXELS: Final = "pixels"
-"""Folder of the VQGAN, inside the model's."""
+from engines.models.weights import Source, number_of, read_tensors, shapes_in, tensor_heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 def _pixels(source: Source) -> tuple[Source, bool]:
     """The folder of the VQGAN, and whether it lies among the model's own tensors instead."""
     beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
-    heads = tensor_heads(source, weight_files(source))
+    heads = tensor_heads(source)
     return beside, not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
 
 
@@ -176,7 +174,7 @@ def _read(source: Source, config: ChameleonConfig, title: str, dtype: torch.dtyp
     body = outlined(lambda: ChameleonModel(config))
     del body.vqmodel
     native = {f"model.{name}": shape for name, shape in shapes_of(body).items()}
-    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
+    heads = shapes_in(tensor_heads(source))
     # The norms of queries and keys are stored once a head, or once for all heads that one device had in training.
     wanted = {
         name: (heads[name][0], shape[1]) if len(shape) == 2 and _shared(heads.get(name), shape) else shape

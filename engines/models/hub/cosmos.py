@@ -39,7 +39,6 @@ from engines.models.weights import (
     read_network,
     sha256,
     tensor_heads,
-    weight_files,
     weight_hashes,
 )
 from traces.schema import ModelCard
@@ -148,7 +147,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         pickled = (source.folder / "model.pt").is_file()
         problem = "model.pt is a pickle, which is never read here" if pickled else "model.safetensors is missing"
         raise once.lacks(f"{problem} in {source.folder}")
-    refuse_conditioned(source, {}, tensor_heads(source, weight_files(source)))
+    refuse_conditioned(source, {}, tensor_heads(source))
     tokenizer, file = load_tokenizer(replace(once, folder=source.folder / TOKENIZER, name=f"{source.name}/{TOKENIZER}"))
     shape = shape_of(once, layout, tokenizer)
     network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype, Names(NAMES))

@@ -33,7 +33,7 @@ from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
-from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Source, read_tensors, tensor_heads
 
 TITLE: Final = "Emu3-Gen"
 _GOOD: Final = " masterpiece, film grained, best quality."
@@ -73,7 +73,7 @@ _MOST_LEVELS: Final = 8
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
     config, codec = _config(source, settings), _codec(source, settings)
-    heads = tensor_heads(source, weight_files(source))
+    heads = tensor_heads(source)
     layout = next((each for each in _LAYOUTS if f"{each[0]}embed_tokens.weight" in heads), _LAYOUTS[0])
     body, vq = outlined(lambda: Emu3TextModel(config)), outlined(lambda: Emu3VQVAE(codec))
     del vq.encoder, vq.quant_conv

@@ -20,6 +20,7 @@ from transformers.models.janus.modeling_janus import JanusVQVAE
 
 from engines.models.hub import vq16
 from engines.models.hub.assembling import (
+    PIXELS,
     card_of,
     check_whole,
     filled,
@@ -33,14 +34,12 @@ from engines.models.hub.prompts import class_of
 from engines.models.hub.rotary import PlaceRotary
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
-from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Source, number_of, read_tensors, shapes_in, tensor_heads
 from traces.schema import ModelCard
 
 TITLE: Final = "LlamaGen"
 CLASSES, TEXTS = "llamagen", "llamagen-t2i"
 """`model_type` of the two kinds in a converted folder."""
-PIXELS: Final = "pixels"
-"""Folder of the tokenizer, inside the model's."""
 HEADS: Final = {768: 12, 1024: 16, 1280: 20, 1536: 24, 2560: 40, 3200: 32}
 """Of attention, by the width of the published models of classes: tensors do not tell."""
 _SIDES: Final = {"256": 16, "384": 24, "512": 32}
@@ -263,8 +262,7 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     """
     size = _said(source, settings)
     beside = folder_in(source, PIXELS)
-    shapes = {name: shape for name, (shape, _) in tensor_heads(beside, weight_files(beside)).items()}
-    config = tokenizer_of(beside, shapes)
+    config = tokenizer_of(beside, shapes_in(tensor_heads(beside)))
     if config.num_embeddings != size.codes:
         raise source.lacks(f"config.json has {size.codes} for 'codes', and its tokenizer {config.num_embeddings}")
     config.num_patches = size.side

@@ -12,9 +12,18 @@ from typing import Any, Final
 import torch
 
 from engines.models import licences
-from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
+from engines.models.hub.assembling import (
+    PIXELS,
+    card_of,
+    check_whole,
+    filled,
+    folder_in,
+    outlined,
+    shapes_of,
+    stored,
+)
 from engines.models.hub.compvis import UNUSED
-from engines.models.hub.latents import PIXELS, decoder_of
+from engines.models.hub.latents import decoder_of
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.memory import Needs
 from engines.models.weights import Source, number_of, read_tensors

@@ -14,9 +14,18 @@ import torch
 from torch import Tensor
 
 from engines.models import licences
-from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
+from engines.models.hub.assembling import (
+    PIXELS,
+    card_of,
+    check_whole,
+    filled,
+    folder_in,
+    outlined,
+    shapes_of,
+    stored,
+)
 from engines.models.hub.compvis import UNUSED
-from engines.models.hub.latents import PIXELS, decoder_of
+from engines.models.hub.latents import decoder_of
 from engines.models.hub.xar import XAR, XARSize
 from engines.models.hub.xar_pictures import XARModel, sequence
 from engines.models.memory import Needs
