@@ -2,10 +2,10 @@
 
 Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt. A
 bidirectional model has no grid, nor has one whose finished tokens see only what stands before them (openPangu): their
-blocks begin where the prompt ends. A finished block is not committed by a pass
-of its own: its tokens lead the next block's first pass, which stores their keys and values. A right-shifted model is
-the exception: the pass that stores a block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
-arXiv 2509.26328). Block size 1 is ordinary autoregressive decoding, in one pass a token.
+blocks begin where the prompt ends. A finished block is not committed by a pass of its own: its tokens lead the next
+block's first pass, which stores their keys and values. A right-shifted model is the exception: the pass that stores a
+block predicts the next one's first token, and so comes before it (Fast-dLLM v2, arXiv 2509.26328). Block size 1 is
+ordinary autoregressive decoding, in one pass a token.
 """
 
 from collections.abc import Sequence

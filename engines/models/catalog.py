@@ -84,12 +84,22 @@ _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
     "causal": ("discrete-ar",),
     "blocks": ("diffusion-lm", "discrete-ar"),
     "bidirectional": ("diffusion-lm",),  # and so never causal
-    "drawing": ("discrete-ar",),
-    "classes": ("discrete-ar",),
-    "vectors": ("continuous-ar",),
+    "codes of texts": ("discrete-ar",),
+    "codes of classes": ("discrete-ar",),
+    "vectors of texts": ("continuous-ar",),
+    "vectors of classes": ("continuous-ar",),
+    "clips": ("discrete-ar",),
 }
 _SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
 _NAME_A_CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
+_ASKED: Final[dict[Kind, tuple[str, str]]] = {
+    "codes of texts": _SAY,
+    "codes of classes": _NAME_A_CLASS,
+    "vectors of texts": _SAY,
+    "vectors of classes": _NAME_A_CLASS,
+    "clips": ("", "Give the path of a GIF or MP4 on the command line, or choose a clip on the page."),
+}
+"""A prompt, and what to write in its place, of what draws."""
 
 
 _QUESTION: Final = "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?"
@@ -115,16 +125,14 @@ def _published(text: Checkpoint) -> ModelInfo:
 
 def own_info(own: OwnFolder) -> ModelInfo:
     """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
-    asked = (_QUESTION, "Ask a question.")
-    if own.kind in ("drawing", "classes", "vectors"):
-        asked = _SAY if own.kind == "drawing" else _NAME_A_CLASS
     return ModelInfo(
         own.id,
         own.id,
         _FAMILIES[own.kind],
         "nothing: it is in a folder of one's own",
-        *asked,
-        writes=own.kind in ("causal", "blocks", "bidirectional"),
+        *_ASKED.get(own.kind, (_QUESTION, "Ask a question.")),
+        writes=own.kind not in _ASKED,
+        clips=own.kind == "clips",
         group=own.group,
         gigabytes=own.gigabytes,
     )

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["causal", "blocks", "bidirectional", "drawing", "classes", "vectors"]
-"""Of texts, the first three; pictures of texts or classes as codes, or of classes as vectors, the others."""
+Writing = Literal["causal", "blocks", "bidirectional"]
+Drawing = Literal["codes of texts", "codes of classes", "vectors of texts", "vectors of classes", "clips"]
+Kind = Writing | Drawing
+"""What a checkpoint writes, or draws: the tokens of a picture, and what it is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.clip_model import ClipDrawing, Pictures, pack
 from engines.models.errors import ModelError
-from engines.models.hub import cosmos_convert, cosmos_tokenizer, pickles, published
+from engines.models.hub import cosmos_convert, cosmos_layout, cosmos_tokenizer, pickles, published
 from engines.models.hub.cosmos import CosmosVideo
 from engines.models.hub.cosmos_tokenizer import LEVELS, CosmosTokenizer, TokenizerSize
 from engines.models.hub.torchscript import read_archive
@@ -102,8 +102,8 @@ def test_yarn_and_the_place_in_the_clip_matter() -> None:
     row = codes(other.LENGTH)
     plain = STRETCHED | {"apply_yarn": False}
     assert (other.forward(row, STRETCHED) - other.forward(row, plain)).abs().max() > 1e-2
-    layout = published.cosmos_layout.read_layout(Source("x", Path(), ""), plain)
-    turned = published.cosmos_layout.angles(layout, (5, 2, 3))
+    layout = cosmos_layout.read_layout(Source("x", Path(), ""), plain)
+    turned = cosmos_layout.angles(layout, (5, 2, 3))
     expected = torch.tensor([other.turns(plain, (t, y, x)) for t in range(5) for y in range(2) for x in range(3)])
     torch.testing.assert_close(turned, torch.cat([expected, expected], -1), rtol=0, atol=1e-5)
 
@@ -112,10 +112,10 @@ def test_yarn_and_the_place_in_the_clip_matter() -> None:
 def test_the_published_sizes_are_read(layers: int, hidden: int, stretched: bool) -> None:
     said = {"dim": hidden, "n_layers": layers, "n_heads": 32, "n_kv_heads": 8, "ffn_hidden_size": 14336}
     said |= {"vocab_size": 64000, "norm_eps": 1e-5} | ({"head_dim": 128} if stretched else {})
-    layout = published.cosmos_layout.read_layout(Source("x", Path(), ""), said)
+    layout = cosmos_layout.read_layout(Source("x", Path(), ""), said)
     assert (layout.frames, layout.height, layout.width, layout.theta) == (33, 640, 1024, 500_000)
     assert bool(layout.stretch) == stretched
-    turned = published.cosmos_layout.angles(layout, (5, 40, 64))
+    turned = cosmos_layout.angles(layout, (5, 40, 64))
     fields = said | {"rope_theta": 5e5, "head_dim": 128} | (other.STRETCHED if stretched else {})
     for t, y, x in ((0, 0, 0), (4, 39, 63), (2, 17, 5)):
         expected = torch.tensor(other.turns(fields, (t, y, x)))
@@ -272,7 +272,8 @@ def test_the_command_line_converts_and_continues_a_file(
     clip.write_bytes(gif(8, 64, 90))
     capsys.readouterr()
     assert main([*asked, str(clip)]) == 2
-    assert capsys.readouterr().err == "clip: the file has 8 frames; give one with at least 9.\n"
+    terms, refused = capsys.readouterr().err.splitlines()
+    assert "NVIDIA Open Model License" in terms and refused == "clip: the file has 8 frames; give one with at least 9."
     assert main(["convert-cosmos", str(as_published / "4b"), str(as_published / "dv"), str(place)]) == 3
     assert capsys.readouterr().err.startswith(f"{place}: is not an empty folder. Name a new one")
 
@@ -352,7 +353,7 @@ def as_a_pickle(folder: Path) -> None:
         (configured(apply_yarn=True, original_latent_shape=[3]), r"\[3\] for 'original_latent_shape'; it is three"),
         (
             configured(model_type="gpt2", ffn_hidden_size=None),
-            "config.json has 'gpt2' for 'model_type', and what can be read is .* and Cosmos",
+            "config.json has 'gpt2' for 'model_type', and what can be read is .*, Cosmos",
         ),
         (configured(insert_cross_attn=True), "has True for 'insert_cross_attn', as the 5B and 13B Video2World models"),
         (configured(input_types=["text_and_video"]), r"'text_and_video'\] for 'input_types', as the 5B and 13B"),

@@ -11,7 +11,8 @@ from engines.models import catalog
 from engines.models.catalog import MODELS, at_hand, load_model, models_for, open_model
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES
-from engines.models.own_folders import VARIABLE, read_folders
+from engines.models.hub.published import _DRAWING
+from engines.models.own_folders import COSMOS, DRAWING, VARIABLE, read_folders
 from engines.models.published_texts import TYPES
 
 
@@ -27,6 +28,24 @@ def test_every_family_that_is_read_can_be_named(tmp_path: Path) -> None:
     assert [own.id for own in found.values()] == [folder.name for folder in folders] and not refused
     assert all(own.gigabytes > 0 for own in found.values())
     assert read_folders({}, MODELS) == ({}, ())
+
+
+def test_every_family_that_draws_can_be_named(tmp_path: Path) -> None:
+    assert set(DRAWING) == set(_DRAWING)
+    for name in DRAWING:
+        (tmp_path / f"my-{name}").mkdir()
+        said = {"ffn_hidden_size": 8, "n_layers": 1} if name == COSMOS else {"model_type": name}
+        (tmp_path / f"my-{name}" / "config.json").write_text(json.dumps(said), encoding="utf-8")
+    found, refused = read_folders({VARIABLE: os.pathsep.join(map(str, sorted(tmp_path.iterdir())))}, MODELS)
+    assert len(found) == len(DRAWING) and not refused
+    infos = {name: catalog.own_info(found[f"my-{name}"]) for name in DRAWING}
+    assert not any(info.text for info in infos.values())
+    assert [name for name, info in infos.items() if info.clips] == [COSMOS]
+    continuous = {"mar": "207", "xar": "207", "harmon": "A red ankle boot on green grass."}
+    for name, info in infos.items():
+        assert (info.families == ("continuous-ar",)) == (name in continuous)
+        assert info.default_prompt == continuous.get(name, info.default_prompt)
+    assert infos["llamagen"].default_prompt == "207" and infos["xar"].terms
 
 
 def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:

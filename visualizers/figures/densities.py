@@ -109,7 +109,7 @@ RATIOS = Figure(
         "Each judged draft by its ratio: how likely the target finds it over how likely the drafter did, both as "
         "densities, on a logarithmic scale. Above 0 a draft passes in any case, below with the probability that "
         "the ratio says. A wide spread means that the two distributions are narrow and hardly overlap. Ratios "
-        "beyond 10 and -30 are drawn at the edge."
+        f"beyond {HIGHEST:g} and {LOWEST:g} are drawn at the edge."
     ),
     paper="CSpD, Table 6 (likelihood ratios), draft by draft",
     supports=lambda traces: (

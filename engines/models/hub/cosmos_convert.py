@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from engines.models.hub.cosmos import TOKENIZER, shape_of
-from engines.models.hub.cosmos_layout import TITLE, claims, read_layout, refuse_conditioned
+from engines.models.hub.cosmos_layout import TITLE, read_layout, refuse_conditioned
 from engines.models.hub.cosmos_tokenizer import LEVELS, CosmosTokenizer, size_of
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
 from engines.models.hub.torchscript import read_archive
+from engines.models.own_folders import COSMOS, type_of
 from engines.models.weights import Source, check_tensors
 
 _NO_WEIGHTS: Final = ("encoder.patcher3d.", "decoder.unpatcher3d.", "quantizer.", "inv_quant.")
@@ -46,7 +47,7 @@ def convert(source: Path, tokenizer: Path, target: Path, say: Callable[[str], No
         tokenizer.resolve().name, tokenizer, "Give the folder of hf download nvidia/Cosmos-1.0-Tokenizer-DV8x16x16."
     )
     settings = model.read_json("config.json")
-    if not claims(settings):
+    if type_of(settings) != COSMOS:
         raise model.lacks(f"config.json is not that of a {TITLE} model")
     layout = read_layout(model, settings)
     weights = read_pickle(model, "model.pt", ("model",), "model.")

@@ -118,11 +118,6 @@ class Layout:
         return {_original(name): tuple(tensor.shape) for name, tensor in native.items()}
 
 
-def claims(settings: Mapping[str, Any]) -> bool:
-    """Whether a config.json has the fields of these, whatever model it says it is."""
-    return "ffn_hidden_size" in settings and "n_layers" in settings
-
-
 def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
     """What config.json asks for.
 

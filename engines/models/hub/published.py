@@ -19,13 +19,13 @@ from transformers import Qwen2Tokenizer
 
 from engines.config import shown
 from engines.models.errors import ModelError
-from engines.models.hub import cosmos_layout
 from engines.models.hub.assembling import Loader, Measure, stored
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
 from engines.models.hub.families import FAMILIES, Family
 from engines.models.hub.rope_scaling import read_scaling
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.memory import Needs, Room, cached_numbers, check_room, usual
+from engines.models.own_folders import COSMOS, type_of
 from engines.models.published_families import PICKLES, names, unread
 from engines.models.weights import (
     CONFIG,
@@ -40,7 +40,7 @@ from engines.models.weights import (
 from engines.protocol import Model
 from traces.schema import ModelCard
 
-_PICTURES: Final = {
+_DRAWING: Final = {
     "janus": "engines.models.hub.janus",
     "multi_modality": "engines.models.hub.janus",
     "mar": "engines.models.hub.mar_checkpoint",
@@ -50,8 +50,9 @@ _PICTURES: Final = {
     "llamagen-t2i": "engines.models.hub.llamagen_text",
     "chameleon": "engines.models.hub.chameleon",
     "emu3": "engines.models.hub.emu3",
+    COSMOS: "engines.models.hub.cosmos",
 }
-"""Families that draw: `model_type` in their config.json, and the module that loads them."""
+"""Families that draw: their `type_of`, and the module that loads them, which may bring diffusers."""
 _FRACTIONS: Final = ("rms_norm_eps", "rope_theta", "routed_scaling_factor", "partial_rotary_factor")
 _TRUTHS: Final = ("tie_word_embeddings", "attention_bias", "mlp_bias")
 _MOST: Final = {
@@ -135,10 +136,8 @@ def _needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 
 def _module(settings: Mapping[str, Any]) -> Any:
     """The module that reads a checkpoint which is no language model; None for one that is."""
-    if cosmos_layout.claims(settings):
-        return import_module("engines.models.hub.cosmos")  # brings diffusers, which language models do without
-    kind = settings.get("model_type")
-    return import_module(_PICTURES[kind]) if isinstance(kind, str) and kind in _PICTURES else None
+    kind = type_of(settings)
+    return import_module(_DRAWING[kind]) if kind in _DRAWING else None
 
 
 def _local(folder: Path) -> Source:
@@ -197,7 +196,7 @@ def _family(source: Source, settings: Mapping[str, Any]) -> Family:
         raise source.refuses(
             f"config.json has {shown(name)} for 'model_type', and what can be read is diffusion language models "
             f"({', '.join(FAMILIES)}), causal ones ({', '.join(CAUSAL_FAMILIES)}), models that draw "
-            f"({', '.join(_PICTURES)}) and Cosmos; docs/models.md lists them"
+            f"({', '.join(_DRAWING)}); docs/models.md lists them"
         )
     family = known[name]
     for key, value in {**family.fixed, "quantization_config": None}.items():
