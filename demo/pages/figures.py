@@ -18,7 +18,8 @@ from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
 from demo.turns import queued
 from demo.widgets import notice, notice_box
-from engines.models.catalog import MODELS, ModelInfo
+from engines.models.catalog import MODELS
+from engines.models.model_info import ModelInfo
 from traces.schema import Trace
 from visualizers import FIGURES, Figure
 

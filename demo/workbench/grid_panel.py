@@ -33,8 +33,9 @@ from demo.workbench.grid_box import chosen_cell, grid_box, preview, told
 from demo.workbench.repeating import duration
 from demo.workbench.tray import Entry, Tray, entries_of
 from engines.config import ConfigError
-from engines.models.catalog import MODELS, ModelInfo
+from engines.models.catalog import MODELS
 from engines.models.errors import ModelError
+from engines.models.model_info import ModelInfo
 from traces import read
 from traces.schema import Trace
 from visualizers import FIGURES

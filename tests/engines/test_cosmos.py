@@ -540,4 +540,4 @@ def test_it_is_listed_with_its_state_and_licence_and_offered_only_where_it_was_c
     assert "code is Apache-2.0" in line
     assert "weights are under the NVIDIA Open Model License" in line
     assert "no published weights were tried" in line
-    assert f"hf download {name}, then python -m engines convert-cosmos" in line
+    assert f"hf download {name}, converted once by python -m engines convert-cosmos" in line

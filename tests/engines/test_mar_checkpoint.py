@@ -249,5 +249,5 @@ def test_it_is_listed_with_its_licence_and_loaded_by_its_folder_alone(
     assert main(["list"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("mar-h"))
     assert all(said in line for said in ("MIT", "no published weights were tried", "convert-picture mar"))
-    with pytest.raises(ModelError, match=r"mar-h: is loaded by its folder. It needs 4.0 GB, .*convert-picture mar"):
+    with pytest.raises(ModelError, match=r"mar-h: is loaded by its folder. It needs 4.0 GB: .*convert-picture mar"):
         catalog.load_model("mar-h")
