@@ -7,7 +7,7 @@ has no position at all: its queries and keys are 0. So it sees itself and is see
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import torch
@@ -236,9 +236,8 @@ def tokenizer_shapes(config: JanusVQVAEConfig) -> dict[str, tuple[int, ...]]:
 
 def settings_of(size: LlamaGenSize) -> dict[str, Any]:
     """What is written to config.json."""
-    unsaid = ("classes",) if size.features else ("slots", "features")
-    said = {name: value for name, value in asdict(size).items() if name not in unsaid}
-    return {"model_type": TEXTS if size.features else CLASSES, **said}
+    kind = TEXTS if size.features else CLASSES
+    return {"model_type": kind, **{name: getattr(size, name) for name in _fields(kind)}}
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
@@ -277,13 +276,16 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     return Drawing(parts, tokenizer, size), beside
 
 
+def _fields(kind: str) -> list[str]:
+    """Sizes that config.json has of one of the two kinds."""
+    unsaid = ("classes",) if kind == TEXTS else ("slots", "features")
+    return [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
+
+
 def _said(source: Source, settings: Mapping[str, Any]) -> LlamaGenSize:
     """The sizes that config.json has."""
-    texts = settings["model_type"] == TEXTS
-    unsaid = ("classes",) if texts else ("slots", "features")
-    names = [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
-    sizes = {name: int(number_of(source, settings, name, most=_MOST)) for name in names}
-    size = LlamaGenSize(**({"classes": 0} if texts else {}), **sizes)
+    names = _fields(settings["model_type"])
+    size = LlamaGenSize(**{"classes": 0} | {name: int(number_of(source, settings, name, most=_MOST)) for name in names})
     if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
         heads = f"{size.heads} heads and {size.groups} groups"
         raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")
