@@ -9,15 +9,18 @@ from demo import controls
 from demo.biases import Biases, conduct
 from demo.copy_text import copy
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE, Deadline, current
-from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.turns import queued
+from demo.limits import Deadline, current
+from demo.site import Site, Update
+from demo.start_stop import StartStop
 from demo.widgets import data_table, notice, notice_box, table
 from engines.config import settings
 from engines.continuous.mixture2d import Plane
 from visualizers.figures.bias import BIAS
 
 _HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per rejection", "Out of tries")
+_WAITING: Final = notice(
+    "info", "The server computes one thing at a time; where another is under way, this waits.", "Starting."
+)
 
 
 class BiasPage:
@@ -30,38 +33,14 @@ class BiasPage:
         with gr.Row():
             self.controls = controls.build(settings(Plane))
         with gr.Row():
-            self.start = gr.Button("Draw tokens", variant="primary", scale=0, min_width=160, elem_id="run-bias")
-            self.stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-bias")
+            start = gr.Button("Draw tokens", variant="primary", scale=0, min_width=160, elem_id="run-bias")
+            stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-bias")
         self.progress = notice_box(elem_id="bias-progress", elem_classes="panel-problem")
         self.table = data_table("What was counted of every mode", elem_id="bias-table")
         self.panel = Panel(site, "bias")
-        self._connect()
-
-    def _connect(self) -> None:
-        form: set[Any] = {self.site.look, *self.controls.of.values()}
-        buttons = [self.start, self.stop]
-        begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
-        drawn = queued(self.site, self.progress, "bias", self.draw)
-        done = begun.then(drawn, form, {self.progress, self.table, *self.panel.parts}, **COMPUTE, **QUIET)
-        done.then(self.settle, None, buttons, **AT_ONCE)
-        self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
-
-    def begin(self, request: gr.Request) -> Update:
-        """Make ready to draw."""
-        self.site.visitors.prune()
-        self.site.visitor(request).start()
-        waiting = notice(
-            "info", "The server computes one thing at a time; where another is under way, this waits.", "Starting."
-        )
-        return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
-
-    def settle(self) -> Update:
-        """It is over, however it ended."""
-        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
-
-    def ask_to_stop(self, request: gr.Request) -> None:
-        """Let the drawing stop before the next tokens."""
-        self.site.visitor(request).stop()
+        self.drawing = StartStop(site, start, stop, self.progress, waiting=_WAITING)
+        form: set[Any] = {site.look, *self.controls.of.values()}
+        self.drawing.connect("bias", self.draw, form, {self.progress, self.table, *self.panel.parts})
 
     def draw(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Draw tokens of every mode, then show them."""

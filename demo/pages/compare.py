@@ -11,13 +11,13 @@ import gradio as gr
 from demo.addresses import FILE
 from demo.decoding import Asked, Ended, Opened
 from demo.figure_chooser import FigureChooser
-from demo.limits import COMPUTE
 from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.turns import decoded, queued
+from demo.site import QUIET, Site, Update
+from demo.start_stop import StartStop
+from demo.turns import decoded
 from demo.viewer import compared, trace_viewer
 from demo.widgets import bar, data_table, notice, notice_box, progress_bar
 from demo.workbench.export_panel import Output
@@ -80,7 +80,8 @@ class ComparePage:
         self.bar = progress_bar(elem_id="tray-progress")
         with gr.Row():
             self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
-            self.halt = gr.Button("Stop", variant="stop", size="sm", visible=False, scale=0, elem_id="tray-halt")
+            halt = gr.Button("Stop", variant="stop", size="sm", visible=False, scale=0, elem_id="tray-halt")
+        self.fetching = StartStop(site, self.fetch, halt, self.problem, self.bar)
         with gr.Row():
             self.upload = gr.UploadButton(
                 "Open traces (.json, .json.gz)",
@@ -109,7 +110,7 @@ class ComparePage:
             with gr.Tab("Figures of the ticked runs") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
             with gr.Tab("Grid: prompts by settings") as self.grid_tab:
-                self.grid = GridPanel(site, run, self.tray)
+                self.grid = GridPanel(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
                 self.repeat = RepeatPanel(site, run)
         self._connect()
@@ -128,13 +129,8 @@ class ComparePage:
         self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
         self.box.dropped(self.drop, self.inputs, told, trigger_mode="multiple", **IN_TURN)
-        fetched = queued(self.site, self.problem, "run", self.decode)
-        buttons = [self.fetch, self.halt]
-        begun = self.fetch.click(self.make_ready, None, buttons, **AT_ONCE)
         shows = [self.wanted, self.fetch, self.bar, *told]
-        over = begun.then(fetched, {self.wanted, *self.inputs}, shows, **COMPUTE, **QUIET)
-        over.then(self.settle, None, [*buttons, self.bar], **AT_ONCE)
-        self.halt.click(self.repeat.run.ask_to_stop, None, None, **AT_ONCE)
+        self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows)
         self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
         played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *told], **IN_TURN)
@@ -209,15 +205,6 @@ class ComparePage:
                 raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
         count = _asked(runs)
         return {self.wanted: tuple(runs), self.fetch: gr.update(value=_fetching(count), visible=True)}
-
-    def make_ready(self, request: gr.Request) -> Update:
-        """Before the runs of an address are decoded."""
-        self.site.visitor(request).start()
-        return {self.fetch: gr.update(interactive=False), self.halt: gr.update(visible=True)}
-
-    def settle(self) -> Update:
-        """They are decoded, or it was stopped."""
-        return {self.fetch: gr.update(interactive=True), self.halt: gr.update(visible=False), self.bar: {}}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""

@@ -10,15 +10,16 @@ from demo.decoding import PICTURE_TOKENS
 from demo.experiments import EXPERIMENTS, Experiment, conduct_on
 from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE, EXPERIMENT_RUNS, Deadline, current
+from demo.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.turns import queued
+from demo.start_stop import StartStop
 from demo.widgets import notice, notice_box
-from engines.models.catalog import MODELS, ModelInfo
+from engines.models.catalog import MODELS
+from engines.models.model_info import ModelInfo
 from traces.schema import Trace
 from visualizers import FIGURES, Figure
 
@@ -27,6 +28,9 @@ _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gall
 _LEAD_EXPERIMENTS = (
     "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ... Where "
     "that model is of another kind, they use one that is at hand."
+)
+_WAITING = notice(
+    "info", "The model serves one run at a time; where another one is under way, this one waits.", "Starting."
 )
 _FAMILIES = tuple(dict.fromkeys(experiment.family for experiment in EXPERIMENTS.values()))
 
@@ -70,16 +74,12 @@ class FiguresPage:
             self.seeds = gr.Slider(
                 1, _most_seeds(EXPERIMENTS[first]), EXPERIMENTS[first].seeds, step=1, label="Seeds", scale=1
             )
-            self.start = gr.Button(
-                "Run experiment", variant="primary", scale=0, min_width=160, elem_id="run-experiment"
-            )
-            self.stop = gr.Button(
-                "Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-experiment"
-            )
+            start = gr.Button("Run experiment", variant="primary", scale=0, min_width=160, elem_id="run-experiment")
+            stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-experiment")
         self.question = gr.Markdown(EXPERIMENTS[first].question)
         self.progress = notice_box(elem_id="experiment-progress")
         self.many = Panel(self.site, "experiment")
-        buttons = [self.start, self.stop]
+        self.conducting = StartStop(self.site, start, stop, self.progress, waiting=_WAITING)
         form = {
             self.experiment,
             self.seeds,
@@ -89,11 +89,7 @@ class FiguresPage:
             *(control for family in _FAMILIES for control in self.run.sampling[family].of.values()),
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
-        begun = self.start.click(self.begin, None, [*buttons, self.progress], **AT_ONCE)
-        conducted = queued(self.site, self.progress, "experiment", self.conduct)
-        done = begun.then(conducted, form, {self.progress, *self.many.parts}, **COMPUTE, **QUIET)
-        done.then(self.settle, None, buttons, **AT_ONCE)
-        self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
+        self.conducting.connect("experiment", self.conduct, form, {self.progress, *self.many.parts})
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces at hand support."""
@@ -108,18 +104,6 @@ class FiguresPage:
             self.question: experiment.question,
             self.seeds: gr.update(maximum=_most_seeds(experiment), value=experiment.seeds),
         }
-
-    def begin(self, request: gr.Request) -> Update:
-        """Make ready for an experiment."""
-        self.site.visitor(request).start()
-        waiting = notice(
-            "info", "The model serves one run at a time; where another one is under way, this one waits.", "Starting."
-        )
-        return {self.progress: waiting, self.start: gr.update(interactive=False), self.stop: gr.update(visible=True)}
-
-    def settle(self) -> Update:
-        """An experiment is over, however it ended."""
-        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
 
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Run an experiment and draw its figure as it grows."""

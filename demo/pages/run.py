@@ -28,7 +28,8 @@ from demo.workbench.again import AgainRow
 from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
-from engines.models.catalog import MODELS, ModelInfo, at_hand, default_model
+from engines.models.catalog import MODELS, at_hand, default_model
+from engines.models.model_info import ModelInfo
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
 from engines.sampling.chance import LARGEST_SEED, read_seed

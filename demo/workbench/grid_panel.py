@@ -9,13 +9,13 @@ import gradio as gr
 
 from demo import gpu
 from demo.figure_panel import Panel
-from demo.limits import COMPUTE, GPU_MOST_SECONDS
+from demo.limits import GPU_MOST_SECONDS
 from demo.log import for_visitors, refused
 from demo.outcome import as_csv, beside
-from demo.pages.run import DRAWS, EXAMPLES, RunPage, vocabulary
+from demo.pages.run import DRAWS, EXAMPLES, vocabulary
 from demo.sessions import Shown
-from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
-from demo.turns import queued
+from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
+from demo.start_stop import StartStop
 from demo.widgets import bar, choice_row, choices, notice, notice_box, progress_bar
 from demo.workbench.export_panel import ExportPanel
 from demo.workbench.grid import (
@@ -33,8 +33,9 @@ from demo.workbench.grid_box import chosen_cell, grid_box, preview, told
 from demo.workbench.repeating import duration
 from demo.workbench.tray import Entry, Tray, entries_of
 from engines.config import ConfigError
-from engines.models.catalog import MODELS, ModelInfo
+from engines.models.catalog import MODELS
 from engines.models.errors import ModelError
+from engines.models.model_info import ModelInfo
 from traces import read
 from traces.schema import Trace
 from visualizers import FIGURES
@@ -77,9 +78,9 @@ class Grid:
 class GridPanel:
     """Prompts, a number of seeds, a bar, the grid and its files."""
 
-    def __init__(self, site: Site, run: RunPage, tray: gr.State) -> None:
+    def __init__(self, site: Site, tray: gr.State) -> None:
         """Lay it out and wire it; columns are what is ticked in `tray`."""
-        self.site, self.run, self.tray = site, run, tray
+        self.site, self.tray = site, tray
         self.grid = gr.State(Grid())
         self.model = gr.State("")
         """The model whose examples are offered."""
@@ -113,11 +114,8 @@ class GridPanel:
         self.examples.choose(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
         files = [*self.files.parts, *self.export.parts]
         shows = [self.problem, self.bar, self.box, self.grid, self.kept, *files]
-        begun = self.start.click(self.begin, None, [self.start, self.stop, self.problem], **AT_ONCE)
-        conducted = queued(self.site, self.problem, "grid", self.conduct)
-        done = begun.then(conducted, {*form, self.site.look}, shows, **COMPUTE, **QUIET)
-        done.then(self.settle, None, [self.start, self.stop, self.bar], **AT_ONCE)
-        self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
+        buttons = StartStop(self.site, self.start, self.stop, self.problem, self.bar)
+        buttons.connect("grid", self.conduct, {*form, self.site.look}, shows)
         self.export.connect({self.kept}, lambda values: (_NAME, None), lambda values: _table(values[self.kept]))
 
     def offer(self, values: Update) -> Update:
@@ -159,16 +157,6 @@ class GridPanel:
             raise gr.Error("example: there is no such example; press one of those shown.")
         prompts = "\n".join(filter(None, [prompts, offered[index]]))
         return {self.prompts: prompts, **self.say(values | {self.prompts: prompts})}
-
-    def begin(self, request: gr.Request) -> Update:
-        """Make ready."""
-        self.site.visitor(request).start()
-        waiting = notice("info", "It begins as soon as the model is free.", "One moment.")
-        return {self.start: gr.update(interactive=False), self.stop: gr.update(visible=True), self.problem: waiting}
-
-    def settle(self) -> Update:
-        """It is over, however it ended."""
-        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False), self.bar: {}}
 
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""

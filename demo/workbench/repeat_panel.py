@@ -8,12 +8,12 @@ import gradio as gr
 from demo import gpu
 from demo.decoding import Asked
 from demo.figure_chooser import FigureChooser
-from demo.limits import COMPUTE, GPU_MOST_SECONDS
+from demo.limits import GPU_MOST_SECONDS
 from demo.log import for_visitors, refused
 from demo.pages.run import RunPage
 from demo.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.turns import queued
+from demo.site import Site, Update
+from demo.start_stop import StartStop
 from demo.widgets import Fact, bar, facts, facts_row, notice, notice_box, progress_bar
 from demo.workbench.repeating import FEWEST, MOST, Progress, duration, repeat, rows_of, said
 from engines.models.errors import ModelError
@@ -51,21 +51,8 @@ class RepeatPanel:
     def _connect(self) -> None:
         form = {*self.run.form, self.seeds, *self.chooser.inputs}
         told = [self.problem, self.bar, self.facts, self.rows, self.repeated, *self.chooser.parts]
-        begun = self.start.click(self.begin, None, [self.start, self.stop, self.problem], **AT_ONCE)
-        conducted = queued(self.site, self.problem, "repeat", self.conduct)
-        done = begun.then(conducted, form, told, **COMPUTE, **QUIET)
-        done.then(self.settle, None, [self.start, self.stop, self.bar], **AT_ONCE)
-        self.stop.click(self.run.ask_to_stop, None, None, **AT_ONCE)
-
-    def begin(self, request: gr.Request) -> Update:
-        """Make ready."""
-        self.site.visitor(request).start()
-        waiting = notice("info", "It begins as soon as the model is free.", "One moment.")
-        return {self.start: gr.update(interactive=False), self.stop: gr.update(visible=True), self.problem: waiting}
-
-    def settle(self) -> Update:
-        """It is over, however it ended."""
-        return {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False), self.bar: {}}
+        buttons = StartStop(self.site, self.start, self.stop, self.problem, self.bar)
+        buttons.connect("repeat", self.conduct, form, told)
 
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Repeat the run and show what there is as it grows; whole pairs are kept, however it ends."""

@@ -81,6 +81,19 @@ class Block:
         return Decision(self.position, token, code, code[:0], numbers=numbers | {"guidance": self.guidance})
 
 
+def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
+    """See that drafts can be judged by denoising steps, each of them one Gaussian.
+
+    Raises:
+        ConfigError: where the model has a single step, a mixture of several.
+    """
+    if task.mixture and config.gamma:
+        raise ConfigError(
+            f"gamma: {config.gamma} drafts are judged by denoising steps, each of them one bell curve, and this model "
+            "draws from several in one step; use method cspd, or gamma=0."
+        )
+
+
 def next_block(
     task: ContinuousTask, config: DraftedSampling, chance: Chance, done: Tensor, iteration: int, *, bonus: bool = True
 ) -> Block:

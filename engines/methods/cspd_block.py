@@ -24,10 +24,10 @@ from typing import Annotated, Final, Literal
 
 import torch
 
-from engines.config import ConfigError, Knob
+from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
+from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block
 from engines.continuous.rejection import accept
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, fates_until, search
@@ -72,11 +72,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     Raises:
         ConfigError: for drafts of a model that has no path to judge.
     """
-    if task.mixture and config.gamma:
-        raise ConfigError(
-            f"gamma: {config.gamma} drafts have no path to be judged by, as this model mixes Gaussians in one step; "
-            "use method cspd, or gamma=0."
-        )
+    check_steps(task, config)
     return _decode(task, config, chance)
 
 

@@ -18,9 +18,9 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.config import ConfigError, Knob
+from engines.config import Knob
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
+from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block
 from engines.continuous.rejection import accept, draw_replacements
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
@@ -55,11 +55,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     Raises:
         ConfigError: for drafts of a model whose distances are not those of one Gaussian.
     """
-    if task.mixture and config.gamma:
-        raise ConfigError(
-            f"gamma: {config.gamma} drafts cannot be judged by one Gaussian's distances, as this model mixes several; "
-            "use method cspd, or gamma=0."
-        )
+    check_steps(task, config)
     return _decode(task, config, chance)
 
 

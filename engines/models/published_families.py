@@ -50,7 +50,7 @@ FAMILIES: Final = (
     PublishedFamily(
         "openPangu-7B-Diffusion",
         "converted first",
-        "OPENPANGU MODEL LICENSE 1.0, not for use within the European Union",
+        licences.OPENPANGU,
         f"Its tokenizer needs a tokenizer.json, written once; {_DOCS}.",
         ("PanguEmbedded",),
     ),

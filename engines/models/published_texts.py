@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from engines.models import licences
+
 Writing = Literal["causal", "blocks", "bidirectional"]
 Drawing = Literal["codes of texts", "codes of classes", "vectors of texts", "vectors of classes", "clips"]
 Kind = Writing | Drawing
@@ -11,10 +13,10 @@ Kind = Writing | Drawing
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One checkpoint of the hub."""
+    """One checkpoint."""
 
     name: str
-    """OWNER/NAME."""
+    """OWNER/NAME of the hub, or a name of ours for what is converted into a folder."""
     title: str
     group: str
     """The family it is shown with."""
@@ -23,6 +25,11 @@ class Checkpoint:
     """What its parameters come to in bfloat16."""
     licence: str
     small: str = ""
+    """The name of one that drafts for it."""
+    files: str = ""
+    """How it is had, where `hf download NAME` is not all of it."""
+    note: str = ""
+    """What is said of the licence, where its name is not all of it."""
 
 
 TYPES: Final[dict[str, tuple[str, Kind]]] = {
@@ -78,4 +85,8 @@ TEXTS: Final = (
     Checkpoint("GSAI-ML/LLaDA-8B-Instruct", "LLaDA 8B Instruct", "LLaDA", "bidirectional", 16.0, "MIT"),
     Checkpoint("GSAI-ML/LLaDA-1.5", "LLaDA 1.5 8B", "LLaDA", "bidirectional", 16.0, "MIT"),
     Checkpoint("Dream-org/Dream-v0-Instruct-7B", "Dream 7B Instruct", "Dream", "bidirectional", 15.2, "Apache-2.0"),
+    Checkpoint(
+        "openpangu-7b-diffusion-base", "openPangu 7B Diffusion, base", "openPangu", "blocks", 16.1, licences.OPENPANGU,
+        files="the files of ai.gitcode.com/ascend-tribe/openPangu-7B-Diffusion-Base and a tokenizer.json, written once",
+    ),
 )  # fmt: skip

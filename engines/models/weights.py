@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +22,8 @@ from engines.models.errors import ModelError
 CONFIG: Final = "config.json"
 LARGEST: Final = 2**31
 """No number of a config is larger."""
+Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
+"""Shape of every tensor by name, and its number format as safetensors calls it."""
 _INDEX: Final = "model.safetensors.index.json"
 _OTHERS: Final = (
     CONFIG,
@@ -174,11 +176,10 @@ def read_tensors(
     Raises:
         ModelError: as `read_network` does.
     """
-    files = weight_files(source)
-    found = tensor_heads(source, files).items()
+    found = tensor_heads(source).items()
     heads = {name: head for name, head in found if not name.startswith(ignored) and not name.endswith(_COMPUTED)}
     check_tensors(source, heads, wanted, kind, spare)
-    return {name: tensor for file in files for name, tensor in _tensors(file, heads.keys() - {spare})}
+    return {name: tensor for file in weight_files(source) for name, tensor in _tensors(file, heads.keys() - {spare})}
 
 
 def _tensors(file: Path, names: Set[str]) -> Iterator[tuple[str, Tensor]]:
@@ -191,7 +192,7 @@ def _tensors(file: Path, names: Set[str]) -> Iterator[tuple[str, Tensor]]:
 
 def check_tensors(
     source: Source,
-    found: Mapping[str, tuple[tuple[int, ...], str]],
+    found: Heads,
     wanted: Mapping[str, tuple[int, ...]],
     kind: str,
     spare: str | None = None,
@@ -290,10 +291,14 @@ def other_hashes(source: Source) -> dict[str, str]:
     return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
 
 
-def tensor_heads(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and number format of every tensor, read from the heads of the files."""
+def tensor_heads(source: Source) -> Heads:
+    """What the heads of a folder's safetensors say.
+
+    Raises:
+        ModelError: for files that are missing or broken.
+    """
     found: dict[str, tuple[tuple[int, ...], str]] = {}
-    for file in files:
+    for file in weight_files(source):
         try:
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
@@ -302,6 +307,11 @@ def tensor_heads(source: Source, files: Sequence[Path]) -> dict[str, tuple[tuple
         except (SafetensorError, OSError) as error:
             raise source.lacks(f"{file.name} cannot be read: {error}") from error
     return found
+
+
+def shapes_in(heads: Heads) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every tensor."""
+    return {name: shape for name, (shape, _) in heads.items()}
 
 
 def number_of(

@@ -109,7 +109,7 @@ def test_an_address_brings_a_tray_of_runs_back(opening: Opening) -> None:
     assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
     values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
-    compare.make_ready(request)
+    compare.fetching.begin(request)
     said = [update[compare.bar]["text"] for update in compare.decode(values, request) if compare.bar in update]
     assert said and set(said) == {"Run 1 of 1 is being decoded again: scd, seed 0."}
     *_, last = compare.decode(values, request)

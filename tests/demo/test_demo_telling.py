@@ -119,5 +119,6 @@ def test_nobody_is_told_to_wait_who_is_alone(name: str) -> None:
     with gr.Blocks():
         site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         page: Any = figures.FiguresPage(site, run.RunPage(site)) if name == "experiment" else bias.BiasPage(site)
-    told = page.begin(gr.Request(session_hash="mine"))[page.progress]
+    buttons = page.conducting if name == "experiment" else page.drawing
+    told = buttons.begin(gr.Request(session_hash="mine"))[page.progress]
     assert told["title"] == "Starting." and "where another" in told["text"]

@@ -1,12 +1,12 @@
 """Published causal language models by folder: every distribution and whole texts against an independent forward."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import torch
 from support import checkpoints
+from support.broken import Change, configured, removed
 from support.checkpoints import CAUSAL, LETTERS, MERGES, PADDED, SPECIAL, settings_of, tensors_of, write, write_json
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -126,10 +126,6 @@ def test_older_files_leave_out_what_newer_ones_say(tmp_path: Path) -> None:
     assert again._network.config.rope_parameters == newest["rope_parameters"]
 
 
-def configured(**values: object) -> Callable[[Path], None]:
-    return lambda folder: write_json(folder / "config.json", settings_of("llama") | values)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -142,10 +138,10 @@ def configured(**values: object) -> Callable[[Path], None]:
         (configured(eos_token_id=[True]), r"'eos_token_id' is \[True\]"),
         (configured(model_type="qwen3", rope_scaling=None), "norm.weight' and 3 more are missing in its weights"),
         (configured(vocab_size=20), "config.json has 20 for 'vocab_size', its tokenizer"),
-        (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing, and so is vocab.json"),
+        (removed("tokenizer.json"), "tokenizer.json is missing, and so is vocab.json"),
     ],
 )
-def test_what_was_not_built_is_refused_by_name(tmp_path: Path, change: Callable[[Path], None], said: str) -> None:
+def test_what_was_not_built_is_refused_by_name(tmp_path: Path, change: Change, said: str) -> None:
     folder = write(tmp_path / "it", "llama")
     change(folder)
     with pytest.raises(ModelError, match=said):

@@ -16,8 +16,9 @@ import pytest
 import torch
 from PIL import Image
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from support import cosmos as other
+from support.broken import Change, Evil, configured, copied, refused, removed, weighted
 
 from engines.__main__ import main
 from engines.ar.request import Forward
@@ -297,32 +298,6 @@ def test_what_names_no_clip_is_refused(converted: Path, said: str, problem: str)
 # ---------------------------------------------------------------- what is refused
 
 
-def configured(**fields: object) -> Callable[[Path], None]:
-    """A change of config.json; None takes a field away."""
-
-    def change(folder: Path) -> None:
-        file = folder / "config.json"
-        said = json.loads(file.read_text()) | fields
-        file.write_text(json.dumps({name: value for name, value in said.items() if value is not None}))
-
-    return change
-
-
-def weighted(file: str, name: str, tensor: torch.Tensor | None) -> Callable[[Path], None]:
-    """A change of one tensor; None takes it away."""
-
-    def change(folder: Path) -> None:
-        tensors = load_file(folder / file)
-        tensors.pop(name, None)
-        save_file(tensors | ({} if tensor is None else {name: tensor}), folder / file)
-
-    return change
-
-
-def removed(name: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).unlink()
-
-
 _MODEL, _CODES, _Q = "model.safetensors", "tokenizer/model.safetensors", "layers.0.attention.wq.weight"
 _DOWN = "encoder.down.0.block.0.conv1.0.conv3d.weight"
 
@@ -357,31 +332,20 @@ def as_a_pickle(folder: Path) -> None:
         ),
         (configured(insert_cross_attn=True), "has True for 'insert_cross_attn', as the 5B and 13B Video2World models"),
         (configured(input_types=["text_and_video"]), r"'text_and_video'\] for 'input_types', as the 5B and 13B"),
-        (weighted(_MODEL, "layers.0.cross_attention.wq.weight", torch.zeros(2)), "layers.0.cross_attention.wq.*5B and"),
-        (weighted(_MODEL, _Q, None), f"tensor '{_Q}' is missing in its weights"),
-        (weighted(_MODEL, _Q, torch.zeros(64, 23)), rf"tensor '{_Q}' has shape \[64, 23\]"),
-        (weighted(_MODEL, "pos_emb.weight", torch.zeros(2)), "'pos_emb.weight' is in its weights, and a Qwen3For"),
-        (weighted(_CODES, _DOWN, None), f"no '{_DOWN}'|not those of a discrete video tokenizer"),
-        (weighted(_CODES, "decoder.up.1.upsample.conv1.conv3d.weight", None), "'decoder.up.1.upsample.* is missing"),
-        (weighted(_CODES, "decoder.legacy.weight", torch.zeros(1)), "'decoder.legacy.weight' is in its weights, and a"),
+        (weighted("layers.0.cross_attention.wq.weight", torch.zeros(2)), "layers.0.cross_attention.wq.*5B and"),
+        (weighted(_Q, None), f"tensor '{_Q}' is missing in its weights"),
+        (weighted(_Q, torch.zeros(64, 23)), rf"tensor '{_Q}' has shape \[64, 23\]"),
+        (weighted("pos_emb.weight", torch.zeros(2)), "'pos_emb.weight' is in its weights, and a Qwen3For"),
+        (weighted(_DOWN, None, _CODES), f"no '{_DOWN}'|not those of a discrete video tokenizer"),
+        (weighted("decoder.up.1.upsample.conv1.conv3d.weight", None, _CODES), "'decoder.up.1.upsample.* is missing"),
+        (weighted("decoder.legacy.weight", torch.zeros(1), _CODES), "'decoder.legacy.weight' is in its weights, and a"),
         (configured(n_layers=3), "tensor 'layers.2.attention.k_norm.weight' and 10 more are missing"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
-    converted: Path, tmp_path: Path, change: Callable[[Path], None], said: str
+    converted: Path, tmp_path: Path, change: Change, said: str
 ) -> None:
-    folder = tmp_path / "4b"
-    shutil.copytree(converted / "4b", folder)
-    change(folder)
-    with pytest.raises(ModelError, match=said) as caught:
-        published.load_folder(folder)
-    assert str(caught.value).startswith("4b")
-    assert str(caught.value).count("\n") == 0
-
-
-class Evil:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return print, ("run",)
+    assert refused(copied(converted / "4b", tmp_path / "4b"), change, said).startswith("4b")
 
 
 def harmful(folder: Path) -> None:
@@ -389,7 +353,7 @@ def harmful(folder: Path) -> None:
     torch.save({"model.norm.weight": Evil()}, folder / "model.pt")
 
 
-def scripted(payload: bytes, inside: str = "x/data.pkl") -> Callable[[Path], None]:
+def scripted(payload: bytes, inside: str = "x/data.pkl") -> Change:
     def change(folder: Path) -> None:
         with zipfile.ZipFile(folder / "autoencoder.jit", "w") as archive:
             archive.writestr(inside, payload)
@@ -397,7 +361,7 @@ def scripted(payload: bytes, inside: str = "x/data.pkl") -> Callable[[Path], Non
     return change
 
 
-def rewritten(change: Callable[[str, bytes], bytes]) -> Callable[[Path], None]:
+def rewritten(change: Callable[[str, bytes], bytes]) -> Change:
     """The archive with other bytes in it."""
 
     def rewrite(folder: Path) -> None:
@@ -440,7 +404,7 @@ def doubled(folder: Path) -> None:
     ],
 )
 def test_a_conversion_that_cannot_be_right_writes_nothing(
-    as_published: Path, tmp_path: Path, change: Callable[[Path], None], said: str, capsys: pytest.CaptureFixture[str]
+    as_published: Path, tmp_path: Path, change: Change, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, target = tmp_path / "both", tmp_path / "target"
     shutil.copytree(as_published / "4b", folder)
@@ -540,4 +504,4 @@ def test_it_is_listed_with_its_state_and_licence_and_offered_only_where_it_was_c
     assert "code is Apache-2.0" in line
     assert "weights are under the NVIDIA Open Model License" in line
     assert "no published weights were tried" in line
-    assert f"hf download {name}, then python -m engines convert-cosmos" in line
+    assert f"hf download {name}, converted once by python -m engines convert-cosmos" in line

@@ -1,7 +1,5 @@
 """Harmon as it lies on the hub: compared with another implementation, decoded to pixels, refused."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support import harmon as other
-from support.latents import finished, picture, raster, reworded, shown, weighted
+from support.broken import Change, Evil, configured, copied, refused, removed, reworded, weighted
+from support.latents import CSPD, finished, picture, raster, shown
 
 from engines.__main__ import main
 from engines.config import make_config
@@ -82,16 +81,7 @@ def test_a_whole_decode_and_its_pixels_are_those_of_another_implementation(home:
     assert trace.model.licence == "S-Lab License 1.0: for research, not for commercial use"
 
 
-@pytest.mark.parametrize(
-    ("method", "settings"),
-    [
-        ("cspd", {"mode": "exact"}),
-        pytest.param("cspd", {"mode": "paper"}, marks=pytest.mark.slow),
-        pytest.param("cspd", {"mode": "distance-only"}, marks=pytest.mark.slow),
-        pytest.param("cspd-block", {}, marks=pytest.mark.slow),
-        pytest.param("cspd-release", {}, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("method", "settings"), CSPD)
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, method: str, settings: dict[str, object]) -> None:
     chosen = METHODS[method]
     config = make_config(chosen.config, QUICK | {"gamma": 3, "prefill": 0.0} | settings)
@@ -126,8 +116,7 @@ def test_learnt_positions_are_stretched_linearly_for_a_larger_canvas(home: Path,
                     share = max(0, 1 - abs(at[0] - y)) * max(0, 1 - abs(at[1] - x))
                     expected += share * old[front + 3 * y + x]
             torch.testing.assert_close(found[front + 6 * row + column], expected)
-    shutil.copytree(home / "b", tmp_path / "b")
-    reworded('"model_type": "harmon"', '"side": 4, "model_type": "harmon"')(tmp_path / "b")
+    configured(side=4)(copied(home / "b", tmp_path / "b"))
     chosen = METHODS["continuous"]
     trace = finished(Job(chosen, load(tmp_path / "b"), "cat", make_config(chosen.config, {"steps": 2, "last": 200})))
     assert trace.canvas.shape == (4, 4)
@@ -137,8 +126,8 @@ def test_learnt_positions_are_stretched_linearly_for_a_larger_canvas(home: Path,
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is missing"),
-        (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing"),
+        (removed("model.safetensors"), "model.safetensors is missing"),
+        (removed("tokenizer.json"), "tokenizer.json is missing"),
         (weighted("mar.mask_token", None), "tensor 'mar.mask_token' is missing"),
         (weighted("proj_in.2.bias", None), "tensor 'proj_in.2.bias' is missing"),
         (weighted("proj_out.2.bias", torch.zeros(3)), r"'proj_out.2.bias' has shape \[3\]"),
@@ -154,15 +143,8 @@ def test_learnt_positions_are_stretched_linearly_for_a_larger_canvas(home: Path,
         (reworded('"model_type": "qwen2"', '"model_type": "llama"'), "'llama' for 'model_type'; Harmon is built for"),
     ],
 )
-def test_a_model_that_is_not_whole_is_refused_by_name(
-    home: Path, tmp_path: Path, change: Callable[[Path], None], said: str
-) -> None:
-    shutil.copytree(home / "b", tmp_path / "b")
-    change(tmp_path / "b")
-    with pytest.raises(ModelError, match=said) as caught:
-        published.load_folder(tmp_path / "b")
-    assert str(caught.value).startswith("b:")
-    assert str(caught.value).count("\n") == 0
+def test_a_model_that_is_not_whole_is_refused_by_name(home: Path, tmp_path: Path, change: Change, said: str) -> None:
+    assert refused(copied(home / "b", tmp_path / "b"), change, said).startswith("b:")
 
 
 def test_a_pickle_beside_the_files_of_the_hub_becomes_the_same_model(home: Path, tmp_path: Path) -> None:
@@ -186,11 +168,6 @@ def test_a_pickle_beside_the_files_of_the_hub_becomes_the_same_model(home: Path,
         with pytest.raises(ModelError, match=said):
             picture_convert.convert("harmon", asked, tmp_path / "other")
         assert not (tmp_path / "other").exists()
-
-
-class Evil:
-    def __reduce__(self) -> tuple[object, ...]:
-        return print, ("run",)
 
 
 def test_prompts_are_texts_without_special_tokens(home: Path) -> None:

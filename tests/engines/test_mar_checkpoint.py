@@ -1,7 +1,6 @@
 """MAR as it is published: converted, compared with another implementation, decoded to pixels, refused."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import torch
 from safetensors.torch import load_file
 from support import compvis
 from support import mar as other
-from support.latents import finished, picture, raster, reworded, shown, weighted
+from support.broken import Change, Evil, copied, refused, removed, reworded, weighted
+from support.latents import CSPD, finished, picture, raster, shown
 
 from engines.__main__ import main
 from engines.config import make_config
@@ -95,15 +95,7 @@ def test_conditions_of_stacked_rows_are_those_of_another_implementation(home: Pa
 
 
 @pytest.mark.parametrize(
-    ("method", "settings"),
-    [
-        ("cspd", {"mode": "exact"}),
-        pytest.param("cspd", {"mode": "paper"}, marks=pytest.mark.slow),
-        pytest.param("cspd", {"mode": "distance-only"}, marks=pytest.mark.slow),
-        pytest.param("cspd-block", {}, marks=pytest.mark.slow),
-        pytest.param("cspd-release", {}, marks=pytest.mark.slow),
-        pytest.param("cspd", {"drafter": "itself"}, marks=pytest.mark.slow),
-    ],
+    ("method", "settings"), [*CSPD, pytest.param("cspd", {"drafter": "itself"}, marks=pytest.mark.slow)]
 )
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, method: str, settings: dict[str, object]) -> None:
     model, small, chosen = load(home / "b"), load(home / "s"), METHODS[method]
@@ -143,15 +135,10 @@ def test_the_published_sizes_are_told_by_their_shapes(size: tuple[int, ...], mil
 # ---------------------------------------------------------------- what is refused
 
 
-def copied(folder: Path, target: Path) -> Path:
-    shutil.copytree(folder, target)
-    return target
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda folder: (folder / "model.safetensors").unlink(), "b: model.safetensors is missing"),
+        (removed("model.safetensors"), "b: model.safetensors is missing"),
         (lambda folder: shutil.rmtree(folder / "pixels"), "b/pixels: model.safetensors is missing"),
         (weighted("mask_token", None), "tensor 'mask_token' is missing in its weights"),
         (weighted("mask_token", torch.zeros(1, 1, 9)), r"tensor 'mask_token' has shape \[1, 1, 9\]"),
@@ -172,19 +159,8 @@ def copied(folder: Path, target: Path) -> Path:
         (weighted("post_quant_conv.weight", None, "pixels/model.safetensors"), "no 'post_quant_conv.weight'"),
     ],
 )
-def test_a_model_that_is_not_whole_is_refused_by_name(
-    home: Path, tmp_path: Path, change: Callable[[Path], None], said: str
-) -> None:
-    change(copied(home / "b", tmp_path / "b"))
-    with pytest.raises(ModelError, match=said) as caught:
-        published.load_folder(tmp_path / "b")
-    assert str(caught.value).startswith("b")
-    assert str(caught.value).count("\n") == 0
-
-
-class Evil:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return print, ("run",)
+def test_a_model_that_is_not_whole_is_refused_by_name(home: Path, tmp_path: Path, change: Change, said: str) -> None:
+    assert refused(copied(home / "b", tmp_path / "b"), change, said).startswith("b")
 
 
 @pytest.mark.parametrize(
@@ -249,5 +225,5 @@ def test_it_is_listed_with_its_licence_and_loaded_by_its_folder_alone(
     assert main(["list"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("mar-h"))
     assert all(said in line for said in ("MIT", "no published weights were tried", "convert-picture mar"))
-    with pytest.raises(ModelError, match=r"mar-h: is loaded by its folder. It needs 4.0 GB, .*convert-picture mar"):
+    with pytest.raises(ModelError, match=r"mar-h: is loaded by its folder. It needs 4.0 GB: .*convert-picture mar"):
         catalog.load_model("mar-h")

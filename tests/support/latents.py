@@ -1,18 +1,25 @@
-"""What tests of models that draw by KL-16 have in common: runs, their pictures, and folders with something wrong."""
+"""What tests of models that draw by KL-16 have in common: runs, and their pictures."""
 
 import base64
 import io
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from engines.runtime.driver import Job, Run
+
+CSPD = [
+    ("cspd", {"mode": "exact"}),
+    pytest.param("cspd", {"mode": "paper"}, marks=pytest.mark.slow),
+    pytest.param("cspd", {"mode": "distance-only"}, marks=pytest.mark.slow),
+    pytest.param("cspd-block", {}, marks=pytest.mark.slow),
+    pytest.param("cspd-release", {}, marks=pytest.mark.slow),
+]
+"""Methods and settings that draft."""
 
 
 def finished(job: Job) -> Any:
@@ -33,28 +40,6 @@ def shown(pixels: Tensor) -> np.ndarray[Any, Any]:
     seen = ((pixels.clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0)
     assert seen.std() > 10, "too flat to tell"
     return seen.numpy()
-
-
-def weighted(name: str, tensor: Tensor | None, file: str = "model.safetensors") -> Callable[[Path], None]:
-    """Put a tensor into a folder's file, or take it out."""
-
-    def change(folder: Path) -> None:
-        tensors = load_file(folder / file)
-        tensors.pop(name, None)
-        save_file(tensors | ({} if tensor is None else {name: tensor}), folder / file)
-
-    return change
-
-
-def reworded(old: str, new: str) -> Callable[[Path], None]:
-    """Write something else into a folder's config.json."""
-
-    def change(folder: Path) -> None:
-        text = (folder / "config.json").read_text()
-        assert old in text
-        (folder / "config.json").write_text(text.replace(old, new))
-
-    return change
 
 
 def raster(order: tuple[int, ...], tokens: Any, side: int) -> Tensor:

@@ -3,32 +3,34 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any, Protocol, TypeVar
+from itertools import chain, count
+from typing import Any, Final, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from engines.config import shown
-from engines.models.memory import Needs, usual
-from engines.models.weights import Source, number_of, other_hashes, tensor_heads, weight_files, weight_hashes
+from engines.models.memory import Needs
+from engines.models.weights import Source, number_of, other_hashes, shapes_in, tensor_heads, weight_hashes
 from engines.protocol import Model
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
+PIXELS: Final = "pixels"
+"""Folder of what draws a picture's tokens, inside the model's."""
 
 
 class Loader(Protocol):
     """How a module of this package reads the model of a folder."""
 
-    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Model:
+    def __call__(self, source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Model:
         """The model of a folder.
 
         Args:
             source: Where it is.
             settings: Its config.json.
             device: cpu, cuda, ...
-            dtype: Of the transformer's weights; None is float32 on a CPU and bfloat16 elsewhere.
+            dtype: Of the transformer's weights, where the model can be held in more than one.
 
         Raises:
             ModelError: when it is not whole, or asks for another network.
@@ -95,12 +97,16 @@ def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "", tabl
     Raises:
         ModelError: for files that are missing or broken.
     """
-    heads = tensor_heads(source, weight_files(source))
     return sum(
         math.prod(shape)
-        for name, (shape, _) in heads.items()
+        for name, shape in shapes_in(tensor_heads(source)).items()
         if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
     )
+
+
+def counted(shapes: Mapping[str, Sequence[int]], named: Callable[[int], str]) -> int:
+    """How many of a numbered tensor there are, from 0 on; `named` is what each is called."""
+    return next(number for number in count() if named(number) not in shapes)
 
 
 def renamed(name: str, names: Sequence[tuple[str, str]]) -> str:
@@ -168,8 +174,3 @@ def card_of(source: Source, title: str, *beside: Source, licence: str = "") -> M
 def folder_in(source: Source, name: str) -> Source:
     """A folder inside a checkpoint's."""
     return replace(source, folder=source.folder / name, name=f"{source.name}/{name}")
-
-
-def dtype_on(device: str, asked: torch.dtype | None) -> torch.dtype:
-    """What a transformer's weights become: float32 on a CPU and bfloat16 elsewhere, unless something is asked for."""
-    return asked or usual(device)

@@ -32,10 +32,10 @@ from transformers.models.chameleon.modeling_chameleon import ChameleonModel, Cha
 from engines.config import shown
 from engines.models.errors import ModelError
 from engines.models.hub.assembling import (
+    PIXELS,
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     folder_in,
     outlined,
@@ -49,10 +49,7 @@ from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
-from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
-
-PIXELS: Final = "pixels"
-"""Folder of the VQGAN, inside the model's."""
+from engines.models.weights import Source, number_of, read_tensors, shapes_in, tensor_heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +76,23 @@ CONVERT: Final = (
 )
 _USUAL: Final = {"vocab_size": 65536, "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
 _VQ: Final = "model.vqmodel."
+_OTHERS: Final = ("lm_head.", "model.embed", "model.lay", "model.norm")
+"""How names begin of the VQGAN's tensors inside a checkpoint, and of the others."""
 _MOST_SIDE, _MOST_TOKENS = 96, 2**24
 _BEGIN, _TURN, _PICTURE, _LINE = "<s>", "<reserved08706>", "<racm3:break>", "<reserved08799>"
 _HEAD: Final = "lm_head.weight"
 _CODE: Final = "IMGIMG"
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
-    beside, inside = _pixels(source)
-    kind = KINDS["anole"] if inside else _drawn_as(beside)
-    side, title = kind.side, kind.title
-    config = _config(source, settings, title)
-    body, head = _read(source, config, title, dtype_on(device, dtype))
+    kind, beside = _pixels(source)
+    side, config = kind.side, _config(source, settings, kind.title)
+    body, head = _read(source, config, kind.title, dtype)
     decoder = (
-        read_decoder(
-            source, "VQGAN", codes=True, prefix=_VQ, others=("lm_head.", "model.embed", "model.lay", "model.norm")
-        )
-        if inside
-        else read_decoder(beside, "VQGAN", codes=True)
+        read_decoder(beside, "VQGAN", codes=True)
+        if beside
+        else read_decoder(source, "VQGAN", codes=True, prefix=_VQ, others=_OTHERS)
     ).to(device)
     tokenizer = read_tokenizer(source)
     count = len(decoder.book)
@@ -107,28 +102,28 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     if max(int(ids.max()), *tokenizer.get_vocab().values()) >= config.vocab_size:
         raise source.lacks(f"config.json has {config.vocab_size} for 'vocab_size', and its tokenizer has more tokens")
     pixels = Pixels(decoder, decoder.book, lambda codes: decoder.from_codes(codes, side))
-    shape = PictureShape(side, side, len(decoder.book), config.max_position_embeddings)
+    shape = PictureShape(side, side, count, config.max_position_embeddings)
     told = (begin, side * decoder.cell)
     script = _lumina(tokenizer, words, ids, kind, told) if kind.grid else _anole(words, ids)
-    card = card_of(source, title, *(() if inside else (beside,)))
+    card = card_of(source, kind.title, *([beside] if beside else []))
     return OneVocabulary(body.to(device), head.to(device), script, pixels, shape, card)
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling.Measure`."""
-    beside, inside = _pixels(source)
-    kind = KINDS["anole"] if inside else _drawn_as(beside)
-    exact = stored(source, prefix=_VQ) if inside else stored(beside)
+    kind, beside = _pixels(source)
+    exact = stored(beside) if beside else stored(source, prefix=_VQ)
     columns = kind.side + bool(kind.grid)
     config = _config(source, settings, kind.title)
     return Needs(stored(source, (_VQ,)), exact, cached_numbers(config), kind.side * columns)
 
 
-def _pixels(source: Source) -> tuple[Source, bool]:
-    """The folder of the VQGAN, and whether it lies among the model's own tensors instead."""
+def _pixels(source: Source) -> tuple[Kind, Source | None]:
+    """The kind of model, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
     beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
-    heads = tensor_heads(source, weight_files(source))
-    return beside, not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in heads
+    if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in tensor_heads(source):
+        return KINDS["anole"], None
+    return _drawn_as(beside), beside
 
 
 def settings_of(kind: str, side: int | None) -> dict[str, Any]:
@@ -177,7 +172,7 @@ def _read(source: Source, config: ChameleonConfig, title: str, dtype: torch.dtyp
     body = outlined(lambda: ChameleonModel(config))
     del body.vqmodel
     native = {f"model.{name}": shape for name, shape in shapes_of(body).items()}
-    heads = {name: shape for name, (shape, _) in tensor_heads(source, weight_files(source)).items()}
+    heads = shapes_in(tensor_heads(source))
     # The norms of queries and keys are stored once a head, or once for all heads that one device had in training.
     wanted = {
         name: (heads[name][0], shape[1]) if len(shape) == 2 and _shared(heads.get(name), shape) else shape

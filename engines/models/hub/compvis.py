@@ -14,8 +14,8 @@ from diffusers.models.autoencoders.vae import Decoder
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from engines.models.hub.assembling import check_whole, filled, outlined, shapes_of
-from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
+from engines.models.hub.assembling import check_whole, counted, filled, outlined, shapes_of
+from engines.models.weights import Source, read_tensors, shapes_in, tensor_heads
 
 UNUSED: Final = ("encoder.", "quant_conv.", "loss.", "ema_")
 """How names begin of what makes codes, and of what it was trained by."""
@@ -98,7 +98,7 @@ def decoder_of(source: Source, shapes: Mapping[str, Sequence[int]], codes: bool)
     """
     first = "decoder.up.{}.block.{}.conv1.weight"
     try:
-        levels, depth = _count(shapes, first, 0), _count(shapes, "decoder.up.0.block.{0}.conv1.weight")
+        levels, depth = counted(shapes, lambda i: first.format(i, 0)), counted(shapes, lambda i: first.format(0, i))
         widths = tuple(shapes[first.format(i, 0)][0] for i in range(levels))
         latent, dim = shapes["post_quant_conv.weight"][:2]
         book = shapes["quantize.embedding.weight"][0] if codes else 0
@@ -131,12 +131,9 @@ def read_decoder(
     Raises:
         ModelError: when it is not whole.
     """
-    heads = tensor_heads(source, weight_files(source))
-    network = decoder_of(
-        source,
-        {name.removeprefix(prefix): shape for name, (shape, _) in heads.items() if name.startswith(prefix)},
-        codes,
-    )
+    shapes = shapes_in(tensor_heads(source))
+    own = {name.removeprefix(prefix): shape for name, shape in shapes.items() if name.startswith(prefix)}
+    network = decoder_of(source, own, codes)
     wanted = {f"{prefix}{name}": shape for name, shape in published_shapes(network).items()}
     found = read_tensors(source, wanted, title, ignored=(*others, *(f"{prefix}{name}" for name in UNUSED)))
     shapes = shapes_of(network)
@@ -170,11 +167,3 @@ def _published(name: str, levels: int) -> str:
     level = levels - 1 - int(block[1]) if levels else int(block[1])
     part = {"resnets": "block", "attentions": "attn"}.get(block[2], "upsample")
     return f"decoder.up.{level}.{part}.{name[block.end() :]}"
-
-
-def _count(shapes: Mapping[str, Sequence[int]], name: str, *rest: int) -> int:
-    """How many of a numbered tensor there are, from 0 on."""
-    found = 0
-    while name.format(found, *rest) in shapes:
-        found += 1
-    return found

@@ -17,7 +17,7 @@ from transformers import Qwen3ForCausalLM
 from engines.config import ConfigError
 from engines.models.clip_model import ClipModel, ClipShape, Pictures, unpack
 from engines.models.errors import ModelError
-from engines.models.hub.assembling import dtype_on, folder_in, stored
+from engines.models.hub.assembling import folder_in, stored
 from engines.models.hub.cosmos_layout import (
     CONVERT,
     HEAD_NORM_EPSILON,
@@ -39,7 +39,6 @@ from engines.models.weights import (
     read_network,
     sha256,
     tensor_heads,
-    weight_files,
     weight_hashes,
 )
 from traces.schema import ModelCard
@@ -140,7 +139,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     return Needs(parameters(Qwen3ForCausalLM, layout.config), exact, cached_numbers(layout.config), positions)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> CosmosVideo:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
     """The model of a converted folder; see `assembling.Loader`. Its tokenizer, a fiftieth of it, is in float32."""
     layout = read_layout(source, settings)
     once = replace(source, remedy=f"Convert it once with: {CONVERT}")
@@ -148,10 +147,10 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         pickled = (source.folder / "model.pt").is_file()
         problem = "model.pt is a pickle, which is never read here" if pickled else "model.safetensors is missing"
         raise once.lacks(f"{problem} in {source.folder}")
-    refuse_conditioned(source, {}, tensor_heads(source, weight_files(source)))
+    refuse_conditioned(source, {}, tensor_heads(source))
     tokenizer, file = load_tokenizer(replace(once, folder=source.folder / TOKENIZER, name=f"{source.name}/{TOKENIZER}"))
     shape = shape_of(once, layout, tokenizer)
-    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype_on(device, dtype), Names(NAMES))
+    network: Any = read_network(once, Qwen3ForCausalLM, layout.config, dtype, Names(NAMES))
     network.model.rotary_emb = PlaceRotary(angles(layout, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = HEAD_NORM_EPSILON

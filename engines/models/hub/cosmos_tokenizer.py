@@ -16,7 +16,8 @@ from diffusers.models.autoencoders.autoencoder_kl_cosmos import CosmosCausalConv
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
+from engines.models.hub.assembling import counted
+from engines.models.weights import Source, read_tensors, shapes_in, tensor_heads, weight_files
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
 """Of the published tokenizer."""
@@ -148,13 +149,13 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
     """
     try:
         width, folded = shapes["encoder.conv_in.0.conv3d.weight"][:2]
-        resolutions = _count(shapes, "encoder.down.{}.block.0.conv1.0.conv3d.weight")
+        resolutions = counted(shapes, "encoder.down.{}.block.0.conv1.0.conv3d.weight".format)
         widths = [shapes[f"encoder.down.{i}.block.0.conv1.0.conv3d.weight"][0] for i in range(resolutions)]
-        halvings = tuple(_count(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight") for k in (1, 2))
+        halvings = tuple(counted(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight".format) for k in (1, 2))
         latent, kept = shapes["post_quant_conv.conv3d.weight"][:2]
     except (KeyError, ValueError) as error:
         raise source.lacks(f"its tensors are not those of a discrete video tokenizer of Cosmos: no {error}") from None
-    depth = _count(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight")
+    depth = counted(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight".format)
     patch = round((folded / _COLOURS) ** (1 / 3))
     if not widths or patch not in (1, 2, 4, 8) or kept != len(levels):
         raise source.lacks("its tensors are not those of a discrete video tokenizer of Cosmos that folds 3 colours")
@@ -170,8 +171,7 @@ def measured(source: Source) -> TokenizerSize:
     levels = source.read_json("config.json").get("levels")
     if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
         raise source.lacks(f"config.json has {levels!r} for 'levels'; it is a list of whole numbers from 2 on")
-    heads = tensor_heads(source, weight_files(source))
-    return size_of(source, {name: shape for name, (shape, _) in heads.items()}, levels)
+    return size_of(source, shapes_in(tensor_heads(source)), levels)
 
 
 def load_tokenizer(source: Source) -> tuple[CosmosTokenizer, str]:
@@ -187,11 +187,3 @@ def load_tokenizer(source: Source) -> tuple[CosmosTokenizer, str]:
     tokenizer = CosmosTokenizer(size)
     tokenizer.fill({name: tensor.float() for name, tensor in tensors.items()})
     return tokenizer.eval().requires_grad_(False), weight_files(source)[0].name
-
-
-def _count(shapes: Mapping[str, Sequence[int]], name: str) -> int:
-    """How many of a numbered tensor there are, from 0 on."""
-    found = 0
-    while name.format(found) in shapes:
-        found += 1
-    return found

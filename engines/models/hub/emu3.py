@@ -20,7 +20,6 @@ from engines.models.hub.assembling import (
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     numbers,
     outlined,
@@ -34,7 +33,7 @@ from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureShape
-from engines.models.weights import Source, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Source, read_tensors, tensor_heads
 
 TITLE: Final = "Emu3-Gen"
 _GOOD: Final = " masterpiece, film grained, best quality."
@@ -71,16 +70,15 @@ _COUNTER: Final = ".num_batches_tracked"
 _MOST_LEVELS: Final = 8
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> OneVocabulary:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> OneVocabulary:
     """The model of a folder; see `assembling.Loader`."""
     config, codec = _config(source, settings), _codec(source, settings)
-    heads = tensor_heads(source, weight_files(source))
+    heads = tensor_heads(source)
     layout = next((each for each in _LAYOUTS if f"{each[0]}embed_tokens.weight" in heads), _LAYOUTS[0])
     body, vq = outlined(lambda: Emu3TextModel(config)), outlined(lambda: Emu3VQVAE(codec))
     del vq.encoder, vq.quant_conv
     state, head, drawn = _read(source, config, layout, (body, vq))
-    target = dtype_on(device, dtype)
-    body = filled(body, state, target)
+    body = filled(body, state, dtype)
     body.rotary_emb = Emu3RotaryEmbedding(config)
     vq = filled(vq, drawn, torch.float32)
     check_whole(body)
@@ -105,7 +103,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     pixels = Pixels(vq, vq.quantize.embedding.weight, lambda codes: vq.decode(codes.unflatten(1, (side, side))))
     shape = PictureShape(side, side, codec.codebook_size, config.max_position_embeddings)
     script = Script(torch.tensor(ids), asked, words.named(_LINE))
-    return OneVocabulary(body.to(device), head.to(device, target), script, pixels, shape, card_of(source, TITLE))
+    return OneVocabulary(body.to(device), head.to(device, dtype), script, pixels, shape, card_of(source, TITLE))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:

@@ -6,7 +6,7 @@ which is ours, asks for another canvas than that of the learnt positions: 32 for
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import torch
 from transformers import Qwen2Config
@@ -32,7 +32,7 @@ from engines.models.hub.mar import MARSize
 from engines.models.hub.mar_checkpoint import size_of
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs
-from engines.models.weights import Source, check_tensors, number_of, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Heads, Source, check_tensors, number_of, read_tensors, shapes_in, tensor_heads
 
 TITLE: Final = "Harmon"
 SHOWS: Final = "vae."
@@ -43,24 +43,12 @@ UNBUILT: Final = (_WRITES, *(f"{SHOWS}{name}" for name in UNUSED))
 _OTHERS: Final = ("llm.", _DRAWS, "proj_in.", "proj_out.")
 _KINDS: Final = {"mar_base": 768, "mar_large": 1024, "mar_huge": 1280}
 _MOST_SIDE: Final = 64
-Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
-"""Shape and number format of tensors by name."""
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> HarmonModel:
-    """The model of a folder, in float32.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of no effect, as for `engines.models.hub.mar_checkpoint.load`.
-
-    Raises:
-        ModelError: when it is not whole.
-    """
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> HarmonModel:
+    """The model of a folder, in float32 whatever is asked for, as `latents` says; see `assembling.Loader`."""
     del dtype
-    network, size, text = _outline(source, settings, tensor_heads(source, weight_files(source)))
+    network, size, text = _outline(source, settings, tensor_heads(source))
     network = filled(network, read_tensors(source, shapes_of(network), TITLE, ignored=(_WRITES, SHOWS)), torch.float32)
     rotary: Any = network.llm["model"].get_submodule("rotary_emb")
     network.llm["model"].register_module("rotary_emb", type(rotary)(text))
@@ -85,8 +73,7 @@ def check(source: Source, settings: Mapping[str, Any], found: Heads) -> None:
 
 def _outline(source: Source, settings: Mapping[str, Any], found: Heads) -> tuple[Harmon, MARSize, Qwen2Config]:
     """The network without weights, and its sizes."""
-    shapes = {name: shape for name, (shape, _) in found.items()}
-    size = _mar_size(source, section(source, settings, "mar"), shapes)
+    size = _mar_size(source, section(source, settings, "mar"), shapes_in(found))
     text = _text_config(source, section(source, settings, "llm"))
     return outlined(lambda: Harmon(size, text)), size, text
 

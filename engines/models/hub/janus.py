@@ -24,7 +24,6 @@ from engines.models.hub.assembling import (
     card_of,
     check_fixed,
     check_whole,
-    dtype_on,
     filled,
     numbers,
     outlined,
@@ -38,13 +37,7 @@ from engines.models.hub.prompts import TextPrompts
 from engines.models.hub.published import read_tokenizer
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
-from engines.models.weights import (
-    Source,
-    check_tensors,
-    read_tensors,
-    tensor_heads,
-    weight_files,
-)
+from engines.models.weights import Heads, Source, check_tensors, read_tensors, shapes_in, tensor_heads
 from traces.schema import ModelCard
 
 TITLE: Final = "Janus-Pro"
@@ -128,18 +121,14 @@ class Janus(PictureModel):
         return found
 
 
-Heads = Mapping[str, tuple[tuple[int, ...], str]]
-"""Shape and number format of tensors by name."""
-
-
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> Janus:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
     """The model of a folder, in one of the two layouts; see `assembling.Loader`."""
     kind = settings["model_type"]
-    text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
+    text, codes = _configs(source, settings, tensor_heads(source))
     parts = outlined(lambda: JanusPictures(text, codes))
     tensors = read_tensors(source, _shapes(parts, kind), TITLE, ignored=_OTHER_HALF[kind])
     state = {name: tensors[_published(name, kind)] for name in shapes_of(parts)}
-    parts = filled(parts, state, dtype_on(device, dtype), _EXACT)
+    parts = filled(parts, state, dtype, _EXACT)
     parts.language_model.rotary_emb = LlamaRotaryEmbedding(text)
     check_whole(parts)
     shape = PictureShape(codes.num_patches, codes.num_patches, codes.num_embeddings, text.max_position_embeddings)
@@ -149,7 +138,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling.Measure`."""
     kind = settings["model_type"]
-    text, codes = _configs(source, settings, tensor_heads(source, weight_files(source)))
+    text, codes = _configs(source, settings, tensor_heads(source))
     exact = stored(source, _OTHER_HALF[kind], _published(_EXACT[0], kind))
     rest = stored(source, _OTHER_HALF[kind]) - exact
     return Needs(rest, exact, cached_numbers(text), codes.num_patches**2)
@@ -173,8 +162,7 @@ def _configs(source: Source, settings: Mapping[str, Any], heads: Heads) -> tuple
     text = llama_config(
         source, section(source, settings, "text_config" if kind == NATIVE else "language_config"), TITLE
     )
-    shapes = {name: shape for name, (shape, _) in heads.items()}
-    codes = vq16.size_of(source, shapes, lambda name: _published(f"vqmodel.{name}", kind))
+    codes = vq16.size_of(source, shapes_in(heads), lambda name: _published(f"vqmodel.{name}", kind))
     codes.num_patches = _side(source, settings, kind == NATIVE, vq16.cell_of(codes))
     codes.projection_dim = codes.image_token_embed_dim = text.hidden_size
     return text, codes

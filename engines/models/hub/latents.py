@@ -1,6 +1,7 @@
 """Models whose tokens are latents of KL-16, or groups of them: how a canvas is drawn, and what else they share.
 
-All of them are held in float32: steps of denoising are narrow, and half precision would blur them.
+All of them are held in float32: steps of denoising are narrow, down to a standard deviation of 0.006, and half
+precision would blur them.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor, nn
 
-from engines.models.hub.assembling import folder_in
+from engines.models.hub.assembling import PIXELS, folder_in
 from engines.models.hub.compvis import PixelDecoder, read_decoder
 from engines.models.picture_model import frames, images
 from engines.models.pictures import as_uri
@@ -20,8 +21,6 @@ from engines.models.weights import Source
 from engines.protocol import Family
 from traces.schema import Legend, ModelCard, Output, Token
 
-PIXELS: Final = "pixels"
-"""Folder of the autoencoder, inside the model's."""
 SCALE: Final = 0.2325
 """Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 

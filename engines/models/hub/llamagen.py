@@ -7,7 +7,7 @@ has no position at all: its queries and keys are 0. So it sees itself and is see
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import torch
@@ -20,9 +20,9 @@ from transformers.models.janus.modeling_janus import JanusVQVAE
 
 from engines.models.hub import vq16
 from engines.models.hub.assembling import (
+    PIXELS,
     card_of,
     check_whole,
-    dtype_on,
     filled,
     folder_in,
     outlined,
@@ -34,14 +34,12 @@ from engines.models.hub.prompts import class_of
 from engines.models.hub.rotary import PlaceRotary
 from engines.models.memory import Needs, cached_numbers
 from engines.models.picture_model import PictureModel, PictureShape
-from engines.models.weights import Source, number_of, read_tensors, tensor_heads, weight_files
+from engines.models.weights import Source, number_of, read_tensors, shapes_in, tensor_heads
 from traces.schema import ModelCard
 
 TITLE: Final = "LlamaGen"
 CLASSES, TEXTS = "llamagen", "llamagen-t2i"
 """`model_type` of the two kinds in a converted folder."""
-PIXELS: Final = "pixels"
-"""Folder of the tokenizer, inside the model's."""
 HEADS: Final = {768: 12, 1024: 16, 1280: 20, 1536: 24, 2560: 40, 3200: 32}
 """Of attention, by the width of the published models of classes: tensors do not tell."""
 _SIDES: Final = {"256": 16, "384": 24, "512": 32}
@@ -238,9 +236,8 @@ def tokenizer_shapes(config: JanusVQVAEConfig) -> dict[str, tuple[int, ...]]:
 
 def settings_of(size: LlamaGenSize) -> dict[str, Any]:
     """What is written to config.json."""
-    unsaid = ("classes",) if size.features else ("slots", "features")
-    said = {name: value for name, value in asdict(size).items() if name not in unsaid}
-    return {"model_type": TEXTS if size.features else CLASSES, **said}
+    kind = TEXTS if size.features else CLASSES
+    return {"model_type": kind, **{name: getattr(size, name) for name in _fields(kind)}}
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
@@ -250,9 +247,9 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     return Needs(stored(source), exact, cached_numbers(size.config), size.slots + size.side**2)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGen:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> LlamaGen:
     """The model of a converted folder; see `assembling.Loader`."""
-    drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
+    drawing, beside = read_parts(source, settings, dtype)
     return LlamaGen(drawing, card_of(source, TITLE, beside), device)
 
 
@@ -264,8 +261,7 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     """
     size = _said(source, settings)
     beside = folder_in(source, PIXELS)
-    shapes = {name: shape for name, (shape, _) in tensor_heads(beside, weight_files(beside)).items()}
-    config = tokenizer_of(beside, shapes)
+    config = tokenizer_of(beside, shapes_in(tensor_heads(beside)))
     if config.num_embeddings != size.codes:
         raise source.lacks(f"config.json has {size.codes} for 'codes', and its tokenizer {config.num_embeddings}")
     config.num_patches = size.side
@@ -280,13 +276,16 @@ def read_parts(source: Source, settings: Mapping[str, Any], dtype: torch.dtype) 
     return Drawing(parts, tokenizer, size), beside
 
 
+def _fields(kind: str) -> list[str]:
+    """Sizes that config.json has of one of the two kinds."""
+    unsaid = ("classes",) if kind == TEXTS else ("slots", "features")
+    return [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
+
+
 def _said(source: Source, settings: Mapping[str, Any]) -> LlamaGenSize:
     """The sizes that config.json has."""
-    texts = settings["model_type"] == TEXTS
-    unsaid = ("classes",) if texts else ("slots", "features")
-    names = [each.name for each in fields(LlamaGenSize) if each.name not in unsaid]
-    sizes = {name: int(number_of(source, settings, name, most=_MOST)) for name in names}
-    size = LlamaGenSize(**({"classes": 0} if texts else {}), **sizes)
+    names = _fields(settings["model_type"])
+    size = LlamaGenSize(**{"classes": 0} | {name: int(number_of(source, settings, name, most=_MOST)) for name in names})
     if size.width % size.heads or size.heads % size.groups or size.width // size.heads % 4 or size.layers > _DEEPEST:
         heads = f"{size.heads} heads and {size.groups} groups"
         raise source.lacks(f"config.json has {heads} for {size.layers} layers of {size.width}, which is no network")

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.models.hub import llamagen
-from engines.models.hub.assembling import card_of, dtype_on, folder_in, stored
+from engines.models.hub.assembling import card_of, folder_in, stored
 from engines.models.hub.llamagen import TITLE, Drawing, LlamaGen, read_parts
 from engines.models.hub.published import cached_source
 from engines.models.hub.t5_text import UNUSED, TextFeatures, read_features
@@ -90,11 +90,11 @@ def _encoder(source: Source) -> Source:
     return inside if inside.folder.is_dir() else cached_source(ENCODER)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> LlamaGenText:
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> LlamaGenText:
     """The model of a converted folder; see `assembling.Loader`."""
-    drawing, beside = read_parts(source, settings, dtype_on(device, dtype))
+    drawing, beside = read_parts(source, settings, dtype)
     encoder = _encoder(source)
-    text = read_features(encoder, source.name, device, dtype_on(device, dtype))
+    text = read_features(encoder, source.name, device, dtype)
     if text.width != drawing.size.features:
         raise source.lacks(
             f"config.json has {drawing.size.features} for 'features', and {encoder.name} has {text.width}"

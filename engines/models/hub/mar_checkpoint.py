@@ -12,9 +12,18 @@ from typing import Any, Final
 import torch
 
 from engines.models import licences
-from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
+from engines.models.hub.assembling import (
+    PIXELS,
+    card_of,
+    check_whole,
+    filled,
+    folder_in,
+    outlined,
+    shapes_of,
+    stored,
+)
 from engines.models.hub.compvis import UNUSED
-from engines.models.hub.latents import PIXELS, decoder_of
+from engines.models.hub.latents import decoder_of
 from engines.models.hub.mar import MAR, MARModel, MARSize
 from engines.models.memory import Needs
 from engines.models.weights import Source, number_of, read_tensors
@@ -58,18 +67,8 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     return Needs(0, stored(source) + stored(folder_in(source, PIXELS), UNUSED))
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> MARModel:
-    """The model of a converted folder, in float32.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of no effect: a step of its head has a standard deviation of 0.006, which half precision would blur.
-
-    Raises:
-        ModelError: when it is not whole.
-    """
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> MARModel:
+    """The model of a converted folder, in float32 whatever is asked for, as `latents` says; see `assembling.Loader`."""
     del dtype
     size = MARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(MARSize)})
     if size.width % size.heads:

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from engines.models.errors import ModelError
-from engines.models.weights import Source
+from engines.models.weights import Heads, Source
 
 SHARD_BYTES: Final = 2 * 2**30
 _SAID: Final = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}
@@ -64,7 +64,7 @@ def read_pickle(source: Source, name: str, inside: Sequence[str] = (), prefix: s
     return kept
 
 
-def heads(parts: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], str]]:
+def heads(parts: Mapping[str, Tensor]) -> Heads:
     """Shape of every tensor, and its number format as safetensors calls it."""
     return {name: (tuple(part.shape), _SAID.get(part.dtype, str(part.dtype))) for name, part in parts.items()}
 

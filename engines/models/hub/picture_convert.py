@@ -26,12 +26,11 @@ from engines.models.hub import (
     vq16,
     xar_checkpoint,
 )
-from engines.models.hub.assembling import outlined, shapes_of
-from engines.models.hub.latents import PIXELS
+from engines.models.hub.assembling import PIXELS, outlined, shapes_of
 from engines.models.hub.mar import MAR
 from engines.models.hub.pickles import check_target, heads, read_pickle, write, write_json
 from engines.models.hub.xar import XAR
-from engines.models.weights import Source, check_tensors
+from engines.models.weights import Source, check_tensors, shapes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,9 @@ def _autoencoder(asked: Asked, remedy: str, *, codes: bool) -> dict[str, Tensor]
     source = _file(asked.pixels, remedy)
     parts = read_pickle(source, asked.pixels.name, ("state_dict", "model"))
     kept = {name: part for name, part in parts.items() if not name.startswith(compvis.UNUSED)}
-    network = compvis.decoder_of(source, {name: tuple(part.shape) for name, part in kept.items()}, codes)
-    check_tensors(source, heads(kept), compvis.published_shapes(network), "autoencoder")
+    found = heads(kept)
+    network = compvis.decoder_of(source, shapes_in(found), codes)
+    check_tensors(source, found, compvis.published_shapes(network), "autoencoder")
     return kept
 
 
@@ -105,8 +105,9 @@ def _mar(asked: Asked) -> Converted:
     """checkpoint-last.pth, of which the averaged weights are taken, and kl16.ckpt."""
     source = _file(asked.source, "Give the checkpoint-last.pth of a MAR.")
     parts = read_pickle(source, asked.source.name, ("model_ema", "model"))
-    size = mar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()}, asked.heads)
-    check_tensors(source, heads(parts), shapes_of(outlined(lambda: MAR(size))), mar_checkpoint.TITLE)
+    found = heads(parts)
+    size = mar_checkpoint.size_of(source, shapes_in(found), asked.heads)
+    check_tensors(source, found, shapes_of(outlined(lambda: MAR(size))), mar_checkpoint.TITLE)
     pixels = _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)
     return Converted({"": parts, PIXELS: pixels}, {"model_type": "mar", **asdict(size)})
 
@@ -115,8 +116,9 @@ def _xar(asked: Asked) -> Converted:
     """xAR-B.pth or another, and MAR's kl16.ckpt; averaged weights are taken where there are some."""
     source = _file(asked.source, "Give the xAR-B.pth, xAR-L.pth or xAR-H.pth of an xAR.")
     parts = read_pickle(source, asked.source.name, ("model_ema", "model"))
-    size = xar_checkpoint.size_of(source, {name: tuple(part.shape) for name, part in parts.items()})
-    check_tensors(source, heads(parts), shapes_of(outlined(lambda: XAR(size))), xar_checkpoint.PUBLISHED)
+    found = heads(parts)
+    size = xar_checkpoint.size_of(source, shapes_in(found))
+    check_tensors(source, found, shapes_of(outlined(lambda: XAR(size))), xar_checkpoint.PUBLISHED)
     settings = xar_checkpoint.settings_of(source, parts, size, asked.side)
     return Converted({"": parts, PIXELS: _autoencoder(asked, "Give MAR's kl16.ckpt.", codes=False)}, settings)
 
@@ -141,19 +143,21 @@ def _llamagen(asked: Asked) -> Converted:
     source = _file(asked.source, "Give a LlamaGen's c2i_B_256.pt, t2i_XL_stage1_256.pt or another of its models.")
     parts = read_pickle(source, asked.source.name, ("model", "module", "state_dict"))
     parts.pop("freqs_cis", None)  # positions, which some carry along
-    size = llamagen.size_of(source, {n: tuple(p.shape) for n, p in parts.items()}, asked.heads, asked.side)
-    check_tensors(source, heads(parts), size.shapes, llamagen.TITLE)
+    found = heads(parts)
+    size = llamagen.size_of(source, shapes_in(found), asked.heads, asked.side)
+    check_tensors(source, found, size.shapes, llamagen.TITLE)
     remedy = f"Give LlamaGen's vq_ds16_{'t2i' if size.features else 'c2i'}.pt."
     if asked.pixels is None:
         raise ConfigError(f"PIXELS: is missing; {remedy}")
     beside = _file(asked.pixels, remedy)
     codes = read_pickle(beside, asked.pixels.name, ("ema", "model", "state_dict"))
     codes.pop(vq16.UNUSED, None)
-    config = llamagen.tokenizer_of(beside, {name: tuple(part.shape) for name, part in codes.items()})
-    check_tensors(beside, heads(codes), llamagen.tokenizer_shapes(config), "VQ-16")
+    found = heads(codes)
+    config = llamagen.tokenizer_of(beside, shapes_in(found))
+    check_tensors(beside, found, llamagen.tokenizer_shapes(config), "VQ-16")
     if config.num_embeddings != size.codes:
         raise beside.lacks(f"it has {config.num_embeddings} codes, and the model {size.codes}")
-    return Converted({"": parts, llamagen.PIXELS: codes}, llamagen.settings_of(size))
+    return Converted({"": parts, PIXELS: codes}, llamagen.settings_of(size))
 
 
 def _janus(asked: Asked) -> Converted:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
+from engines.models.hub.assembling import counted
 from engines.models.picture_model import Codebook
 from engines.models.weights import Source
 
@@ -45,7 +46,7 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], named: Callable
         codes, dim = shapes[named("quantize.embedding.weight")]
         base, colours = shapes[named("encoder.conv_in.weight")][:2]
         latent = shapes[named("encoder.conv_out.weight")][0]
-        levels = _count(shapes, lambda i: named(conv.format(i, 0)))
+        levels = counted(shapes, lambda i: named(conv.format(i, 0)))
         widths = [shapes[named(conv.format(i, 0))][0] for i in range(levels)]
     except (KeyError, ValueError) as error:
         raise source.lacks(f"its tensors are not those of a VQ-16 tokenizer: no {error}") from None
@@ -57,7 +58,7 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], named: Callable
         latent_channels=latent,
         base_channels=base,
         channel_multiplier=[width // base for width in widths],
-        num_res_blocks=_count(shapes, lambda i: named(conv.format(0, i))),
+        num_res_blocks=counted(shapes, lambda i: named(conv.format(0, i))),
     )
 
 
@@ -76,11 +77,3 @@ def digest(book: Float[Tensor, "K D"]) -> str:
     """Names a codebook, whatever number format it was stored in."""
     data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
     return hashlib.sha256(str(tuple(book.shape)).encode() + data).hexdigest()
-
-
-def _count(shapes: Mapping[str, Sequence[int]], named: Callable[[int], str]) -> int:
-    """How many of a numbered tensor there are, from 0 on."""
-    found = 0
-    while named(found) in shapes:
-        found += 1
-    return found

@@ -14,9 +14,18 @@ import torch
 from torch import Tensor
 
 from engines.models import licences
-from engines.models.hub.assembling import card_of, check_whole, filled, folder_in, outlined, shapes_of, stored
+from engines.models.hub.assembling import (
+    PIXELS,
+    card_of,
+    check_whole,
+    filled,
+    folder_in,
+    outlined,
+    shapes_of,
+    stored,
+)
 from engines.models.hub.compvis import UNUSED
-from engines.models.hub.latents import PIXELS, decoder_of
+from engines.models.hub.latents import decoder_of
 from engines.models.hub.xar import XAR, XARSize
 from engines.models.hub.xar_pictures import XARModel, sequence
 from engines.models.memory import Needs
@@ -81,18 +90,8 @@ def settings_of(source: Source, parts: Mapping[str, Tensor], size: XARSize, cell
     return {"model_type": "xar", **asdict(size), CELL: _cell(source, trained, trained if cell is None else cell)}
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype | None) -> XARModel:
-    """The model of a converted folder, in float32.
-
-    Args:
-        source: Where it is.
-        settings: Its config.json.
-        device: cpu, cuda, ...
-        dtype: Of no effect, as for `engines.models.hub.mar_checkpoint.load`.
-
-    Raises:
-        ModelError: when it is not whole.
-    """
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> XARModel:
+    """The model of a converted folder, in float32 whatever is asked for, as `latents` says; see `assembling.Loader`."""
     del dtype
     size = XARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(XARSize)})
     if size.width % (4 * size.heads):

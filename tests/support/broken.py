@@ -1,0 +1,78 @@
+"""Folders with something wrong: changes of a sound checkpoint, each a function of its folder."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from engines.models.errors import ModelError
+from engines.models.hub import published
+
+Change = Callable[[Path], None]
+
+
+class Evil:
+    """Prints where it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("run",)
+
+
+def copied(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target)
+    return target
+
+
+def refused(folder: Path, change: Change, said: str) -> str:
+    """What is said of a folder that is not read once it was changed: one line."""
+    change(folder)
+    with pytest.raises(ModelError, match=said) as caught:
+        published.load_folder(folder)
+    assert str(caught.value).count("\n") == 0
+    return str(caught.value)
+
+
+def weighted(name: str, tensor: Tensor | None, file: str = "model.safetensors") -> Change:
+    """Put a tensor into a folder's file, or take it out."""
+
+    def change(folder: Path) -> None:
+        tensors = load_file(folder / file)
+        tensors.pop(name, None)
+        save_file(tensors | ({} if tensor is None else {name: tensor}), folder / file)
+
+    return change
+
+
+def configured(**fields: object) -> Change:
+    """Give fields of a folder's config.json other values; None takes one away."""
+
+    def change(folder: Path) -> None:
+        file = folder / "config.json"
+        said = json.loads(file.read_text()) | fields
+        gone = {name for name, value in fields.items() if value is None}
+        file.write_text(json.dumps({name: value for name, value in said.items() if name not in gone}))
+
+    return change
+
+
+def reworded(old: str, new: str) -> Change:
+    """Write something else into a folder's config.json."""
+
+    def change(folder: Path) -> None:
+        text = (folder / "config.json").read_text()
+        assert old in text
+        (folder / "config.json").write_text(text.replace(old, new))
+
+    return change
+
+
+def removed(*names: str) -> Change:
+    def change(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return change
