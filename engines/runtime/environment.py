@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,10 +22,16 @@ def environment(device: torch.device, dtype: torch.dtype) -> Environment:
         dtype=str(dtype).removeprefix("torch."),
         python=platform.python_version(),
         platform=platform.system(),
-        libraries={library: version(library) for library in _LIBRARIES},
+        libraries=_versions(),
         commit=commit(),
         threads=torch.get_num_threads(),
     )
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    """Versions of what decides numbers; to look them up takes as long as a pass of a small model."""
+    return {library: version(library) for library in _LIBRARIES}
 
 
 def device_name(device: torch.device) -> str:

@@ -202,7 +202,8 @@ class Lane {
     const paths = new PathsView();
     this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
-    const cells = [new TextView(grid), this.picture, new AcceptanceView(grid)];
+    this.text = new TextView(grid);
+    const cells = [this.text, this.picture, new AcceptanceView(grid)];
     const [pass, graph, mask, routing] = [new PassView(), new GraphView(), new MaskView(this.theme, this.redraw), new RoutingView()];
     const [timeline, agreement] = [new TimelineView(), new AgreementView()];
     this.views = [...cells, pass, paths, graph, mask, routing, timeline, agreement];
@@ -270,12 +271,20 @@ class Lane {
     this.clip.fit(this.replay);
   }
 
-  draw(scene) {
-    const { replay } = this;
+  /**
+   * Letters on a canvas make the browser lay out all that has changed on the page, so canvases come before anything that
+   * changes it: paint all lanes, then write them.
+   */
+  paint(scene) {
     scene.wrong = this.board.wrongIn(scene);
     this.scene = scene;
-    for (const view of [...this.views, this.board]) view.draw(scene);
+    for (const view of [...this.views, this.board]) if (view !== this.text) view.draw(scene);
     if (!this.clip.figure.hidden) this.clip.draw(scene);
+  }
+
+  write() {
+    const { replay, scene } = this;
+    this.text.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];
     const texts = [[finals, ` / ${replay.positions.toLocaleString("en")}`], [scene.count, ""], [milliseconds, ""]];

@@ -633,7 +633,8 @@ class Player {
   draw() {
     if (this.follow) this.now = this.newest();
     const extent = this.scale();
-    for (const lane of this.present()) lane.draw(this.sceneOf(lane, extent));
+    for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent));
+    for (const lane of this.present()) lane.write();
     this.compare();
     this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
