@@ -28,11 +28,22 @@ Stale = Annotated[
     Name,
     Knob(
         "Cache",
-        "exact stores what stays as it is. The others are APPROXIMATE: prefix and dual (Fast-dLLM) keep what surrounds "
-        "a block as its first pass saw it, delayed (dKV-Cache) keeps a token as the pass after it saw it.",
+        "What is kept of earlier passes and not computed again. exact: only what stays as it is. The others are "
+        "APPROXIMATE and keep more: prefix and dual (Fast-dLLM) what surrounds a block as its first pass saw it, "
+        "delayed (dKV-Cache) a token as the pass after it saw it.",
     ),
 ]
-Refresh = Annotated[int, Knob("Refresh", "Passes until everything is fed again.", 1, 64, 1, {"cache": ("delayed",)})]
+Refresh = Annotated[
+    int,
+    Knob(
+        "Refresh",
+        "After how many passes everything is computed anew. Lower keeps closer to the model, higher is cheaper.",
+        1,
+        64,
+        1,
+        {"cache": ("delayed",)},
+    ),
+]
 SAID: Final = "an approximate cache: keys and values are of an earlier pass"
 
 

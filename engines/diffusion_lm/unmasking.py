@@ -6,11 +6,23 @@ Every policy reveals something: where its rule finds nothing, the most confident
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from engines.config import Knob
+
+SURE: Final = (
+    "How sure the model has to be of a token to fill it in. Lower fills in more tokens per pass, so fewer "
+    "passes, with more mistakes."
+)
+"""What is said of a threshold."""
+Threshold = Annotated[
+    float,
+    Knob("Threshold", SURE, 0.0, 1.0, 0.05),
+]
 
 Confidence = Float[Tensor, "*K m"]
 Chosen = Bool[Tensor, "*K m"]

@@ -33,10 +33,20 @@ from traces.schema import Fate
 class Config(DraftedSampling):
     """Settings of CSpD as released."""
 
-    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "The small model, or the target itself.")] = "small"
+    drafter: Annotated[
+        Literal["small", "itself"],
+        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+    ] = "small"
     tries: Annotated[
         int,
-        Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
+        Knob(
+            "Tries",
+            "How often, at most, a replacement for a rejected draft is proposed before a plain draw of the target "
+            "stands in. The released code gives up after 100.",
+            1,
+            100_000,
+            1,
+        ),
     ] = 100
 
 

@@ -27,11 +27,25 @@ from traces.schema import Fate
 class Config(LikeliestTokens):
     """Settings of LoPA."""
 
-    k: Annotated[int, Knob("Branches", "k: copies of the block beside the block itself; 0 is none.", 0, 16, 1)] = 3
-    tau: Annotated[float, Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05)] = 0.9
+    k: Annotated[
+        int,
+        Knob(
+            "Branches",
+            "How many copies of the block, each with one more blank filled in by a guess, a pass compares with the "
+            "block itself (k). More look at more possibilities and make every pass dearer; 0 guesses nothing.",
+            0,
+            16,
+            1,
+        ),
+    ] = 3
+    tau: unmasking.Threshold = 0.9
     ranking: Annotated[
         Literal["confidence", "entropy"],
-        Knob("Ranking", "Branches and guesses by the likeliest token's probability, or by low entropy as released."),
+        Knob(
+            "Ranking",
+            "By what copies and guesses are compared. confidence: how likely the likeliest tokens are. entropy: how "
+            "little undecided the distributions are, as in the released code.",
+        ),
     ] = "confidence"
 
 

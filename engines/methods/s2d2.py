@@ -7,7 +7,7 @@ distributions and drafts x^ for all open positions M_t (`token`). A router decid
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import torch
 from jaxtyping import Float, Int
@@ -19,7 +19,7 @@ from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import divergences, verify
+from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
 from traces.schema import Fate
 
 
@@ -27,21 +27,18 @@ from traces.schema import Fate
 class Config(s2d2_layouts.SpanSettings):
     """Settings of S2D2."""
 
-    verdict: Annotated[
-        Literal["match", "ratio"],
-        Knob(
-            "Verdict",
-            "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q, and redraws a "
-            "rejected draft from (p - q)+.",
-        ),
-    ] = "match"
-    tempering: Annotated[
-        float,
-        Knob("Tempering", "Exponent of p/q; the lower, the more pass.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
-    ] = 1.0
+    verdict: MatchOrRatio = "match"
+    tempering: Tempering = 1.0
     edit: Annotated[
         float,
-        Knob("Edit threshold", "Replace final tokens of the block above this confidence; 1 is off.", 0.0, 1.0, 0.05),
+        Knob(
+            "Edit threshold",
+            "A final token of the block is replaced where the model is surer than this of another one. Lower changes "
+            "more; 1 is off.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 1.0
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, verify
@@ -29,34 +29,32 @@ from traces.schema import Fate
 class Config(BlockSettings):
     """Settings of SimSD."""
 
-    block: Annotated[Size, Knob("Block size", "Tokens that are decoded together; 4 and 8 in the paper.")] = "8"
-    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "A small model, or the target itself.")] = "small"
+    block: Annotated[Size, Knob("Block size", "How many tokens are decoded together; the paper takes 4 and 8.")] = "8"
+    drafter: Annotated[
+        Literal["small", "itself"],
+        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+    ] = "small"
     gamma: Annotated[
         int,
-        Knob("Drafts", "Gamma: drafts per verification, at most the block size; 0 is the block size.", 0, 32, 1),
-    ] = 4
-    verifier: Annotated[
-        Literal["eq1", "exact", "2L"],
         Knob(
-            "Verifier",
-            "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own "
-            "distributions. 2L lets a copy see only the tokens before it.",
+            "Drafts",
+            "How many tokens (gamma) are guessed before the target checks them, at most the block size; 0 is the "
+            "whole block. More save passes of the target while guesses are right; those behind a wrong one are lost.",
+            0,
+            32,
+            1,
         ),
-    ] = "eq1"
-    rope_copy: Annotated[
-        bool,
-        Knob("RoPE copy", "Mask copies take their token's place. Off: ablation.", when={"verifier": ("eq1", "2L")}),
-    ] = True
-    order: Annotated[
-        Literal["draft", "position"],
-        Knob("Judged in", "The order of drafting, as in the paper, or from left to right, as in the released code."),
-    ] = "draft"
+    ] = 4
+    verifier: Verifier = "eq1"
+    rope_copy: RopeCopy = True
+    order: Order = "draft"
     verdict: Rule = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob(
             "When fewer than gamma masks remain",
-            "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted (release).",
+            "What is done with the last blanks of a block. fallback: the target fills them in one a pass, as in the "
+            "paper. truncate: they are guessed and checked as well, as in the released code.",
         ),
     ] = "truncate"
 
