@@ -67,7 +67,9 @@ class DraftedSampling(ContinuousSampling):
 
     def __post_init__(self) -> None:
         if self.gamma and self.sampler == "ddim" and self.eta == 0:
-            raise ConfigError("eta: 0 leaves no density to judge drafts by; raise it, use sampler=ddpm or gamma=0.")
+            raise ConfigError(
+                "eta: 0 leaves nothing to chance, so drafts cannot be judged; raise it, use sampler=ddpm or gamma=0."
+            )
 
 
 @dataclass(frozen=True, slots=True)

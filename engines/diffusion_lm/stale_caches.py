@@ -44,7 +44,7 @@ Refresh = Annotated[
         {"cache": ("delayed",)},
     ),
 ]
-SAID: Final = "an approximate cache: keys and values are of an earlier pass"
+SAID: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 
 
 class StaleCache:
@@ -59,8 +59,8 @@ class StaleCache:
         assert name in get_args(Name) and name != "exact"
         if not row.task.full and name != "dual":
             raise ValueError(
-                f"cache: {name} approximates what a bidirectional model cannot store, and this one stores finished "
-                "blocks as they are; use exact, or dual with a sub_block."
+                f"cache: {name} is for models that look at the whole text at once, and this one stores finished blocks "
+                "as they are; use exact, or dual with a sub_block."
             )
         self._row, self._name, self._refresh = row, name, refresh
         self._unit, self._passes = -1, 0

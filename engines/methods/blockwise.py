@@ -87,9 +87,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = ["tokens of one pass do not know of each other"] if config.block != "1" else []
+    found = [unmasking.TOGETHER] if config.block != "1" else []
     found += [SAID] if config.cache != "exact" else []
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

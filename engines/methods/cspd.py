@@ -74,8 +74,8 @@ def deviation(config: Config) -> str:
         return ""
     return {
         "exact": "",
-        "paper": "Biased where head variances differ: the ratio carries Sigma, as printed (Eq. 9, 13).",
-        "distance-only": "Lossy: the ratio leaves out the normalisers of both densities.",
+        "paper": "Biased where the steps of the two models differ in width: the ratio has a factor, Sigma (Eq. 9, 13).",
+        "distance-only": "Lossy: drafts are judged by distances alone, however widely each model spreads its tokens.",
     }[config.mode]
 
 
@@ -87,12 +87,12 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
-            f"mode: {config.mode!r} judges by one Gaussian's distances; this model mixes several, use exact."
+            f"mode: {config.mode!r} measures drafts by one bell curve; this model mixes several, use exact."
         )
     if config.drafter == "mixture" and config.mode != "exact" and config.gamma:
         raise ConfigError(
-            f"mode: {config.mode!r} judges by the distances and widths of one Gaussian a step; drafter=mixture mixes "
-            "several, use exact."
+            f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
+            "use exact."
         )
     return _decode(task, config, chance)
 

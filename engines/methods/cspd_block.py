@@ -75,8 +75,8 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.mixture and config.gamma:
         raise ConfigError(
-            f"gamma: {config.gamma} drafts have no path to be judged by, as this model mixes Gaussians in one step; "
-            "use method cspd, or gamma=0."
+            f"gamma: {config.gamma} drafts have no denoising steps to be judged by, as this model draws a token in one "
+            "go; use method cspd, or gamma=0."
         )
     return _decode(task, config, chance)
 

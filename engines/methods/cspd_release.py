@@ -53,7 +53,8 @@ class Config(DraftedSampling):
 def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
     return (
-        "Lossy: softened distances, inverted Sigma, no rollback, drafts judged apart, as in the release."
+        "Lossy, as the released code is: distances count for less than they are, the factor Sigma is upside down, and "
+        "each draft is judged apart from those before it."
         if config.gamma
         else ""
     )
@@ -67,8 +68,8 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.mixture and config.gamma:
         raise ConfigError(
-            f"gamma: {config.gamma} drafts cannot be judged by one Gaussian's distances, as this model mixes several; "
-            "use method cspd, or gamma=0."
+            f"gamma: {config.gamma} drafts cannot be judged: their distance from one bell curve is measured, and this "
+            "model mixes several; use method cspd, or gamma=0."
         )
     return _decode(task, config, chance)
 

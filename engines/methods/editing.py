@@ -67,9 +67,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = ["tokens of one pass do not know of each other"] if config.size > 1 else []
-    found += ["final tokens are edited"] if config.edit < 1 else []
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+    found = [unmasking.TOGETHER] if config.size > 1 else []
+    found += ["tokens that were filled in are replaced"] if config.edit < 1 else []
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -56,8 +56,8 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1 and config.k == 1:
         return ""
-    later = "; later blocks are revealed before the ones they follow" if config.k > 1 else ""
-    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{later}."
+    later = ["later blocks are filled in before the ones they follow"] if config.k > 1 else []
+    return unmasking.differing([unmasking.TOGETHER, *later])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

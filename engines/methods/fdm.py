@@ -68,11 +68,7 @@ class Config(LikeliestTokens):
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    return (
-        ""
-        if config.size == 1
-        else "Not the distribution of block size 1: tokens of one pass do not know of each other."
-    )
+    return "" if config.size == 1 else unmasking.differing([unmasking.TOGETHER])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -81,7 +81,10 @@ def deviation(config: Config) -> str:
     """GSD changes the output distribution whenever groups can have more than one member."""
     if config.group == 0 or config.window == 1:
         return ""
-    return "Lossy by design: tokens stand in for one another. The paper reports worse FID and IS for it (SCD, Table 1)."
+    return (
+        "Lossy by design: in the check, tokens that are alike stand in for one another. The paper reports worse "
+        "pictures for it, by FID and Inception score (SCD, Table 1)."
+    )
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:

@@ -53,8 +53,8 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1:
         return ""
-    guessed = "" if config.k == 0 else "; guesses of a winning branch are not checked"
-    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{guessed}."
+    guessed = ["the guess of the copy that wins is not checked"] if config.k else []
+    return unmasking.differing([unmasking.TOGETHER, *guessed])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

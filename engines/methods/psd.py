@@ -112,10 +112,10 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
-    found = [] if config.size == 1 else ["tokens of one pass do not know of each other"]
+    found = [] if config.size == 1 else [unmasking.TOGETHER]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        found.append("drafts may hold where the policy alone would have revealed more at once")
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+        found.append("guesses may stay where the policy alone would have filled in more at once")
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -66,18 +66,18 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     found = {
-        "steps without verification reveal tokens by confidence": not always,
-        "finished tokens are stored as a block sees them, not as a causal model does": not config.ar_cache,
-        "coins judge likeliest tokens as if they were drawn": (config.mode, config.verdict) == ("greedy", "ratio"),
-        "p/q is tempered": config.verdict == "ratio" and config.tempering != 1,
-        "steps that gain too little are topped up by confidence": 0 < config.steps < config.size,
+        "passes whose drafts are not checked fill in tokens by confidence": not always,
+        "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
+        "likeliest tokens are judged by a coin as if they had been drawn": (config.mode, config.verdict)
+        == ("greedy", "ratio"),
+        "the ratio p/q is raised to a power": config.verdict == "ratio" and config.tempering != 1,
+        "steps that gain too little fill in more by confidence": 0 < config.steps < config.size,
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
         found = dict.fromkeys(found, False)
-    found["only the verifier's likeliest token passes"] = (config.mode, config.verdict) == ("sample", "match")
-    found["final tokens are edited"] = config.edit < 1
-    reasons = [reason for reason, holds in found.items() if holds]
-    return f"Not the distribution of block size 1: {'; '.join(reasons)}." if reasons else ""
+    found["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    found["tokens that were filled in are replaced"] = config.edit < 1
+    return unmasking.differing(reason for reason, holds in found.items() if holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         ValueError: for a bidirectional model, which cannot judge one token after the other.
     """
     if task.full:
-        raise ValueError("model: s2d2 needs a block-causal model, and this one is bidirectional; use blockwise.")
+        raise ValueError(
+            "model: s2d2 checks token by token, and this model looks at the whole text; use method blockwise."
+        )
     return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
 
 

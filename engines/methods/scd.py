@@ -81,8 +81,8 @@ def deviation(config: Config) -> str:
     # came from the model, behind the window.
     if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
-            "Biased: drafts that survive keep their old distribution, as in the released image code. The output "
-            "distribution is not the model's; docs/methods/scd.md has the measured deviation."
+            "Biased: drafts that survive are judged by the distribution they were first drawn from, as in the released "
+            "image code. Results are not quite the model's own; docs/methods/scd.md says by how much."
         )
     return ""
 

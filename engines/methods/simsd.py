@@ -67,20 +67,20 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
     found, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        found.append("the one-pass mask lets a draft reach its own verdict through later copies")
+        found.append("checked in one pass, a draft has a say in its own verdict, through the blanks of later ones")
     if config.verifier == "2L" and config.size > 1:
-        found.append("the verifier sees no masks at open positions, unlike the target in training")
+        found.append("the check sees no blanks at other open places, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
-        found.append("mask copies stand at positions of their own")
+        found.append("the blanks that stand in for drafts have other places than these")
     if config.order == "position" and several:
-        found.append("drafts are judged from left to right, by distributions that are given the tokens drafted before")
+        found.append("drafts are judged from left to right, each as if those guessed before it were there")
     if config.verdict == "plain":
-        found.append("a rejected draft is redrawn from the target's distribution instead of what is missing")
+        found.append("a rejected draft is redrawn from the target's distribution instead of the residual")
     if config.verdict == "ratio" and config.mode == "greedy":
-        found.append("likeliest tokens are judged by a coin as if they were drawn")
+        found.append("likeliest tokens are judged by a coin as if they had been drawn")
     if config.verdict == "match" and config.mode == "sample":
-        found.append("only the target's likeliest token passes")
-    return f"Not the target's distribution: {'; '.join(found)}." if found else ""
+        found.append("a draft stays only if the target finds it likeliest")
+    return f"Not what the target by itself gives: {'; '.join(found)}." if found else ""
 
 
 Part = Generator[Request | Decision, Any, Any]
@@ -99,8 +99,8 @@ class Pick:
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, judge, go on."""
     if task.full or task.shift:
-        kind = "bidirectional" if task.full else "right-shifted"
-        raise ValueError(f"model: simsd needs an aligned block-causal model, and this one is {kind}; use blockwise.")
+        reads = "looks at the whole text" if task.full else "predicts a token from the place to its left"
+        raise ValueError(f"model: simsd goes by blocks and a token's own place; this one {reads}, use blockwise.")
     row, passes = Row(task, config.size), count()
     block, width = None, 0
     while not row.ended:

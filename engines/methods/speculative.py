@@ -80,7 +80,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """
     if config.gamma >= task.length:
         raise ValueError(
-            f"gamma: {config.gamma} drafts do not fit a canvas of {task.length} positions; use 0 to {task.length - 1}."
+            f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."
         )
     return _decode(task, config, chance)
 

@@ -385,5 +385,5 @@ def test_bad_settings_are_refused(values: dict[str, object], said: str) -> None:
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:
-    with pytest.raises(ValueError, match="s2d2 needs a block-causal model"):
+    with pytest.raises(ValueError, match="this model looks at the whole text; use method blockwise"):
         Run(job(model=tiny("full")))
