@@ -50,6 +50,8 @@ CSS: Final = """
 .settings .row > .form {
   display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
   background: var(--block-background-fill); }
+.settings .aligned > .form { grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
+.secondary-wrap > input { padding-right: 26px !important; text-overflow: ellipsis; } /* room for the arrow */
 /* A slider's help runs below its label and its number, as wide as both. */
 .head:has(> label > .info-text) { flex-flow: row wrap; gap: 0 8px; }
 .head > label:has(> .info-text) { display: contents; }
