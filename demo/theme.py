@@ -42,12 +42,22 @@ CSS: Final = """
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
+#prompt textarea:placeholder-shown, #prompt textarea::placeholder {
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 #run, #stop { min-height: 46px; }
 .aligned { align-items: end; }
 .aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }
 .settings .row > .form {
   display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
   background: var(--block-background-fill); }
+.settings .aligned > .form { grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
+.secondary-wrap > input { padding-right: 26px !important; text-overflow: ellipsis; } /* room for the arrow */
+/* A slider's help runs below its label and its number, as wide as both. */
+.head:has(> label > .info-text) { flex-flow: row wrap; gap: 0 8px; }
+.head > label:has(> .info-text) { display: contents; }
+.head > label > .has-info { flex: 1; }
+.head > label > .info-text { order: 2; flex: 1 0 100%; margin: 2px 0 6px; }
+.head > .tab-like-container { order: 1; }
 .vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
 .vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
 .vertical label.selected { background: var(--background-fill-secondary); }

@@ -19,7 +19,7 @@ from demo.widgets import notice
 from engines.models.errors import ModelError
 
 Work = Callable[[Update, gr.Request], Iterator[Update]]
-FAILED: Final = "the app failed at this ({}); its log says where."
+FAILED: Final = "The app itself failed at this ({}). Try again; if that fails, too, the log of its server says where."
 _gone: ContextVar[Callable[[], bool]] = ContextVar("gone", default=lambda: False)
 
 

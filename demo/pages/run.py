@@ -294,14 +294,18 @@ class RunPage:
         usual = asked.config == method.config()
         if preset := self.presets.get(method.name):
             update[preset] = controls.DEFAULTS if usual else controls.CUSTOM
-        return update | {
-            self.opening: address,
-            self.method: method.name,
-            self.model: gr.update(choices=_models(method.family), value=asked.model),
-            self.prompt: asked.prompt,
-            self.seed: asked.seed,
-            self.beside: address.beside,
-        }
+        return (
+            update
+            | self._settings_of(method)
+            | {
+                self.opening: address,
+                self.method: method.name,
+                self.model: gr.update(choices=_models(method.family), value=asked.model),
+                self.prompt: asked.prompt,
+                self.seed: asked.seed,
+                self.beside: address.beside,
+            }
+        )
 
     def asked(self, values: Update) -> Sequence[Asked]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
@@ -349,15 +353,18 @@ class RunPage:
             chosen = {"value": opening.asked.model}
         elif method.family not in MODELS[model].families:
             chosen = {"value": default_model(method.family)}
+        return self._settings_of(method) | {
+            self.model: gr.update(choices=_models(method.family), **chosen),
+            self.beside: gr.update(visible=bool(controls.own_settings(method))),
+        }
+
+    def _settings_of(self, method: Method) -> Update:
+        """Show the settings of one method, and none of the others."""
         shown: Update = {
             group: gr.update(visible=name == method.name and bool(self.own[name].of))
             for name, group in self.groups.items()
         }
-        shown |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
-        return shown | {
-            self.model: gr.update(choices=_models(method.family), **chosen),
-            self.beside: gr.update(visible=bool(controls.own_settings(method))),
-        }
+        return shown | {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
 
     def _opening(self, model: ModelInfo) -> Update:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""

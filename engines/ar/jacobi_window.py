@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -10,12 +10,33 @@ from torch import Tensor
 
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
+from engines.config import Knob
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Coins, first_rejection
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
+InitialDrafts = Annotated[
+    Initial,
+    Knob(
+        "Initial drafts",
+        "What stands at a place before the model has looked at it. random: any token. uniform: the same, judged "
+        "so that more pass. repeat-left: the token to its left. left-argmax: what the model finds likeliest one "
+        "place to the left.",
+    ),
+]
+WindowSize = Annotated[
+    int,
+    Knob(
+        "Window L",
+        "How many tokens a pass is fed: the last final one and L - 1 drafts. More can settle more tokens at once "
+        "and make every pass dearer; 1 is ordinary decoding.",
+        1,
+        256,
+        1,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

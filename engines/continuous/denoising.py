@@ -55,17 +55,33 @@ class ContinuousSampling:
     """How a head draws tokens; the base of every Config of the family."""
 
     steps: Annotated[
-        int, Knob("Denoising steps", "Evaluations of the diffusion head per token. No effect on a GMM head.", 2, 250, 1)
+        int,
+        Knob(
+            "Denoising steps",
+            "In how many steps noise becomes a token. More steps follow the model more closely and take longer; a "
+            "GMM head takes none.",
+            2,
+            250,
+            1,
+        ),
     ] = 20
     temperature: Annotated[
-        float, Knob("Temperature", "Scales the standard deviation of every denoising step.", 0.1, 2.0, 0.05)
+        float,
+        Knob(
+            "Temperature",
+            "Multiplies the random part of every denoising step. Below 1 results vary less, above 1 more. 1 is the "
+            "model as it is.",
+            0.1,
+            2.0,
+            0.05,
+        ),
     ] = 1.0
     guidance: Annotated[
         float,
         Knob(
             "Guidance",
-            "Classifier-free guidance scale s of the noise estimate: uncond + s (cond - uncond). 1 is off; above 1 "
-            "every pass runs two rows.",
+            "How closely the result follows the prompt: the model runs with and without it, and the difference is "
+            "multiplied by this. 1 is off; above 1 every pass computes two rows, which costs more.",
             1.0,
             10.0,
             0.5,
@@ -73,17 +89,26 @@ class ContinuousSampling:
     ] = 1.0
     ramp: Annotated[
         bool,
-        Knob("Ramp guidance", "Raise the guidance from 1 to its full scale over the picture, as MAR does."),
+        Knob(
+            "Ramp guidance",
+            "Begin without guidance and raise it over the picture to the number set, as MAR does. Off: the same for "
+            "every token.",
+        ),
     ] = False
     sampler: Annotated[
         Literal["ddpm", "ddim"],
-        Knob("Sampler", "ddpm: the variances that the head has learnt. ddim: fixed ones, scaled by eta."),
+        Knob(
+            "Sampler",
+            "How much noise is added anew in every denoising step. ddpm: as much as the model has learnt. ddim: as "
+            "much as eta says.",
+        ),
     ] = "ddpm"
     eta: Annotated[
         float,
         Knob(
             "Eta",
-            "Randomness of the steps; 0 is deterministic and leaves no density.",
+            "How much noise ddim adds in every step, from 1, as much as is usual, to 0, none. With 0 nothing is left "
+            "to chance, so that drafts cannot be judged.",
             0.0,
             1.0,
             0.05,
@@ -94,8 +119,8 @@ class ContinuousSampling:
         int,
         Knob(
             "Last timestep",
-            "Start the last denoising step at this timestep. Higher: noisier last step, higher acceptance, softer "
-            "image. A flow takes 40 for 0.",
+            "How much noise is left, of 1000, where the last denoising step begins. Higher: that step is more "
+            "random, so more drafts are accepted, but the picture is softer. A flow model takes 40 for 0.",
             0,
             300,
             5,
@@ -106,8 +131,8 @@ class ContinuousSampling:
         int,
         Knob(
             "First timestep",
-            "Timestep, of 1000, that denoising starts from. 999 is MAR's; its first steps magnify errors of the noise "
-            "estimate, by more the fewer steps there are.",
+            "How much noise, of 1000, denoising begins with. MAR begins with 999; the first steps from there magnify "
+            "what the model gets wrong, the more so the fewer steps there are.",
             500,
             999,
             1,

@@ -23,27 +23,53 @@ class DraftedSampling(ContinuousSampling):
     """The settings of every method that drafts; the base of their Configs."""
 
     gamma: Annotated[
-        int, Knob("Draft length", "Tokens drafted per verification; 0 is ordinary decoding.", 0, 64, 1)
+        int,
+        Knob(
+            "Draft length",
+            "How many tokens (gamma) the drafter guesses before the target checks them. More save passes of the "
+            "target while guesses are right; those behind a wrong one are lost. 0 is ordinary decoding.",
+            0,
+            64,
+            1,
+        ),
     ] = 8
     prefill: Annotated[
-        float, Knob("Pre-fill", "Share of the tokens that the target draws alone before speculation.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Pre-fill",
+            "Share of the tokens that the target decodes alone before anything is guessed. At the beginning the two "
+            "models differ most, so that guesses there are mostly rejected.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 0.05
     tries: Annotated[
         int,
-        Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
+        Knob(
+            "Tries",
+            "How often, at most, a replacement for a rejected draft is proposed before a plain draw of the target "
+            "stands in. Such a draw is slightly off; fewer tries make it likelier, more can take longer.",
+            1,
+            100_000,
+            1,
+        ),
     ] = 10_000
     drafter: Annotated[
         Literal["small", "itself", "mixture"],
         Knob(
             "Drafter",
-            "The small model, the target itself, or a small model that mixes Gaussians: its denoising paths have a "
-            "closed form, so that a draft takes no denoising passes.",
+            "Who guesses. small is a smaller model; itself is the target, for comparison; mixture is a small model "
+            "that mixes bell curves (Gaussians) and so draws a token without denoising steps, which makes a guess "
+            "cheap.",
         ),
     ] = "small"
 
     def __post_init__(self) -> None:
         if self.gamma and self.sampler == "ddim" and self.eta == 0:
-            raise ConfigError("eta: 0 leaves no density to judge drafts by; raise it, use sampler=ddpm or gamma=0.")
+            raise ConfigError(
+                "eta: 0 leaves nothing to chance, so drafts cannot be judged; raise it, use sampler=ddpm or gamma=0."
+            )
 
 
 @dataclass(frozen=True, slots=True)

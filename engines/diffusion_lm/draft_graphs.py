@@ -8,10 +8,32 @@ section 3.2). The paper gives no sets; ours have levels that add one rank each.
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from engines.config import Knob
+
+GraphName = Annotated[
+    Literal["dag", "chain", "calibrated"],
+    Knob(
+        "Draft graph",
+        "Which sets of guesses are tried out side by side. chain: the surest, the two surest, and so on. dag: "
+        "beside each of these, one with the next surest in place of its last. calibrated: the sets that came "
+        "true most often on other prompts.",
+    ),
+]
+Acceptance = Annotated[
+    Literal["policy", "token", "strict"],
+    Knob(
+        "Acceptance",
+        "Which guesses stay. policy: those that would have been filled in at their place, maybe with others. "
+        "token: those that pass its test one by one. strict: only what would have been filled in exactly, so "
+        "that the text is the same as without guessing.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,27 @@ class SpanSettings(RouterSettings):
     """Settings of what the passes see."""
 
     ar_cache: Annotated[
-        bool, Knob("AR cache", "Store finished tokens as a causal model sees them, so that verdicts are exact.")
+        bool,
+        Knob(
+            "AR cache",
+            "Finished tokens are stored as they look to a model that writes from left to right, so that verdicts are "
+            "exact. Off: as they look within their block.",
+        ),
     ] = True
     causal_draft: Annotated[
-        bool, Knob("Partly causal drafts", "While drafting, tokens before the first open position see no later ones.")
+        bool,
+        Knob(
+            "Partly causal drafts",
+            "While guessing, what stands before the first blank does not see what comes later, as if it were written "
+            "from left to right.",
+        ),
     ] = False
     layout: Annotated[
         Literal["minimal", "full"],
         Knob(
             "Verifier input",
-            "Up to the end of the span, or the whole block as in the release; the distributions are equal.",
+            "How much a check is fed. minimal: up to the last draft. full: the whole block, as in the released code. "
+            "Verdicts are the same, and full costs more.",
         ),
     ] = "minimal"
 

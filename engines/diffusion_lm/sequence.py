@@ -57,10 +57,19 @@ class TextTask(Task):
 class TextSampling(Sampling):
     """What every decoder of diffusion language models shares with ordinary decoding."""
 
-    length: Annotated[int, Knob("Length", "Tokens at most, the end included.", 8, MOST_TOKENS, 8)] = 64
+    length: Annotated[
+        int,
+        Knob(
+            "Length", "The most tokens that the text may have, its end included; it may end sooner.", 8, MOST_TOKENS, 8
+        ),
+    ] = 64
     mode: Annotated[
         Literal["sample", "greedy"],
-        Knob("Tokens", "Drawn from the distribution, or the likeliest one."),
+        Knob(
+            "Tokens",
+            "greedy takes the likeliest token. sample draws one by its probability, so that another seed gives "
+            "another text.",
+        ),
     ] = "greedy"
 
 
@@ -69,7 +78,12 @@ class BlockSettings(TextSampling):
     """Settings of decoders that go from block to block."""
 
     block: Annotated[
-        Size, Knob("Block size", "Tokens that are decoded together. 1 is ordinary autoregressive decoding.")
+        Size,
+        Knob(
+            "Block size",
+            "How many tokens are decoded together, in any order. Larger blocks let a pass fill in more and make it "
+            "dearer; 1 is ordinary decoding, one token a pass from left to right.",
+        ),
     ] = "8"
 
     @property
@@ -84,14 +98,19 @@ class PartSettings(BlockSettings):
 
     sub_block: Annotated[
         SubSize,
-        Knob("Sub-block", "Tokens of a block that are filled before the next ones are; all of the block is seen."),
+        Knob(
+            "Sub-block",
+            "A block is filled in by parts of this many tokens, one after the other, while all of it is seen. block "
+            "is the whole at once.",
+        ),
     ] = "block"
     carry: Annotated[
         bool,
         Knob(
             "Carry",
-            "Right-shifted models alone: the pass that stores a block gives the next one's first token, as in "
-            "Fast-dLLM v2. Off: the next block's first draft pass does both, a pass less a block.",
+            "Matters for models that predict a token from the place to its left. On: the pass that stores a block "
+            "also gives the first token of the next, as in Fast-dLLM v2. Off: the next block's first pass does both, "
+            "which saves a pass a block.",
         ),
     ] = True
 
@@ -111,9 +130,9 @@ class PartSettings(BlockSettings):
 class LikeliestTokens(BlockSettings):
     """Settings of decoders that are defined for likeliest tokens alone."""
 
-    mode: Annotated[Literal["greedy"], Knob("Tokens", "The likeliest one: the method is defined for nothing else.")] = (
-        "greedy"
-    )
+    mode: Annotated[
+        Literal["greedy"], Knob("Tokens", "greedy, the likeliest token: the method is defined for nothing else.")
+    ] = "greedy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

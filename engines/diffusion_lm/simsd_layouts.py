@@ -1,14 +1,42 @@
 """Layouts by which a diffusion language model judges drafts that were made one after the other, in any order."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engines.config import Knob
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.sequence import Layout, Row
+
+Verifier = Annotated[
+    Literal["eq1", "exact", "2L"],
+    Knob(
+        "Verifier",
+        "How a check looks at the drafts. eq1: all in one pass under the paper's mask, which is approximate. "
+        "exact: in a row for every draft, which is dearer and asks for the target's own distributions. 2L: in "
+        "one pass that hides all blanks but the draft's own.",
+    ),
+]
+RopeCopy = Annotated[
+    bool,
+    Knob(
+        "RoPE copy",
+        "The blanks that stand in for drafts during the check have the drafts' own places. Off shows how much "
+        "depends on it.",
+        when={"verifier": ("eq1", "2L")},
+    ),
+]
+Order = Annotated[
+    Literal["draft", "position"],
+    Knob(
+        "Judged in",
+        "In which order drafts are judged. draft: as they were made, as in the paper. position: from left to "
+        "right, as in the released code.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,23 @@ Stale = Annotated[
     Name,
     Knob(
         "Cache",
-        "exact stores what stays as it is. The others are APPROXIMATE: prefix and dual (Fast-dLLM) keep what surrounds "
-        "a block as its first pass saw it, delayed (dKV-Cache) keeps a token as the pass after it saw it.",
+        "What is kept of earlier passes and not computed again. exact: only what stays as it is. The others are "
+        "APPROXIMATE and keep more: prefix and dual (Fast-dLLM) what surrounds a block as its first pass saw it, "
+        "delayed (dKV-Cache) a token as the pass after it saw it.",
     ),
 ]
-Refresh = Annotated[int, Knob("Refresh", "Passes until everything is fed again.", 1, 64, 1, {"cache": ("delayed",)})]
-SAID: Final = "an approximate cache: keys and values are of an earlier pass"
+Refresh = Annotated[
+    int,
+    Knob(
+        "Refresh",
+        "After how many passes everything is computed anew. Lower keeps closer to the model, higher is cheaper.",
+        1,
+        64,
+        1,
+        {"cache": ("delayed",)},
+    ),
+]
+SAID: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 
 
 class StaleCache:
@@ -48,8 +59,8 @@ class StaleCache:
         assert name in get_args(Name) and name != "exact"
         if not row.task.full and name != "dual":
             raise ValueError(
-                f"cache: {name} approximates what a bidirectional model cannot store, and this one stores finished "
-                "blocks as they are; use exact, or dual with a sub_block."
+                f"cache: {name} is for models that look at the whole text at once, and this one stores finished blocks "
+                "as they are; use exact, or dual with a sub_block."
             )
         self._row, self._name, self._refresh = row, name, refresh
         self._unit, self._passes = -1, 0

@@ -4,16 +4,38 @@ Policies look at one row [m] or at many at once [K, m]; a confidence of -inf say
 Every policy reveals something: where its rule finds nothing, the most confident position is revealed as a fallback.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from engines.config import Knob
+
+TOGETHER: Final = "tokens filled in by one pass do not know of each other"
+"""Why text decoded by blocks is not what decoding token by token gives."""
+
+SURE: Final = (
+    "How sure the model has to be of a token to fill it in. Lower fills in more tokens per pass, so fewer "
+    "passes, with more mistakes."
+)
+"""What is said of a threshold."""
+Threshold = Annotated[
+    float,
+    Knob("Threshold", SURE, 0.0, 1.0, 0.05),
+]
+
 Confidence = Float[Tensor, "*K m"]
 Chosen = Bool[Tensor, "*K m"]
+
+
+def differing(reasons: Iterable[str]) -> str:
+    """What is said of settings whose results are not those of block size 1; nothing where there is no reason."""
+    why = "; ".join(reasons)
+    return f"Not what decoding token by token (block size 1) gives: {why}." if why else ""
+
 
 RELAXED: Final = 0.75
 RADIUS: Final = 4

@@ -35,15 +35,16 @@ class Config(PartSettings):
         Literal["confidence", "localleap", "greedy", "static", "dynamic"],
         Knob(
             "Reveal",
-            "Which open positions a step reveals: all confident ones, those and nearly confident ones up to 4 places "
-            "away (LocalLeap), the best one, or by a schedule.",
+            "Which blanks of the block a pass fills in. confidence: all that the model is sure of. localleap: those, "
+            "and nearly sure ones up to 4 places away. greedy: the surest one. static: an equal share in every "
+            "step. dynamic: all sure ones, or that share if it is more.",
         ),
     ] = "confidence"
     threshold: Annotated[
         float,
         Knob(
             "Threshold",
-            "Confidence a token needs.",
+            unmasking.SURE,
             0.0,
             1.0,
             0.05,
@@ -51,7 +52,16 @@ class Config(PartSettings):
         ),
     ] = 0.9
     steps: Annotated[
-        int, Knob("Steps per block", "At most the block size.", 1, 32, 1, {"rule": ("static", "dynamic")})
+        int,
+        Knob(
+            "Steps per block",
+            "In how many steps a block is filled in, at most as many as it has tokens. Fewer steps take fewer passes "
+            "and fill in tokens that the model is less sure of.",
+            1,
+            32,
+            1,
+            {"rule": ("static", "dynamic")},
+        ),
     ] = 1
 
     cache: Stale = "exact"
@@ -77,9 +87,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = ["tokens of one pass do not know of each other"] if config.block != "1" else []
+    found = [unmasking.TOGETHER] if config.block != "1" else []
     found += [SAID] if config.cache != "exact" else []
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

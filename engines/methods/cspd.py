@@ -41,19 +41,25 @@ class Config(DraftedSampling):
         Literal["exact", "paper", "distance-only"],
         Knob(
             "Ratio",
-            "exact: densities of the last step, lossless. paper: times Sigma (Eq. 9). distance-only: standardised "
-            "distances alone.",
+            "How a draft is judged. exact: by how likely target and drafter find it in the last denoising step; "
+            "results are the target's own. paper: the same times a factor, Sigma (Eq. 9), as printed, which biases "
+            "them. distance-only: by how far it is from what each expects, which biases them more.",
         ),
     ] = "exact"
     align: Annotated[
-        bool, Knob("Align trajectories", "Draft and target denoise with the same noise. Only acceptance depends on it.")
+        bool,
+        Knob(
+            "Align trajectories",
+            "Target and drafter denoise with the same noise, so that they end up close together and more drafts "
+            "pass. Nothing else depends on it.",
+        ),
     ] = True
     tied: Annotated[
         int,
         Knob(
             "Tied steps",
-            "Denoising steps before the last one that are coupled to the draft's, too, each accepted or rejected by "
-            "itself. Exact, and more drafts pass. 0 judges the last step alone.",
+            "How many denoising steps before the last one are coupled to the draft's as well, each accepted or "
+            "rejected by itself. More let more drafts pass, and results stay exact; 0 judges the last step alone.",
             0,
             250,
             1,
@@ -68,8 +74,8 @@ def deviation(config: Config) -> str:
         return ""
     return {
         "exact": "",
-        "paper": "Biased where head variances differ: the ratio carries Sigma, as printed (Eq. 9, 13).",
-        "distance-only": "Lossy: the ratio leaves out the normalisers of both densities.",
+        "paper": "Biased where the steps of the two models differ in width: the ratio has a factor, Sigma (Eq. 9, 13).",
+        "distance-only": "Lossy: drafts are judged by distances alone, however widely each model spreads its tokens.",
     }[config.mode]
 
 
@@ -81,12 +87,12 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
-            f"mode: {config.mode!r} judges by one Gaussian's distances; this model mixes several, use exact."
+            f"mode: {config.mode!r} measures drafts by one bell curve; this model mixes several, use exact."
         )
     if config.drafter == "mixture" and config.mode != "exact" and config.gamma:
         raise ConfigError(
-            f"mode: {config.mode!r} judges by the distances and widths of one Gaussian a step; drafter=mixture mixes "
-            "several, use exact."
+            f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
+            "use exact."
         )
     return _decode(task, config, chance)
 

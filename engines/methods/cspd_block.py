@@ -49,8 +49,9 @@ class Config(DraftedSampling):
         int,
         Knob(
             "Tries",
-            "Attempts to settle a rejected path before a plain draw stands in. block: rounds of the race for where to "
-            "leave it, every second one a proposal. maximal: whole paths of the target.",
+            "How often, at most, it is tried to replace a rejected draft before a plain draw stands in, which is "
+            "slightly off. block: rounds that decide where the target leaves the draft's denoising steps. maximal: "
+            "whole paths of the target.",
             1,
             100_000,
             1,
@@ -60,8 +61,8 @@ class Config(DraftedSampling):
         Literal["block", "maximal"],
         Knob(
             "Verdict",
-            "block: block verification over the steps; a rejected path is kept as far as it goes. maximal: maximal "
-            "coupling of whole paths; accepts more drafts, and draws a rejected path anew. Both are exact.",
+            "A draft is judged by all its denoising steps together, its path. block: a rejected path is kept as far "
+            "as it fits. maximal: more drafts are accepted, and a rejected path is drawn anew. Both are exact.",
         ),
     ] = "block"
 

@@ -33,17 +33,28 @@ from traces.schema import Fate
 class Config(DraftedSampling):
     """Settings of CSpD as released."""
 
-    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "The small model, or the target itself.")] = "small"
+    drafter: Annotated[
+        Literal["small", "itself"],
+        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+    ] = "small"
     tries: Annotated[
         int,
-        Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1),
+        Knob(
+            "Tries",
+            "How often, at most, a replacement for a rejected draft is proposed before a plain draw of the target "
+            "stands in. The released code gives up after 100.",
+            1,
+            100_000,
+            1,
+        ),
     ] = 100
 
 
 def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
     return (
-        "Lossy: softened distances, inverted Sigma, no rollback, drafts judged apart, as in the release."
+        "Lossy, as the released code is: distances count for less than they are, the factor Sigma is upside down, and "
+        "each draft is judged apart from those before it."
         if config.gamma
         else ""
     )

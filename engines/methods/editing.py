@@ -24,13 +24,37 @@ class Config(BlockSettings):
     """Settings of token editing."""
 
     threshold: Annotated[
-        float, Knob("Threshold", "tau_mask: confidence above which an open position is revealed.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Threshold",
+            "How sure the model has to be of a token to fill in a blank (tau_mask). Lower fills in more tokens per "
+            "pass, so fewer passes, with more to repair.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 0.95
     edit: Annotated[
-        float, Knob("Edit threshold", "tau_edit: confidence above which a token is replaced; 1 is off.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Edit threshold",
+            "A token that was filled in is replaced where the model is surer than this of another one (tau_edit). "
+            "Lower changes more; 1 is off.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 0.9
     passes: Annotated[
-        int, Knob("Repair passes", "Passes over a finished block, at most, while they edit anything.", 0, 32, 1)
+        int,
+        Knob(
+            "Repair passes",
+            "How many passes, at most, read a finished block once more; they end as soon as one changes nothing. 0 "
+            "is none.",
+            0,
+            32,
+            1,
+        ),
     ] = MOST_PASSES
 
 
@@ -43,9 +67,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = ["tokens of one pass do not know of each other"] if config.size > 1 else []
-    found += ["final tokens are edited"] if config.edit < 1 else []
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+    found = [unmasking.TOGETHER] if config.size > 1 else []
+    found += ["tokens that were filled in are replaced"] if config.edit < 1 else []
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -26,18 +26,38 @@ _ENOUGH: Final = 2
 class Config(LikeliestTokens):
     """Settings of ETE-style decoding."""
 
-    k: Annotated[int, Knob("Blocks", "k: blocks that are looked at together.", 1, 8, 1)] = 3
-    tau: Annotated[float, Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05)] = 0.9
-    explore: Annotated[bool, Knob("Explore", "Reveal something unsure where little is sure.")] = True
-    floor: Annotated[float, Knob("Floor", "Confidence that exploring needs.", 0.0, 1.0, 0.05)] = 0.5
+    k: Annotated[
+        int,
+        Knob(
+            "Blocks",
+            "How many blocks (k) a pass looks at. More let it fill in what is sure further ahead and make every pass "
+            "dearer.",
+            1,
+            8,
+            1,
+        ),
+    ] = 3
+    tau: unmasking.Threshold = 0.9
+    explore: Annotated[
+        bool,
+        Knob(
+            "Explore",
+            "Where a pass is sure of hardly a token, fill in the one it is least sure of above the floor, as that "
+            "tells most about the rest. Off: the surest one.",
+        ),
+    ] = True
+    floor: Annotated[
+        float,
+        Knob("Floor", "How sure the model has to be at least of a token that is filled in to explore.", 0.0, 1.0, 0.05),
+    ] = 0.5
 
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1 and config.k == 1:
         return ""
-    later = "; later blocks are revealed before the ones they follow" if config.k > 1 else ""
-    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{later}."
+    later = ["later blocks are filled in before the ones they follow"] if config.k > 1 else []
+    return unmasking.differing([unmasking.TOGETHER, *later])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

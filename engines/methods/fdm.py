@@ -32,20 +32,43 @@ from traces.schema import Fate
 class Config(LikeliestTokens):
     """Settings of FDM-style decoding."""
 
-    k: Annotated[int, Knob("Candidates", "k: positions that are tried out, one row each.", 1, 16, 1)] = 3
-    tau: Annotated[float, Knob("Threshold", "Confidence by which tokens are revealed untried.", 0.0, 1.0, 0.05)] = 0.9
+    k: Annotated[
+        int,
+        Knob(
+            "Candidates",
+            "How many blanks (k) are tried out side by side before one is filled in. More look at more possibilities "
+            "and make such a pass dearer; 1 goes by confidence alone.",
+            1,
+            16,
+            1,
+        ),
+    ] = 3
+    tau: Annotated[
+        float,
+        Knob(
+            "Threshold",
+            "How sure the model has to be of tokens to fill them in without trying them out. Lower takes fewer "
+            "passes, with more mistakes.",
+            0.0,
+            1.0,
+            0.05,
+        ),
+    ] = 0.9
     floor: Annotated[
-        float, Knob("Floor", "Confidence below which a position is no candidate, unless all are.", 0.0, 1.0, 0.05)
+        float,
+        Knob(
+            "Floor",
+            "Blanks that the model is less sure of than this are not tried out, unless there are no others.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 0.3
 
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    return (
-        ""
-        if config.size == 1
-        else "Not the distribution of block size 1: tokens of one pass do not know of each other."
-    )
+    return "" if config.size == 1 else unmasking.differing([unmasking.TOGETHER])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

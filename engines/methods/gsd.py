@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
+from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -25,21 +25,35 @@ from engines.sampling.distributions import GuidedSampling
 class Config(GuidedSampling):
     """Settings of GSD."""
 
-    window: Annotated[
-        int, Knob("Window L", "Tokens fed per forward pass: the last final one and L - 1 drafts.", 1, 256, 1)
-    ] = 32
+    window: WindowSize = 32
     group: Annotated[
-        int, Knob("Group reach G", "Ranks above and below the draft that may join its group. 0 is plain SJD.", 0, 50, 1)
+        int,
+        Knob(
+            "Group reach G",
+            "How many tokens just likelier and just less likely than the draft may stand in for it in the check. "
+            "More let more drafts pass and change the results more; 0 is plain SJD, which is exact.",
+            0,
+            50,
+            1,
+        ),
     ] = 3
     likeness: Annotated[
         float,
-        Knob("Probability reach", "Members differ from the draft by less than this in probability.", 0.0, 1.0, 0.05),
+        Knob(
+            "Probability reach",
+            "Tokens may stand in for the draft if their probabilities differ from its own by less than this. Higher "
+            "lets more drafts pass.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 0.15
     distance: Annotated[
         float,
         Knob(
             "Embedding reach",
-            "Members lie closer to the draft than this share of the mean squared distance between two codes.",
+            "Tokens may stand in for the draft if they look alike: how far apart the model's descriptions of them "
+            "may lie, as a share of the mean squared distance between two. Higher lets more drafts pass.",
             0.0,
             4.0,
             0.05,
@@ -49,16 +63,11 @@ class Config(GuidedSampling):
         Literal["cut", "clamp"],
         Knob(
             "Ends of the ranking",
-            "Where the group would reach beyond the likeliest or the unlikeliest token. cut: it ends there. clamp: the "
-            "token at the end counts once more for every rank that is missing, as in the sampler for video.",
+            "Where fewer tokens than G are likelier, or less likely, than the draft. cut: there are fewer to stand "
+            "in. clamp: the last one counts once more for each that is missing, as in the released code for video.",
         ),
     ] = "cut"
-    initial: Annotated[
-        Initial,
-        Knob(
-            "Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour."
-        ),
-    ] = "random"
+    initial: InitialDrafts = "random"
 
 
 PRESETS: Final[dict[str, dict[str, object]]] = {
@@ -72,7 +81,10 @@ def deviation(config: Config) -> str:
     """GSD changes the output distribution whenever groups can have more than one member."""
     if config.group == 0 or config.window == 1:
         return ""
-    return "Lossy by design: tokens stand in for one another. The paper reports worse FID and IS for it (SCD, Table 1)."
+    return (
+        "Lossy by design: in the check, tokens that are alike stand in for one another. The paper reports worse "
+        "pictures for it, by FID and Inception score (SCD, Table 1)."
+    )
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:

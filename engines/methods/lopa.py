@@ -27,11 +27,25 @@ from traces.schema import Fate
 class Config(LikeliestTokens):
     """Settings of LoPA."""
 
-    k: Annotated[int, Knob("Branches", "k: copies of the block beside the block itself; 0 is none.", 0, 16, 1)] = 3
-    tau: Annotated[float, Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05)] = 0.9
+    k: Annotated[
+        int,
+        Knob(
+            "Branches",
+            "How many copies of the block, each with one more blank filled in by a guess, a pass compares with the "
+            "block itself (k). More look at more possibilities and make every pass dearer; 0 guesses nothing.",
+            0,
+            16,
+            1,
+        ),
+    ] = 3
+    tau: unmasking.Threshold = 0.9
     ranking: Annotated[
         Literal["confidence", "entropy"],
-        Knob("Ranking", "Branches and guesses by the likeliest token's probability, or by low entropy as released."),
+        Knob(
+            "Ranking",
+            "By what copies and guesses are compared. confidence: how likely the likeliest tokens are. entropy: how "
+            "little undecided the distributions are, as in the released code.",
+        ),
     ] = "confidence"
 
 
@@ -39,8 +53,8 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1:
         return ""
-    guessed = "" if config.k == 0 else "; guesses of a winning branch are not checked"
-    return f"Not the distribution of block size 1: tokens of one pass do not know of each other{guessed}."
+    guessed = ["the guess of the copy that wins is not checked"] if config.k else []
+    return unmasking.differing([unmasking.TOGETHER, *guessed])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

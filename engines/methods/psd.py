@@ -17,7 +17,7 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
 from engines.diffusion_lm.calibration import calibrated
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
+from engines.diffusion_lm.draft_graphs import ROOT, Acceptance, Graph, GraphName, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
@@ -30,42 +30,63 @@ class Config(LikeliestTokens):
     """Settings of PSD."""
 
     block: Annotated[
-        Size, Knob("Block size", "Tokens that are decoded together; in small blocks little is left open to draft.")
+        Size,
+        Knob(
+            "Block size",
+            "How many tokens are decoded together. In small blocks hardly a blank is left to guess ahead; the paper "
+            "takes 32.",
+        ),
     ] = "32"
     policy: Annotated[
         Literal["confidence", "localleap", "greedy"],
-        Knob("Policy", "pi: reveal all confident tokens, those and what is nearly as sure beside them, or the best."),
+        Knob(
+            "Policy",
+            "Which blanks a pass fills in by itself (pi). confidence: all that the model is sure of. localleap: "
+            "those, and nearly sure ones beside them. greedy: the surest one.",
+        ),
     ] = "confidence"
     tau: Annotated[
         float,
-        Knob("Threshold", "Confidence a token needs.", 0.0, 1.0, 0.05, {"policy": ("confidence", "localleap")}),
+        Knob(
+            "Threshold",
+            unmasking.SURE,
+            0.0,
+            1.0,
+            0.05,
+            {"policy": ("confidence", "localleap")},
+        ),
     ] = 0.9
-    depth: Annotated[int, Knob("Depth", "d: levels of the draft graph; 0 drafts nothing.", 0, 8, 1)] = 3
-    graph: Annotated[
-        Literal["dag", "chain", "calibrated"],
+    depth: Annotated[
+        int,
         Knob(
-            "Draft graph",
-            "chain fills the most confident positions, one more a level. dag has a sibling on each level that skips "
-            "one. calibrated takes the sets that came true most often on other prompts.",
+            "Depth",
+            "How many tokens ahead are guessed (d). More can save more passes and make every pass dearer; the paper "
+            "advises 3, and 0 guesses nothing.",
+            0,
+            8,
+            1,
         ),
-    ] = "dag"
+    ] = 3
+    graph: GraphName = "dag"
     rows: Annotated[
-        int, Knob("Rows", "K: rows of the graph, the root included.", 2, 64, 1, {"graph": ("calibrated",)})
-    ] = 8
-    acceptance: Annotated[
-        Literal["policy", "token", "strict"],
+        int,
         Knob(
-            "Acceptance",
-            "What a draft adds to its parent must be part of what the policy reveals there (policy), pass its test "
-            "token by token (token), or be exactly what it reveals (strict), which changes nothing in the text.",
+            "Rows",
+            "How many versions of the block a pass looks at (K), the one without guesses included. More can save "
+            "passes and make every pass dearer.",
+            2,
+            64,
+            1,
+            {"graph": ("calibrated",)},
         ),
-    ] = "policy"
+    ] = 8
+    acceptance: Acceptance = "policy"
     row_cost: Annotated[
         float,
         Knob(
             "Cost of a row",
-            "What one more row adds to a pass, as a share of it. A draft is fed only where it is expected to save "
-            "more; 0 feeds all of them, as the paper does. About 0.35 without a graphics card.",
+            "How much longer a pass takes with one more row, as a share of it: about 0.35 without a graphics card. A "
+            "guess is tried out only where it is expected to save more; 0 tries out all, as the paper does.",
             0.0,
             1.0,
             0.05,
@@ -75,8 +96,8 @@ class Config(LikeliestTokens):
         Literal["reuse", "literal"],
         Knob(
             "Loop",
-            "reuse reveals by the distributions of the draft that won; literal asks again, as the algorithm is "
-            "printed.",
+            "reuse: the pass that checks guesses also fills in blanks and makes the next guesses. literal: another "
+            "pass does that, as the algorithm is printed.",
         ),
     ] = "reuse"
 
@@ -91,10 +112,10 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
-    found = [] if config.size == 1 else ["tokens of one pass do not know of each other"]
+    found = [] if config.size == 1 else [unmasking.TOGETHER]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        found.append("drafts may hold where the policy alone would have revealed more at once")
-    return f"Not the distribution of block size 1: {'; '.join(found)}." if found else ""
+        found.append("guesses may stay where the policy alone would have filled in more at once")
+    return unmasking.differing(found)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

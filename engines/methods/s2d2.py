@@ -7,7 +7,7 @@ distributions and drafts x^ for all open positions M_t (`token`). A router decid
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import torch
 from jaxtyping import Float, Int
@@ -19,7 +19,7 @@ from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import divergences, verify
+from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
 from traces.schema import Fate
 
 
@@ -27,21 +27,18 @@ from traces.schema import Fate
 class Config(s2d2_layouts.SpanSettings):
     """Settings of S2D2."""
 
-    verdict: Annotated[
-        Literal["match", "ratio"],
-        Knob(
-            "Verdict",
-            "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q, and redraws a "
-            "rejected draft from (p - q)+.",
-        ),
-    ] = "match"
-    tempering: Annotated[
-        float,
-        Knob("Tempering", "Exponent of p/q; the lower, the more pass.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
-    ] = 1.0
+    verdict: MatchOrRatio = "match"
+    tempering: Tempering = 1.0
     edit: Annotated[
         float,
-        Knob("Edit threshold", "Replace final tokens of the block above this confidence; 1 is off.", 0.0, 1.0, 0.05),
+        Knob(
+            "Edit threshold",
+            "A final token of the block is replaced where the model is surer than this of another one. Lower changes "
+            "more; 1 is off.",
+            0.0,
+            1.0,
+            0.05,
+        ),
     ] = 1.0
 
 
@@ -69,18 +66,18 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     found = {
-        "steps without verification reveal tokens by confidence": not always,
-        "finished tokens are stored as a block sees them, not as a causal model does": not config.ar_cache,
-        "coins judge likeliest tokens as if they were drawn": (config.mode, config.verdict) == ("greedy", "ratio"),
-        "p/q is tempered": config.verdict == "ratio" and config.tempering != 1,
-        "steps that gain too little are topped up by confidence": 0 < config.steps < config.size,
+        "passes whose drafts are not checked fill in tokens by confidence": not always,
+        "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
+        "likeliest tokens are judged by a coin as if they had been drawn": (config.mode, config.verdict)
+        == ("greedy", "ratio"),
+        "the ratio p/q is raised to a power": config.verdict == "ratio" and config.tempering != 1,
+        "steps that gain too little fill in more by confidence": 0 < config.steps < config.size,
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
         found = dict.fromkeys(found, False)
-    found["only the verifier's likeliest token passes"] = (config.mode, config.verdict) == ("sample", "match")
-    found["final tokens are edited"] = config.edit < 1
-    reasons = [reason for reason, holds in found.items() if holds]
-    return f"Not the distribution of block size 1: {'; '.join(reasons)}." if reasons else ""
+    found["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    found["tokens that were filled in are replaced"] = config.edit < 1
+    return unmasking.differing(reason for reason, holds in found.items() if holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         ValueError: for a bidirectional model, which cannot judge one token after the other.
     """
     if task.full:
-        raise ValueError("model: s2d2 needs a block-causal model, and this one is bidirectional; use blockwise.")
+        raise ValueError(
+            "model: s2d2 checks token by token, and this model looks at the whole text; use method blockwise."
+        )
     return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Initial, empty_window, positions
+from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -34,42 +34,35 @@ class Config(GuidedSampling):
 
     coupling: Annotated[
         Literal["maximal", "gumbel", "none"],
-        Knob("Coupling", "How a new draft is tied to the old one. none is plain speculative Jacobi decoding (SJD)."),
-    ] = "maximal"
-    window: Annotated[
-        int,
         Knob(
-            "Window L",
-            "Tokens fed per forward pass: the last final one and L - 1 drafts. 1 is ordinary decoding.",
-            1,
-            256,
-            1,
+            "Coupling",
+            "How a draft that is drawn again keeps to what it was. maximal: it changes as rarely as it can. gumbel: "
+            "every place keeps its own random noise. none: it is drawn afresh, which is plain speculative Jacobi "
+            "decoding (SJD) and mostly takes more passes.",
         ),
-    ] = 32
+    ] = "maximal"
+    window: WindowSize = 32
     alpha: Annotated[
         float,
         Knob(
             "Coupling strength",
-            "Share alpha of redrafts that are coupled; the rest are independent. Maximal: the paper's linear mixture "
-            "(Eq. 4). Gumbel: two iterations agree through the noise only if both are coupled: alpha enters squared.",
+            "Share of the redrawn drafts that are coupled (alpha); the others are drawn afresh. Higher mostly takes "
+            "fewer passes. gumbel: a draft holds only if it was coupled the time before, too, so that alpha counts "
+            "squared.",
             0.0,
             1.0,
             0.05,
             {"coupling": ("maximal", "gumbel")},
         ),
     ] = 1.0
-    initial: Annotated[
-        Initial,
-        Knob(
-            "Initial drafts", "Guess for a position that enters the window: uniform, or taken from its left neighbour."
-        ),
-    ] = "random"
+    initial: InitialDrafts = "random"
     stale: Annotated[
         bool,
         Knob(
             "Keep the old distribution (biased)",
-            "Reproduces the image code released with the paper: a draft that survives keeps the distribution it was "
-            "first drawn from. Not lossless from three tokens a pass on.",
+            "For comparison with the image code released with the paper: a draft that survives keeps the "
+            "distribution it was first drawn from. Results are then not quite the model's own if passes are fed "
+            "three tokens or more.",
         ),
     ] = False
 
@@ -88,8 +81,8 @@ def deviation(config: Config) -> str:
     # came from the model, behind the window.
     if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
-            "Biased: drafts that survive keep their old distribution, as in the released image code. The output "
-            "distribution is not the model's; docs/methods/scd.md has the measured deviation."
+            "Biased: drafts that survive are judged by the distribution they were first drawn from, as in the released "
+            "image code. Results are not quite the model's own; docs/methods/scd.md says by how much."
         )
     return ""
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, verify
@@ -29,34 +29,32 @@ from traces.schema import Fate
 class Config(BlockSettings):
     """Settings of SimSD."""
 
-    block: Annotated[Size, Knob("Block size", "Tokens that are decoded together; 4 and 8 in the paper.")] = "8"
-    drafter: Annotated[Literal["small", "itself"], Knob("Drafter", "A small model, or the target itself.")] = "small"
+    block: Annotated[Size, Knob("Block size", "How many tokens are decoded together; the paper takes 4 and 8.")] = "8"
+    drafter: Annotated[
+        Literal["small", "itself"],
+        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+    ] = "small"
     gamma: Annotated[
         int,
-        Knob("Drafts", "Gamma: drafts per verification, at most the block size; 0 is the block size.", 0, 32, 1),
-    ] = 4
-    verifier: Annotated[
-        Literal["eq1", "exact", "2L"],
         Knob(
-            "Verifier",
-            "eq1 is the paper's one-pass mask. exact asks with one row a draft, and gives the target's own "
-            "distributions. 2L lets a copy see only the tokens before it.",
+            "Drafts",
+            "How many tokens (gamma) are guessed before the target checks them, at most the block size; 0 is the "
+            "whole block. More save passes of the target while guesses are right; those behind a wrong one are lost.",
+            0,
+            32,
+            1,
         ),
-    ] = "eq1"
-    rope_copy: Annotated[
-        bool,
-        Knob("RoPE copy", "Mask copies take their token's place. Off: ablation.", when={"verifier": ("eq1", "2L")}),
-    ] = True
-    order: Annotated[
-        Literal["draft", "position"],
-        Knob("Judged in", "The order of drafting, as in the paper, or from left to right, as in the released code."),
-    ] = "draft"
+    ] = 4
+    verifier: Verifier = "eq1"
+    rope_copy: RopeCopy = True
+    order: Order = "draft"
     verdict: Rule = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob(
             "When fewer than gamma masks remain",
-            "fallback: the target reveals them one a pass, as in the paper. truncate: they are drafted (release).",
+            "What is done with the last blanks of a block. fallback: the target fills them in one a pass, as in the "
+            "paper. truncate: they are guessed and checked as well, as in the released code.",
         ),
     ] = "truncate"
 
@@ -69,20 +67,20 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
     found, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        found.append("the one-pass mask lets a draft reach its own verdict through later copies")
+        found.append("checked in one pass, a draft has a say in its own verdict, through the blanks of later ones")
     if config.verifier == "2L" and config.size > 1:
-        found.append("the verifier sees no masks at open positions, unlike the target in training")
+        found.append("the check sees no blanks at other open places, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
-        found.append("mask copies stand at positions of their own")
+        found.append("the blanks that stand in for drafts have other places than these")
     if config.order == "position" and several:
-        found.append("drafts are judged from left to right, by distributions that are given the tokens drafted before")
+        found.append("drafts are judged from left to right, each as if those guessed before it were there")
     if config.verdict == "plain":
-        found.append("a rejected draft is redrawn from the target's distribution instead of what is missing")
+        found.append("a rejected draft is redrawn from the target's distribution instead of the residual")
     if config.verdict == "ratio" and config.mode == "greedy":
-        found.append("likeliest tokens are judged by a coin as if they were drawn")
+        found.append("likeliest tokens are judged by a coin as if they had been drawn")
     if config.verdict == "match" and config.mode == "sample":
-        found.append("only the target's likeliest token passes")
-    return f"Not the target's distribution: {'; '.join(found)}." if found else ""
+        found.append("a draft stays only if the target finds it likeliest")
+    return f"Not what the target by itself gives: {'; '.join(found)}." if found else ""
 
 
 Part = Generator[Request | Decision, Any, Any]
@@ -101,8 +99,8 @@ class Pick:
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, judge, go on."""
     if task.full or task.shift:
-        kind = "bidirectional" if task.full else "right-shifted"
-        raise ValueError(f"model: simsd needs an aligned block-causal model, and this one is {kind}; use blockwise.")
+        reads = "looks at the whole text" if task.full else "predicts a token from the place to its left"
+        raise ValueError(f"model: simsd goes by blocks and a token's own place; this one {reads}, use blockwise.")
     row, passes = Row(task, config.size), count()
     block, width = None, 0
     while not row.ended:

@@ -39,19 +39,31 @@ class Config(GuidedSampling):
     """Settings of speculative decoding."""
 
     gamma: Annotated[
-        int, Knob("Draft length", "gamma: tokens drafted per verification; 0 is ordinary decoding.", 0, MOST_DRAFTS, 1)
+        int,
+        Knob(
+            "Draft length",
+            "How many tokens (gamma) are guessed before the target checks them. More save passes of the target while "
+            "guesses are right; those behind a wrong one are lost. 0 is ordinary decoding.",
+            0,
+            MOST_DRAFTS,
+            1,
+        ),
     ] = 4
     drafter: Annotated[
         Literal["small", "lookup", "itself"],
         Knob(
             "Drafter",
-            "A small model of the same tokens; lookup, which repeats what followed the last few tokens before and "
-            "costs nothing; or the target itself, of which every draft is accepted.",
+            "Who guesses. small: a smaller model. lookup: nobody, what followed the same few tokens earlier is "
+            "repeated, which costs nothing. itself: the target, whose drafts are all accepted but cost as much as "
+            "decoding.",
         ),
     ] = "small"
     adaptive: Annotated[
         bool,
-        Knob("Adapt the draft length", "Two drafts more after a pass that accepted all, one fewer after a rejection."),
+        Knob(
+            "Adapt the draft length",
+            "Guess two tokens more after a pass that accepted all drafts, and one fewer after a rejection.",
+        ),
     ] = False
 
 
@@ -68,7 +80,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """
     if config.gamma >= task.length:
         raise ValueError(
-            f"gamma: {config.gamma} drafts do not fit a canvas of {task.length} positions; use 0 to {task.length - 1}."
+            f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."
         )
     return _decode(task, config, chance)
 

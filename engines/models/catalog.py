@@ -106,7 +106,7 @@ def mixture_of(model_id: str) -> str:
     if not mixture:
         there = ", ".join(f"{info.mixture} for {info.id}" for info in MODELS.values() if info.mixture)
         raise ModelError(
-            f"drafter: no model drafts for {model_id!r} with paths in closed form, as {there} does; "
+            f"drafter: no model drafts for {model_id!r} by mixing Gaussians, as {there} does; "
             "set drafter=small or drafter=itself."
         )
     return mixture

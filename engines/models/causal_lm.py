@@ -93,7 +93,7 @@ class CausalLM:
     def pose(self, prompt: str, config: GuidedSampling) -> Task:
         """See `engines.protocol.Model.pose`."""
         if config.guided:
-            raise ValueError(f"guidance: {self.card.id} has no unconditional prompt to guide by; use 1.")
+            raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
         ids = self._ids if self._ids is not None else self._read(prompt)
         room = self._longest - config.length
         if self._longest and len(ids) > room:

@@ -158,7 +158,7 @@ class ClipModel(Networked):
     def pose(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.pose`; a prompt is never a path."""
         if config.guided:
-            raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
+            raise ValueError(f"guidance: {self.card.id} cannot run without its clip, as guidance does; use 1.")
         given = self.given_by(prompt)
         canvas = Canvas(kind="video", shape=self.shape.canvas)
         return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=self._drawing(given))

@@ -89,7 +89,7 @@ class DiffusionLM:
         kind = self.kind
         if isinstance(config, GuidedSampling):
             if config.guided:
-                raise ValueError(f"guidance: {self.card.id} has no unconditional prompt to guide by; use 1.")
+                raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
             line = Canvas(kind="text", shape=(config.length,))
             return Task(line, self._width, self.device, prompt=ids, ends=kind.ends)
         if kind.sizes and config.size not in kind.sizes:

@@ -86,8 +86,8 @@ def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> Non
     mixes = isinstance(own, ContinuousTask) and own.mixture
     if drafter == "mixture" and not mixes:
         raise ConfigError(
-            f"drafter: 'mixture' is for models that mix Gaussians, whose paths have a closed form, as patch-mixture; "
-            f"{name} denoises, set drafter=small."
+            f"drafter: 'mixture' is for models that mix Gaussians, as patch-mixture does; {name} denoises, set "
+            "drafter=small."
         )
     if drafter == "small" and mixes and not task.mixture:
         raise ConfigError(f"drafter: 'small' is for models that denoise; {name} mixes Gaussians, set drafter=mixture.")

@@ -70,7 +70,7 @@ class ToyField:
         if prompt:
             raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
         if config.guided:
-            raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
+            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
         return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:

@@ -63,7 +63,7 @@ class ToyRaster:
         if prompt:
             raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
         if config.guided:
-            raise ValueError(f"guidance: {self.card.id} has no conditions to guide; use 1.")
+            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":

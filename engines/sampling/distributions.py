@@ -25,12 +25,37 @@ _FEW: Final = 16
 class Sampling:
     """Post-processing of the logits; the base of every Config."""
 
-    temperature: Annotated[float, Knob("Temperature", "Divides the logits.", 0.1, 2.0, 0.05)] = 1.0
+    temperature: Annotated[
+        float,
+        Knob(
+            "Temperature",
+            "Below 1 the likely tokens are drawn even more often, above 1 the unlikely ones come up more. 1 is the "
+            "model as it is.",
+            0.1,
+            2.0,
+            0.05,
+        ),
+    ] = 1.0
     top_k: Annotated[
-        int, Knob("Top-k", "Keep the k likeliest tokens and ties with the k-th; 0 keeps all.", 0, 100_000, 1)
+        int,
+        Knob(
+            "Top-k",
+            "Only the k likeliest tokens may be drawn, and whatever is as likely as the k-th. 1 leaves the "
+            "likeliest; 0 sets no limit.",
+            0,
+            100_000,
+            1,
+        ),
     ] = 0
     top_p: Annotated[
-        float, Knob("Top-p", "Keep the fewest likeliest tokens that hold this much probability.", 0.05, 1.0, 0.05)
+        float,
+        Knob(
+            "Top-p",
+            "Only the likeliest tokens may be drawn, as few as together hold this much probability. 1 sets no limit.",
+            0.05,
+            1.0,
+            0.05,
+        ),
     ] = 1.0
 
     @property
@@ -47,14 +72,23 @@ class GuidedSampling(Sampling):
         float,
         Knob(
             "Guidance",
-            "Classifier-free guidance scale s: s (cond - uncond) + uncond. 1 is off; above 1 every pass runs two rows.",
+            "How closely the result follows the prompt: the model runs with and without it, and the difference is "
+            "multiplied by this. 1 is off; above 1 every pass computes two rows, which costs more.",
             1.0,
             10.0,
             0.5,
         ),
     ] = 1.0
     length: Annotated[
-        int, Knob("Length", "Tokens of a text, the end included; pictures have a size of their own.", 8, MOST_TOKENS, 8)
+        int,
+        Knob(
+            "Length",
+            "The most tokens that a text may have, its end included; it may end sooner. Pictures and videos have a "
+            "size of their own.",
+            8,
+            MOST_TOKENS,
+            8,
+        ),
     ] = 64
 
     @property

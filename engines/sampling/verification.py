@@ -20,9 +20,31 @@ Rule = Annotated[
     Literal["match", "ratio", "plain"],
     Knob(
         "Verdict",
-        "match keeps drafts that are the verifier's likeliest token. ratio tosses a coin at p/q and redraws a rejected "
-        "draft from what is missing, (p - q)+, which keeps the verifier's distribution. plain redraws it from p, which "
-        "does not.",
+        "How a draft is judged. match keeps it if it is the token that the target finds likeliest. ratio tosses "
+        "a coin at p/q, how likely the target finds it over how likely it was when guessed, and redraws a "
+        "rejected one from the residual, (p - q)+: the results are the target's own. plain redraws it from p, so "
+        "that they are not.",
+    ),
+]
+MatchOrRatio = Annotated[
+    Literal["match", "ratio"],
+    Knob(
+        "Verdict",
+        "How a draft is judged. match keeps it if it is the token that the check finds likeliest. ratio tosses a "
+        "coin at p/q, how likely the check finds it over how likely it was when guessed, and redraws a rejected "
+        "one from the residual, (p - q)+.",
+    ),
+]
+Tempering = Annotated[
+    float,
+    Knob(
+        "Tempering",
+        "The ratio p/q is raised to this power before the coin is tossed. 1 leaves it as it is; lower lets more "
+        "drafts pass, 0 lets all.",
+        0.0,
+        3.0,
+        0.25,
+        {"verdict": ("ratio",)},
     ),
 ]
 

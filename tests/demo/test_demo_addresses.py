@@ -150,6 +150,14 @@ def test_a_recording_is_opened_by_its_name(opening: Opening) -> None:
     assert update[opening.run.site.shown].paths == entry.paths
 
 
+def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Opening) -> None:
+    groups = opening.run.groups
+    update = opened(opening, "#method=s2d2&prompt=1")
+    assert [name for name, group in groups.items() if update[group]["visible"]] == ["s2d2"]
+    families = opening.run.samplings
+    assert [family for family, group in families.items() if update[group]["visible"]] == [METHODS["s2d2"].family]
+
+
 @pytest.mark.parametrize(
     "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x", "#compare=gone"]
 )

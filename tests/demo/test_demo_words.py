@@ -195,6 +195,13 @@ def test_formulas_are_closed(name: str) -> None:
     assert text.count("$$") % 2 == 0
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_description_opens_in_plain_sentences(name: str) -> None:
+    _, opening, _ = copy(name).split("\n\n", 2)
+    assert opening.count(".") >= 3 and len(opening) < 700
+    assert not re.search(r"\$|arXiv|(?<!\w)[A-Z]{2,}(?!\w)", opening.replace("PSD", ""))
+
+
 def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
     reported = copy("scd").partition("### Reported")[2]
     for table in ("Table 1", "Table 2", "Table 3"):

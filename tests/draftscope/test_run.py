@@ -174,7 +174,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse("ids", "belongs to a model of transformers", "leave it out", method="ar", ids=[1])
     refuse("device", "is that of the model", "leave it out", method="ar", target=target, device="cpu", **ids)
     refuse("target", "stands beside model", "one of them", method="ar", target=target, model="toy-raster")
-    refuse("guidance", "no unconditional prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
+    refuse("guidance", "cannot run without its prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
     refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
     refuse("window", "1000 is not allowed", "from 1 to 256", method="scd", window=1000)
     refuse("model", "runs on models of the family", "use ", method="cspd", target=target, **ids)

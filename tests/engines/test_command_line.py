@@ -41,7 +41,7 @@ def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.Ca
         (["--set", "window=0"], 2, "window: '0' is not allowed"),
         (["--set", "window"], 2, "--set: 'window' must read NAME=VALUE"),
         (["--set", "speed=9"], 2, "speed: no such setting"),
-        (["--set", "guidance=3"], 2, "guidance: toy-raster has no conditions"),
+        (["--set", "guidance=3"], 2, "guidance: toy-raster draws without a prompt"),
         (["--prompt", "a red boot"], 2, "prompt: toy-raster draws without a prompt"),
         (["--model", "none-such"], 3, "model: there is no 'none-such'"),
         (["--device", "cuda:9"], 3, "device: 'cuda:9' is not available"),
@@ -202,7 +202,10 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
         (["none-such"], "method: 'none-such' is none of "),
         (["MINE:GOOD", "--set", "window=3"], "window: no such setting; there are"),
         (["scd", "--set", "window=0"], "window: '0' is not allowed"),
-        (["continuous", "--set", "guidance=3"], "guidance: target has no conditions to guide; use 1."),
+        (
+            ["continuous", "--set", "guidance=3"],
+            "guidance: target draws without a prompt, so there is nothing to guide; use 1.",
+        ),
         (["scd", "--set", "window"], "--set: 'window' must read NAME=VALUE"),
     ],
 )

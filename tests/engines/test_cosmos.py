@@ -291,7 +291,7 @@ def test_the_command_line_converts_and_continues_a_file(
 def test_what_names_no_clip_is_refused(converted: Path, said: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         load(converted / "4b").pose(said, Sampling())
-    with pytest.raises(ValueError, match="guidance: 4b has no conditions to guide; use 1"):
+    with pytest.raises(ValueError, match="guidance: 4b cannot run without its clip, as guidance does; use 1"):
         load(converted / "4b").pose(prompt(), GuidedSampling(guidance=2.0))
 
 

@@ -407,7 +407,7 @@ def test_the_baseline_shares_the_settings_of_sampling() -> None:
     [
         ({"gamma": -1}, "gamma: -1 is not allowed; use a whole number from 0"),
         ({"prefill": 1.2}, "prefill: 1.2 is not allowed; use a number from 0 to 1"),
-        ({"sampler": "ddim", "eta": 0}, "eta: 0 leaves no density"),
+        ({"sampler": "ddim", "eta": 0}, "eta: 0 leaves nothing to chance"),
         ({"mode": "exactly"}, "mode: 'exactly' is not allowed"),
         ({"whole": True}, "whole: no such setting"),
     ],

@@ -154,7 +154,7 @@ def test_exploring_reveals_the_least_sure_above_the_floor() -> None:
 
 def test_what_deviates_is_said() -> None:
     say = {name: METHODS[name].deviation for name in LIMITS}
-    assert "guesses" in say["lopa"](job("lopa").config)
-    assert "guesses" not in say["lopa"](job("lopa", k=0).config)
+    assert "guess of" in say["lopa"](job("lopa").config)
+    assert "guess of" not in say["lopa"](job("lopa", k=0).config)
     assert "later blocks" in say["ete-style"](job("ete-style").config)
     assert say["fdm-style"](job("fdm-style", block="1").config) == ""

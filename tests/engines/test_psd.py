@@ -308,8 +308,8 @@ def test_presets_are_the_papers() -> None:
     presets = METHODS["psd"].presets
     assert set(presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy"}
     spiffy = make_config(METHODS["psd"].config, presets["Spiffy"])
-    assert "drafts may hold" not in METHODS["psd"].deviation(spiffy)
-    assert "drafts may hold" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
+    assert "guesses may stay" not in METHODS["psd"].deviation(spiffy)
+    assert "guesses may stay" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
 
 
 @pytest.mark.parametrize("name", METHODS["psd"].presets)

@@ -162,13 +162,13 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"ar_cache": False}, "as a block sees them"),
-        ({"mode": "greedy"}, "coins judge likeliest tokens"),
-        ({"tempering": 0.5}, "tempered"),
-        ({"router": "span"}, "without verification"),
-        ({"steps": 1}, "topped up"),
-        ({"edit": 0.4}, "edited"),
-        ({"verdict": "match"}, "only the verifier's likeliest token passes"),
+        ({"ar_cache": False}, "as their block sees them"),
+        ({"mode": "greedy"}, "likeliest tokens are judged by a coin"),
+        ({"tempering": 0.5}, "raised to a power"),
+        ({"router": "span"}, "whose drafts are not checked"),
+        ({"steps": 1}, "fill in more by confidence"),
+        ({"edit": 0.4}, "are replaced"),
+        ({"verdict": "match"}, "only if the check finds it likeliest"),
     ],
 )
 def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:
@@ -385,5 +385,5 @@ def test_bad_settings_are_refused(values: dict[str, object], said: str) -> None:
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:
-    with pytest.raises(ValueError, match="s2d2 needs a block-causal model"):
+    with pytest.raises(ValueError, match="this model looks at the whole text; use method blockwise"):
         Run(job(model=tiny("full")))

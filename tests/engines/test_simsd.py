@@ -369,7 +369,7 @@ def test_more_drafts_than_a_block_has_tokens_are_refused() -> None:
         settings(gamma=8)
 
 
-@pytest.mark.parametrize(("kind", "word"), [("shift", "right-shifted"), ("full", "bidirectional")])
+@pytest.mark.parametrize(("kind", "word"), [("shift", "to its left"), ("full", "the whole text")])
 def test_models_it_was_not_made_for_are_refused(kind: str, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         finish(job(tiny(kind), tiny(kind)))

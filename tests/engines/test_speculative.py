@@ -194,7 +194,7 @@ def test_a_text_stops_at_its_end_as_in_ordinary_decoding() -> None:
 
 
 def test_more_drafts_than_positions_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit a canvas of 16 positions; use 0 to 15\."):
+    with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit an output of 16 tokens; use 0 to 15\."):
         Run(text_job("speculative", gamma=40))
 
 

@@ -154,6 +154,6 @@ def test_a_block_causal_model_is_told_that_it_needs_no_approximation(tmp_path: P
     model = published.load_folder(write(tmp_path / "it", "sdar"))
     for cache in ("prefix", "delayed"):
         with pytest.raises(
-            ValueError, match=f"^cache: {cache} approximates what a bidirectional model .* use exact, or"
+            ValueError, match=f"^cache: {cache} is for models that look at the whole text at once.* use exact, or"
         ):
             list(Run(job(model, cache=cache)))

@@ -236,7 +236,7 @@ def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_guidance_has_nothing_to_guide() -> None:
-    with pytest.raises(ValueError, match="guidance: studio-video has no conditions to guide; use 1"):
+    with pytest.raises(ValueError, match="guidance: studio-video cannot run without its clip, as guidance does; use 1"):
         video.load().pose("clip 1", GuidedSampling(guidance=2.0))
 
 

@@ -50,6 +50,11 @@ def test_no_abbreviation_stands_in_a_label_or_a_caption_without_a_meaning() -> N
     assert {word.lower() for word in found - NAMES} <= known()
 
 
+def test_what_a_setting_does_is_said_in_sentences() -> None:
+    helps = {setting.knob.help for method in METHODS.values() for setting in settings(method.config)}
+    assert [said for said in helps if not 40 < len(said) < 340 or not said.endswith(".")] == []
+
+
 def test_the_script_holds_the_glossary_and_closes_no_element() -> None:
     script = glossary.script()
     assert "</" not in script and json.dumps(glossary.glossary()["draft"]["says"]) in script

@@ -54,9 +54,7 @@ class StudioPatch:
         """See `engines.protocol.Model.pose`."""
         mixture = self._head.mix is not None
         if mixture and config.guided:
-            raise ValueError(
-                f"guidance: {self.card.id} mixes Gaussians, which there is no noise estimate to guide; use 1."
-            )
+            raise ValueError(f"guidance: {self.card.id} mixes Gaussians and takes no denoising steps to guide; use 1.")
         said = parse_prompt(prompt)
         asked = tuple(-1 if slot is None else slot for slot in (said.garment, said.tint, said.background))
         canvas = Canvas(kind="image", shape=(GRID, GRID))
