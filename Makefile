@@ -32,6 +32,7 @@ TOOLS := build/tools
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
+TIMED := $(shell grep -rl --include="test_*.py" "pytest.mark.timed" tests)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
 .PHONY: app test ci check pytest chromium format bench traces figures lock audit sbom clean
@@ -57,7 +58,7 @@ check: $(DEV)
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(BIN)/python -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal $(PYTEST) || test $$? -eq 5
 ifeq ($(BROWSER)$(SLOW),yesyes)
-	$(BIN)/python -m pytest -m timed $(PYTEST) || test $$? -eq 5
+	$(BIN)/python -m pytest -m timed $(TIMED) $(PYTEST) || test $$? -eq 5
 endif
 
 chromium:
