@@ -23,7 +23,7 @@ class Again:
     def connect(self) -> None:
         """From the press of a button to the runs beside one another."""
         run, again = self.run, self.run.again
-        changed: list[Any] = [run.opening, again.wanted, *run.form, *run.presets.values()]
+        changed: list[Any] = [again.wanted, *run.opens]
         chosen = again.row.choose(self.vary, {again.at_hand}, changed, **AT_ONCE)
         chosen.success(None, None, None, js=_PRESS, **AT_ONCE)
         given = {again.wanted, run.site.shown, *self.compare.inputs}

@@ -39,8 +39,7 @@ class Opening:
     def connect(self, blocks: gr.Blocks) -> None:
         """Read the address when the page is loaded, and press Run where it names a run."""
         run, gallery = self.run, self.gallery
-        changed: list[Any] = [self.tabs, self.go, run.problem, run.opening, *run.form, *run.presets.values()]
-        changed += [*run.groups.values(), *run.samplings.values()]
+        changed: list[Any] = [self.tabs, self.go, run.problem, *run.opens]
         changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)

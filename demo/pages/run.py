@@ -279,8 +279,14 @@ class RunPage:
             self.opening: None,
         }
 
+    @property
+    def opens(self) -> list[Any]:
+        """What `opened` changes."""
+        parts = (self.presets, self.groups, self.samplings)
+        return [self.opening, *self.form, *(part for each in parts for part in each.values())]
+
     def opened(self, address: Address) -> Update:
-        """The form as an address asks for it.
+        """The form as an address asks for it; it changes `opens`.
 
         Raises:
             ValueError: for an address without a run.
@@ -294,18 +300,15 @@ class RunPage:
         usual = asked.config == method.config()
         if preset := self.presets.get(method.name):
             update[preset] = controls.DEFAULTS if usual else controls.CUSTOM
-        return (
-            update
-            | self._settings_of(method)
-            | {
-                self.opening: address,
-                self.method: method.name,
-                self.model: gr.update(choices=_models(method.family), value=asked.model),
-                self.prompt: asked.prompt,
-                self.seed: asked.seed,
-                self.beside: address.beside,
-            }
-        )
+        update |= self._settings_of(method)
+        return update | {
+            self.opening: address,
+            self.method: method.name,
+            self.model: gr.update(choices=_models(method.family), value=asked.model),
+            self.prompt: asked.prompt,
+            self.seed: asked.seed,
+            self.beside: address.beside,
+        }
 
     def asked(self, values: Update) -> Sequence[Asked]:
         """What the form asks for: the baseline, when wanted, and the chosen method.

@@ -14,18 +14,15 @@ from types import FunctionType
 from typing import Any
 
 from beartype import BeartypeConf, beartype
-from jaxtyping import install_import_hook, jaxtyped
+from jaxtyping import install_import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
-_JAXTYPING = inspect.getfile(jaxtyped)
 CALLS = 20
 """Of one function, in one test, that are checked."""
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 _calls: Counter[tuple[str, str]] = Counter()
 _relieved: list[FunctionType] = []
-_replaced: list[tuple[object, str, FunctionType, FunctionType]] = []
-"""Where a checked function stood, and what stands there until the next test."""
 
 
 def install() -> None:
@@ -63,29 +60,16 @@ def begin() -> None:
     _calls.clear()
     for function in _relieved:
         del function.__no_type_check__  # type: ignore[attr-defined]
-    for owner, name, checked, bare in _replaced:
-        if inspect.getattr_static(owner, name) is bare:
-            setattr(owner, name, checked)
     _relieved.clear()
-    _replaced.clear()
 
 
 def _relieve(module: str, qualname: str) -> None:
     """Check a function no more, where it can be found by its name."""
-    *path, name = qualname.split(".")
     try:
-        owner = reduce(inspect.getattr_static, path, sys.modules[module])
-        found = inspect.getattr_static(owner, name)
+        found = reduce(inspect.getattr_static, qualname.split("."), sys.modules[module])
     except AttributeError:  # whoever tests it put another in its place
         return
     function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", None) or found)
-    if not isinstance(function, FunctionType):
-        return
-    function.__no_type_check__ = True  # type: ignore[attr-defined]
-    _relieved.append(function)
-    own = (
-        isinstance(found, FunctionType) and found.__code__.co_filename == _JAXTYPING and found.__qualname__ == qualname
-    )
-    if own and found.__wrapped__ is function:  # type: ignore[attr-defined]
-        setattr(owner, name, function)
-        _replaced.append((owner, name, found, function))
+    if isinstance(function, FunctionType):
+        function.__no_type_check__ = True  # type: ignore[attr-defined]
+        _relieved.append(function)

@@ -126,7 +126,7 @@ def test_a_figure_is_a_pure_function_of_its_traces(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_theme_changes_the_template_alone(name: str) -> None:
-    light = drawn_example(name).to_plotly_json()
+    light = go.Figure(drawn_example(name)).to_plotly_json()
     dark = themed(go.Figure(drawn_example(name)), "dark").to_plotly_json()
     assert light["layout"].pop("template")["layout"]["paper_bgcolor"] == LIGHT.background
     assert dark["layout"].pop("template")["layout"]["paper_bgcolor"] == DARK.background
