@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -20,6 +21,8 @@ LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
 AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
+FEW: Final = 2**16
+"""Numbers up to which numpy hashes them faster than torch."""
 
 
 def read_seed(value: object) -> int:
@@ -107,7 +110,10 @@ def _mix_int(x: int) -> int:
 
 def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
-    return (torch.as_tensor(_shift(hashed, 11)).to(torch.float64) + 0.5) * 2.0**-53
+    if isinstance(hashed, np.ndarray):
+        return torch.from_numpy((_shift(hashed, 11).astype(np.float64) + 0.5) * 2.0**-53)
+    found: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
+    return found
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
@@ -186,9 +192,11 @@ class SeededChance:
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """See `Chance.uniform`."""
-        ids = torch.arange(count, device=draw.position.device)
-        key = torch.as_tensor(self._key(draw.purpose, draw.iteration, draw.position))[:, None] + (ids + 1) * _GOLDEN
-        return _uniform(_mix(key))
+        key = self._key(draw.purpose, draw.iteration, draw.position)
+        if isinstance(key, np.ndarray) and key.size * count <= FEW:
+            return _uniform(_mix(key[:, None] + np.arange(1, count + 1) * _GOLDEN))
+        key = torch.as_tensor(key)
+        return _uniform(_mix(key[:, None] + torch.arange(1, count + 1, device=key.device) * _GOLDEN))
 
     def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """See `Chance.normal`. Inverts the distribution function, one uniform number each."""
