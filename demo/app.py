@@ -24,6 +24,7 @@ from demo.sessions import Shown, Visitors
 from demo.site import QUIET, Site
 from demo.terms import terms
 from demo.tour import scenes
+from engines.models import fixed_shapes
 from engines.models.devices import resolve
 from engines.runtime.environment import device_name
 
@@ -42,9 +43,10 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
     Raises:
-        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
+        ConfigError, ModelError: for a device that cannot be used, or a limit or shapes that are none.
     """
-    current()  # a limit that the environment spells wrong is said before anything is served
+    current()  # what the environment spells wrong is said before anything is served
+    fixed_shapes.resolve()
     private_folder()
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks

@@ -13,7 +13,7 @@ from engines.config import ConfigError, make_config, shown
 from engines.diffusion_lm import calibration
 from engines.methods import METHODS, psd
 from engines.methods.method import Method
-from engines.models import clip_files, devices
+from engines.models import clip_files, devices, fixed_shapes
 from engines.models.catalog import MODELS, UNREADABLE, default_model, open_model, small_of, terms_of
 from engines.models.clip_model import ClipModel
 from engines.models.errors import ModelError
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     prompt = example if options.prompt is None else options.prompt
     prompt = sys.stdin.read().strip() if prompt == STANDARD else prompt
     prompt = _prompt(model, prompt)
-    running = Run(Job(method, model, prompt, config, seed, small=small, likely=options.likely))
+    running = Run(Job(method, model, prompt, config, seed, small=small, likely=options.likely, shapes=options.shapes))
     code = _advance(running, running.job.task.length)
     trace = running.trace()
     with _writing(options.output):
@@ -320,6 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     running.add_argument("--device", help=devices.HELP)
+    running.add_argument("--shapes", choices=fixed_shapes.SHAPES, default="", help=fixed_shapes.HELP)
     running.add_argument(
         "--dtype",
         choices=sorted(DTYPES),

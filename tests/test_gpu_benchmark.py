@@ -30,6 +30,8 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
     # Of `generate` it is the difference of two timings, which on a tiny network may come out below 0.
     passes = [row for row in found["rows"] if row["method"] in METHODS]
     assert all(row["whole_seconds"] >= row["seconds"] > 0 for row in passes)
+    compared = {row["family"] for row in passes if row.get("exact_over_fixed", 0) > 0}
+    assert compared == set(TINY) - {"MAR"}
     windows = [row["tokens_fed"] for row in found["rows"] if row["method"] == "scd"]
     assert all(fed > 1 for fed in windows)
 

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
+from engines.sending import sent
 from traces.schema import Fate
 
 MOST_BYTES: Final = 8 * 2**30
@@ -86,7 +88,7 @@ def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> G
     row.fill(position[chosen].tolist(), token[chosen].tolist())
     if row.block != block or not len(left):
         return None
-    return Guesses(token[left], rank[left], probs[left.to(probs.device)])
+    return Guesses(token[left], rank[left], probs[sent(left, probs.device)])
 
 
 def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K K"]) -> DraftGraph:
@@ -109,15 +111,15 @@ def tell(
     A draft is judged by the row that vouched for the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
-    order = guesses.rank.argsort()[: rows.graph.reach].to(probs.device)
-    filled, winner = rows.filled.to(probs.device)[:, order], outcome.winner[None]  # [K, R]
+    order = sent(guesses.rank.argsort()[: rows.graph.reach], probs.device)
+    filled, winner = sent(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
     inside = outcome.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
     by = torch.where(won, outcome.vouched[:, first].int().argmax(0), winner)
     next_ = outcome.below[winner][0] & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
-    p, draft = probs[by, order], guesses.token.to(probs.device)[order]
+    p, draft = probs[by, order], sent(guesses.token, probs.device)[order]
     drafted = {
         "confidence": p.amax(-1),
         "rank": torch.arange(len(order), device=probs.device) + 1.0,
@@ -143,8 +145,8 @@ def tell_scores(
     decision: Decision, rows: Branches, guesses: Guesses, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
 ) -> Decision:
     """Put before a decision on the winner's open positions the guesses that only losing rows hold, with scores."""
-    order = guesses.rank.argsort()[: rows.graph.reach].to(score.device)
-    filled = rows.filled.to(score.device)
+    order = sent(guesses.rank.argsort()[: rows.graph.reach], score.device)
+    filled = sent(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)
     lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
     rest = torch.full_like(order, torch.nan, dtype=score.dtype)
@@ -155,7 +157,7 @@ def tell_scores(
     return replace(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
-        token=torch.cat([guesses.token.to(score.device)[order], decision.token]),
+        token=torch.cat([sent(guesses.token, score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
         probs=torch.cat([guesses.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
@@ -168,12 +170,12 @@ def check_size(task: TextTask, size: int, graph: Graph) -> None:
     """See that the distributions of all rows find room.
 
     Raises:
-        ValueError: when they do not.
+        ConfigError: when they do not.
     """
     rows = len(graph.nodes)
     needed = 3 * 8 * rows * size * task.vocabulary
     if needed > MOST_BYTES:
-        raise ValueError(
+        raise ConfigError(
             f"graph: {rows} rows with {size} distributions over {task.vocabulary:,} tokens need "
             f"{needed / 2**30:.0f} GiB, more than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engines.assets import ASSETS
+from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
 from traces.foresight import rank_sequences
@@ -84,21 +85,21 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
     """The stored graph of a model for a policy: its name, its threshold and the block size.
 
     Raises:
-        ValueError: when there is none, or it was made for something else; the message names the command that makes it.
+        ConfigError: when there is none, or it was made for something else; the message names the command that makes it.
     """
     name, tau, block = policy
     if task.card is None:
-        raise ValueError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
+        raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
     path = path_of(task.card.id, policy)
     remedy = f"run python -m engines calibrate --model {task.card.id} --set policy={name} --set tau={tau:g} "
     remedy += f"--set block={block}, or use dag or chain."
     if not path.is_file():
-        raise ValueError(f"graph: none is calibrated for {task.card.id}, {_said(policy)}; {remedy}")
+        raise ConfigError(f"graph: none is calibrated for {task.card.id}, {_said(policy)}; {remedy}")
     data = read(path)
     wanted = key(task.card, policy)
     for field, value in wanted.items():
         if data.get(field) != value:
-            raise ValueError(f"graph: {path.name} is for {field} {data.get(field)!r}, not {value!r}; {remedy}")
+            raise ConfigError(f"graph: {path.name} is for {field} {data.get(field)!r}, not {value!r}; {remedy}")
     return choose({tuple(ranks): count for ranks, count in data["sequences"]}, depth, rows)
 
 

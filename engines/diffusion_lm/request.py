@@ -16,7 +16,7 @@ class BlockForward:
     """Ask a diffusion language model for the distributions of some of the tokens fed, given the finished ones."""
 
     tokens: Int[Tensor, "K n"]
-    """Rows are drafts to be looked at side by side; on the CPU, as everything here."""
+    """Rows are drafts to be looked at side by side; on the CPU, as everything here, or on the model's device."""
     position: Int[Tensor, " n"]
     """Counted from the prompt's beginning; two tokens may share one."""
     read: Int[Tensor, " m"]

@@ -242,14 +242,14 @@ def fresh(settings: RouterSettings, device: torch.device) -> Memory:
     """The memory of a sequence that begins: switched off, nothing tried."""
     span, progress, entropy = settings.buckets
     table = torch.zeros(span * progress * entropy, 2, dtype=torch.float64, device=device)
-    return Memory(torch.tensor(False, device=device), table, table)
+    return Memory(torch.zeros((), dtype=torch.bool, device=device), table, table)
 
 
 def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
     count, device = len(view.probs), view.probs.device
     if not count:
-        return Route(torch.tensor(False, device=device), memory, view.confidence)
+        return Route(torch.zeros((), dtype=torch.bool, device=device), memory, view.confidence)
     estimates = estimators.acceptance(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
     expected = {name: estimators.expected(estimate) for name, estimate in estimates.items()}
     hope = expected[settings.estimator]
@@ -265,7 +265,7 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
         verify = score >= settings.score_threshold
     else:
         known = {"always": True, "never": False, "span": count >= settings.span_threshold}
-        verify = torch.tensor(known[settings.router], device=device)
+        verify = torch.full((), known[settings.router], device=device)
     told |= {f"expected_accepted_{name}": expected[name] for name in estimators.TABLE}
     signals: dict[str, Tensor | float] = {
         "span": count,

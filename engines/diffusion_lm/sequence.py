@@ -22,6 +22,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.protocol import Role, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import MOST_TOKENS, Sampling
+from engines.sending import sent
 from traces.schema import Canvas, ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
@@ -324,5 +325,5 @@ def propose(
     if mode == "greedy":
         confidence, token = probs.max(-1)
         return token, confidence
-    token = chance.categorical(probs, Draw("draft", iteration, position.to(probs.device)))
+    token = chance.categorical(probs, Draw("draft", iteration, sent(position, probs.device)))
     return token, probs.gather(1, token[:, None]).squeeze(1)

@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import torch
 
-from engines.config import Knob
+from engines.config import ConfigError, Knob
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Layout, Row
 
@@ -54,11 +54,11 @@ class StaleCache:
         """Begin with nothing stored.
 
         Raises:
-            ValueError: for a cache that the model of the row has no use for.
+            ConfigError: for a cache that the model of the row has no use for.
         """
         assert name in get_args(Name) and name != "exact"
         if not row.task.full and name != "dual":
-            raise ValueError(
+            raise ConfigError(
                 f"cache: {name} is for models that look at the whole text at once, and this one stores finished blocks "
                 "as they are; use exact, or dual with a sub_block."
             )

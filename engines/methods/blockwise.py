@@ -24,6 +24,7 @@ from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
 from engines.diffusion_lm.stale_caches import SAID, Refresh, Stale, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -101,11 +102,11 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open
         probs = ask_probs((yield ask.look()))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        chosen, rescued = _choose(confidence, position.to(probs.device), config, taken)
-        chosen = chosen | row.carried(position).to(probs.device)
+        chosen, rescued = _choose(confidence, sent(position, probs.device), config, taken)
+        chosen = chosen | sent(row.carried(position), probs.device)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            (position - row.asked).to(probs.device),
+            sent(position - row.asked, probs.device),
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),

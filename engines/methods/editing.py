@@ -16,6 +16,7 @@ from engines.diffusion_lm.repair import MOST_PASSES, overwrite, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -80,14 +81,14 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         both, count = torch.cat([position, written]), len(position)
         all_probs = ask_probs((yield row.look(read=both)))
         token, confidence = propose(all_probs[:count], position, iteration, chance, config.mode)
-        chosen = unmasking.dynamic(confidence, config.threshold, 1) | row.carried(position).to(all_probs.device)
+        chosen = unmasking.dynamic(confidence, config.threshold, 1) | sent(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
         answer = yield Decision(
-            (both - row.asked).to(all_probs.device),
+            sent(both - row.asked, all_probs.device),
             after,
             torch.cat([fate, edited]),
             readback=torch.cat([after, kept.long()]),

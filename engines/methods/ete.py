@@ -16,6 +16,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 _ENOUGH: Final = 2
@@ -68,7 +69,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open if row.carrying else window[row.tokens[window] == task.mask]
         probs = ask_probs((yield row.look(read=position, blocks=config.k)))
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        place = position.to(probs.device)
+        place = sent(position, probs.device)
         sure = unmasking.confident(confidence, place, config.tau)
         first = place < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
@@ -78,7 +79,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         explored = torch.where(explored.any(), explored, best)
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
-        kept = sure | rescued | row.carried(position).to(probs.device)
+        kept = sure | rescued | sent(row.carried(position), probs.device)
         fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             place - row.asked,

@@ -25,6 +25,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -91,7 +92,7 @@ def _step(
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(probs.device), rows.filled.to(probs.device)
+    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
     score = _score(probs, filled, rows, guesses)
     winner = score.argmax()
     (best, token), (filled, probs_now) = (
@@ -99,13 +100,13 @@ def _step(
         (each[winner[None]][0] for each in (filled, probs)),
     )
     if guesses is not None:
-        token = torch.where(filled, guesses.token.to(probs.device), token)
+        token = torch.where(filled, sent(guesses.token, probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
     sure = unmasking.confident(confidence, place, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
-    kept = chosen | filled | row.carried(position).to(probs.device)
+    kept = chosen | filled | sent(row.carried(position), probs.device)
     rank = ranked(best, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
@@ -132,6 +133,6 @@ def _score(probs: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | Non
     if guesses is None:
         return probs.new_zeros(1)
     rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
-    last = torch.tensor([node[-1] for node in rows.graph.nodes], device=probs.device)  # the candidate's rank
-    order = guesses.rank.argsort().to(probs.device)
+    last = sent(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank
+    order = sent(guesses.rank.argsort(), probs.device)
     return guesses.probs.amax(-1)[order[last - 1]].log() - rest

@@ -20,6 +20,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -77,7 +78,7 @@ def _step(
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(probs.device), rows.filled.to(probs.device)
+    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
     best, token = probs.max(-1)
     value = best if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
     left = (~filled).sum(-1)
@@ -87,11 +88,11 @@ def _step(
 
     best, token, value, filled, probs_now = (each[winner[None]][0] for each in (best, token, value, filled, probs))
     if guesses is not None:
-        token = torch.where(filled, guesses.token.to(probs.device), token)
+        token = torch.where(filled, sent(guesses.token, probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
     passed = unmasking.confident(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
-    kept = chosen | filled | row.carried(position).to(probs.device)
+    kept = chosen | filled | sent(row.carried(position), probs.device)
     rank = ranked(value, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}

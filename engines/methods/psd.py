@@ -22,6 +22,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -165,8 +166,8 @@ def _step(
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = position.to(probs.device), rows.filled.to(probs.device)
-    draft = torch.zeros_like(place) if guesses is None else guesses.token.to(probs.device)
+    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
+    draft = torch.zeros_like(place) if guesses is None else sent(guesses.token, probs.device)
     best, token = probs.max(-1)
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
@@ -178,7 +179,7 @@ def _step(
     best, token, passed, chosen, speculated, probs_now = (
         each[outcome.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
     )
-    revealed = chosen | row.carried(position).to(probs.device)
+    revealed = chosen | sent(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = ranked(best, ~kept)
     fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])

@@ -13,13 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.config import Knob
+from engines.config import ConfigError, Knob
 from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -102,10 +103,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, and verify where the router says so.
 
     Raises:
-        ValueError: for a bidirectional model, which cannot judge one token after the other.
+        ConfigError: for a bidirectional model, which cannot judge one token after the other.
     """
     if task.full:
-        raise ValueError(
+        raise ConfigError(
             "model: s2d2 checks token by token, and this model looks at the whole text; use method blockwise."
         )
     return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
@@ -131,16 +132,16 @@ def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
 def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int) -> Part:
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
-    both, count, first = torch.cat([position, written]), len(position), int(row.carried(position).sum())
+    both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
-    probs, places, carried = all_probs[:count], both.to(all_probs.device), row.carried(position).to(all_probs.device)
+    probs, places, first = all_probs[:count], sent(both, all_probs.device), int(carried.sum())
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (row.part.stop - max(row.part.start, row.asked) - count) / config.part
-    view = routing.View(probs[inside], confidence[inside], coin[inside], sure, progress)
-    route = routing.route(config, view, memory)
+    route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
+    carried = sent(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
@@ -175,7 +176,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.rejection
-    ends = passed & torch.isin(verdict.token, torch.tensor(row.task.ends, device=x.device, dtype=x.dtype))
+    ends = passed & torch.isin(verdict.token, sent(torch.tensor(row.task.ends, dtype=x.dtype), x.device))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
     kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
     topped = unmasking.top_up(drafts.confidence, kept, least)

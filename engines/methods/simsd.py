@@ -22,6 +22,7 @@ from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy,
 from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, verify
+from engines.sending import sent
 from traces.schema import Fate
 
 
@@ -100,7 +101,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, judge, go on."""
     if task.full or task.shift:
         reads = "looks at the whole text" if task.full else "predicts a token from the place to its left"
-        raise ValueError(f"model: simsd goes by blocks and a token's own place; this one {reads}, use blockwise.")
+        raise ConfigError(f"model: simsd goes by blocks and a token's own place; this one {reads}, use blockwise.")
     row, passes = Row(task, config.size), count()
     block, width = None, 0
     while not row.ended:
@@ -151,7 +152,7 @@ def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part:
 def _choose(row: Row, request: Request, position: Tensor, pick: Pick) -> Part:
     """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
     probs = ask_probs((yield request))
-    position = position.to(probs.device)
+    position = sent(position, probs.device)
     best = probs.max(-1).values.argmax()[None]
     here, probs = position[best], probs[best]
     draw = Draw("draft", pick.number, here)
@@ -176,8 +177,8 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
     probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
     p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
     rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
-    on = rank.to(p.device)
-    position, x = drafts.position[rank].to(p.device), drafts.token[rank].to(p.device)
+    on = sent(rank, p.device)
+    position, x = sent(drafts.position[rank], p.device), sent(drafts.token[rank], p.device)
     q, p = drafts.q[on], p[on]
     verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
     answer = yield Decision(

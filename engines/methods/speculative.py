@@ -22,11 +22,12 @@ from torch.nn.functional import one_hot
 
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
-from engines.config import Knob
+from engines.config import ConfigError, Knob
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual, toss
 from engines.sampling.distributions import GuidedSampling
+from engines.sending import sent
 from traces.schema import Fate
 
 MOST_DRAFTS = 64
@@ -76,10 +77,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Draft, verify, go on.
 
     Raises:
-        ValueError: for more drafts than the canvas has positions.
+        ConfigError: for more drafts than the canvas has positions.
     """
     if config.gamma >= task.length:
-        raise ValueError(
+        raise ConfigError(
             f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."
         )
     return _decode(task, config, chance)
@@ -164,7 +165,7 @@ def _look_up(context: Sequence[int], most: int, task: Task) -> tuple[Tensor, Ten
         if (start := next(starts, None)) is not None:
             found = context[start + length : start + length + most]
             break
-    x = torch.tensor(list(found), dtype=torch.long, device=task.device)
+    x = sent(torch.tensor(list(found), dtype=torch.long), task.device)
     return x, one_hot(x, task.vocabulary).to(torch.float64)
 
 

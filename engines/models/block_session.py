@@ -3,10 +3,14 @@
 Keys and values of finished tokens sit in a preallocated buffer, one slot per position. A pass feeds some tokens that
 see the finished ones and one another as the request's mask says; all it may leave behind are its leading tokens, where
 the request declares them finished. Everything else was only looked at, so there is nothing to roll back.
+
+At fixed shapes (`engines.models.fixed_shapes`) a pass has a padded number of rows, of a padded width, sees every slot
+or none, and follows from a plan (`engines.models.block_plan`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +19,10 @@ from torch.nn.functional import pad
 from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.diffusion_lm.request import BlockForward
+from engines.models.block_plan import PlanShape
 from engines.models.discrete import DiscreteSession
+from engines.models.fixed_shapes import graphs_on, padded_rows, padded_width
+from engines.sending import sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +51,38 @@ class Pass:
     """Row, lane, slots and number of the leading tokens that are stored now."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedPass:
+    """The same of a pass at fixed shapes."""
+
+    lane: Tensor
+    """[rows] whose finished tokens a row sees."""
+    store: Tensor
+    """[rows, T] the slots where tokens are kept; the spare one for those that are not."""
+    cached: bool
+    """Whether any row looks at what is finished, or leaves something."""
+
+
 class BlockLayer(DynamicLayer):  # type: ignore[misc]
     """Finished keys and values [lanes, heads, slots, dim] of one layer."""
 
     keys: Tensor | None
     values: Tensor
 
-    def __init__(self, lanes: int, slots: int, current: Callable[[], Pass]) -> None:
+    def __init__(self, lanes: int, slots: int, current: Callable[[], Pass | FixedPass]) -> None:
         super().__init__()
         self._shape, self._current = (lanes, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """The finished keys and values before those of this pass; of the latter, keep what is finished now."""
         at = self._current()
+        if isinstance(at, FixedPass):
+            return self._whole(at, key_states, value_states) if at.cached else (key_states, value_states)
         if self.keys is None and not at.stores and not at.end:
             return key_states, value_states
         if self.keys is None:
-            lanes, slots = self._shape
-            self.keys = key_states.new_zeros(lanes, key_states.shape[1], slots, key_states.shape[3])
-            self.values = torch.zeros_like(self.keys)
+            self._make(key_states)
+        assert self.keys is not None
         end = at.end + key_states.shape[2]
         in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
         if len(at.lane) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
@@ -75,14 +95,33 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             self.values[lane][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
 
+    def _make(self, like: Tensor) -> None:
+        lanes, slots = self._shape
+        self.keys = like.new_zeros(lanes, like.shape[1], slots, like.shape[3])
+        self.values = torch.zeros_like(self.keys)
+
+    def _whole(self, at: FixedPass, key_states: Tensor, value_states: Tensor) -> tuple[Tensor, Tensor]:
+        """Every slot before the keys and values of this pass; of the latter, keep what is finished now."""
+        if self.keys is None:
+            self._make(key_states)
+        assert self.keys is not None
+        seen = []
+        for buffer, states in ((self.keys, key_states), (self.values, value_states)):
+            past = buffer.expand(len(states), -1, -1, -1) if len(buffer) == 1 else buffer.index_select(0, at.lane)
+            seen.append(torch.cat([past, states], 2))
+            buffer[at.lane[:, None], :, at.store] = states.transpose(1, 2)
+        return seen[0], seen[1]
+
 
 class BlockSession(DiscreteSession):
     """The session of a diffusion language model for `lanes` sequences of at most `slots` positions, prompt included."""
 
     def __init__(self, network: Network, lanes: int, slots: int) -> None:
-        self._network = network
-        self._pass = Pass(torch.empty(0, dtype=torch.long), 0, [])
-        self._cache = Cache(layers=[BlockLayer(lanes, slots, lambda: self._pass) for _ in range(network.layers)])
+        self._network, self.device = network, network.device
+        self._pass: Pass | FixedPass = Pass(torch.empty(0, dtype=torch.long), 0, [])
+        self._graphs = graphs_on(network.device)
+        self._slots = slots + (self._graphs is not None)  # fixed shapes need a spare one
+        self._cache = Cache(layers=[BlockLayer(lanes, self._slots, lambda: self._pass) for _ in range(network.layers)])
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
@@ -91,6 +130,8 @@ class BlockSession(DiscreteSession):
         Returns:
             [B, K, 1, T, V]: for each lane and row the logits of the tokens in `read`, left-aligned.
         """
+        if self._graphs is not None:
+            return self._replayed(requests)
         asked = list(requests.values())
         width = max(request.tokens.shape[1] for request in asked)
         end = max(request.finished if request.past is None else len(request.past) for request in asked)
@@ -109,18 +150,51 @@ class BlockSession(DiscreteSession):
         most, longest = max(counts), max(len(request.read) for request in asked)
         picked, first = [], 0
         if len(asked) == 1:
-            return self._logits(hidden[None, :, asked[0].read.to(hidden.device)])
+            return self._logits(hidden[None, :, sent(asked[0].read, hidden.device)])
         for request, count in zip(asked, counts, strict=True):
-            states = hidden[first : first + count, request.read.to(hidden.device)]
+            states = hidden[first : first + count, sent(request.read, hidden.device)]
             picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
             first += count
         return self._logits(torch.stack(picked))
 
+    def _replayed(self, requests: Mapping[int, BlockForward]) -> Tensor:
+        """A pass at fixed shapes."""
+        assert self._graphs is not None
+        asked = list(requests.values())
+        counts, firsts = [len(request.tokens) for request in asked], [0]
+        for count in counts:
+            firsts.append(firsts[-1] + count)
+        cached = any(request.finished or request.keep or request.past is not None for request in asked)
+        width = padded_width(max(max(request.tokens.shape[1], len(request.read)) for request in asked))
+        shape = PlanShape(padded_rows(firsts[-1]), width, self._slots if cached else 0)
+        memory, plan = shape.blank()
+        for first, (lane, request) in zip(firsts, requests.items(), strict=False):
+            plan.write(first, lane, request)
+        inputs = [self._graphs.accelerator.stage(memory)]
+        if asked[0].tokens.device != memory.device:  # what is drawn there stays there
+            ids = asked[0].tokens.new_zeros(shape.rows, width)
+            for first, request in zip(firsts, asked, strict=False):
+                ids[first : first + len(request.tokens), : request.tokens.shape[1]] = request.tokens
+            inputs.append(ids)
+        out = self._graphs.run((shape, len(inputs)), partial(self._planned, shape), inputs)
+        most, longest = max(counts), max(len(request.read) for request in asked)
+        found = [out[first : first + count, :, :longest] for first, count in zip(firsts, counts, strict=False)]
+        return torch.stack([pad(part, (0, 0, 0, 0, 0, 0, 0, most - len(part))) for part in found])
+
+    def _planned(self, shape: PlanShape, memory: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Logits [rows, 1, T, V] of a pass by its plan, of the tokens to be read, left-aligned."""
+        plan = shape.plan(memory)
+        self._pass = FixedPass(plan.lane, plan.store, shape.slots > 0)
+        seen = torch.cat([plan.past[:, None].expand(-1, shape.width, -1), plan.among], 2)[:, None]
+        mask = torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, torch.finfo(torch.float32).min)
+        hidden = self._network.hidden(plan.ids if ids is None else ids, plan.position, mask, self._cache)
+        return self._logits(hidden.gather(1, plan.read[..., None].expand(-1, -1, hidden.shape[2])))
+
     def _logits(self, states: Tensor) -> Tensor:
         logits = self._network.head(states)
         for never in self._network.banned:
-            logits[..., never] = -torch.inf
-        return logits.unsqueeze(2)
+            logits[..., never].fill_(-torch.inf)
+        return logits.unsqueeze(-3)
 
 
 def _stores(

@@ -6,6 +6,9 @@ a rejected draft lies behind every later query until the token that replaces it 
 
 The lanes of a pass have the first rows of the buffer, so that it is read as it lies: when a lane has ended, the last
 one changes places with it.
+
+At fixed shapes (`engines.models.fixed_shapes`) a pass has a padded number of rows, of a padded width, and looks at
+every slot. What it does follows from its input ids and a small plan, which is all that changes from pass to pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +22,8 @@ from transformers.cache_utils import Cache, DynamicLayer
 from engines.ar.request import Forward
 from engines.continuous.request import PathForward
 from engines.models.discrete import DiscreteSession
+from engines.models.fixed_shapes import graphs_on, padded_rows, padded_width
+from engines.sending import sent
 
 
 class SlotLayer(DynamicLayer):  # type: ignore[misc]
@@ -95,6 +100,9 @@ class CausalSession(DiscreteSession):
         self._fed = [0] * lanes
         self._holders = list(range(lanes))
         """The lane whose keys and values the rows hold, row by row."""
+        self._seated: Tensor | None = None
+        """The same of a pass at fixed shapes, on the device."""
+        self._graphs = graphs_on(prefixes.device)
         self._numbers = torch.arange(self._slots.count, device=prefixes.device)
 
     @torch.inference_mode()
@@ -104,15 +112,51 @@ class CausalSession(DiscreteSession):
         asked = [requests[lane] for lane in lanes]
         starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in zip(lanes, asked, strict=True)]
         inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
-        ids, positions = self._aim(inputs, starts)
-        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
-        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-        out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)  # [lanes * rows, T, V]
+        order = [lanes.index(lane) for lane in requests]
+        if self._graphs is not None:
+            found = self._replayed(inputs, starts, asked, order)
+        else:
+            found = self._slice(self._looked(*self._aim(inputs, starts)), starts, asked)
+            found = found if order == sorted(order) else found[sent(torch.tensor(order), found.device)]
         for lane, request in requests.items():
             self._fed[lane] = self.prefix + len(request.tokens)
-        found = self._slice(out, starts, asked)
-        order = [lanes.index(lane) for lane in requests]
-        return found if order == sorted(order) else found[torch.tensor(order, device=found.device)]
+        return found
+
+    def _looked(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits [lanes * rows, T, V] of a pass that `_slots` is aimed at."""
+        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
+        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
+        return self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
+
+    def _replayed(
+        self, inputs: Sequence[Tensor], starts: Sequence[int], asked: Sequence[Any], order: Sequence[int]
+    ) -> Tensor:
+        """What was asked for [lanes, rows, T', V], in `order`, of a pass at fixed shapes."""
+        assert self._graphs is not None
+        count, widths = min(padded_rows(len(inputs)), len(self._holders)), [i.shape[1] for i in inputs]
+        ids = inputs[0].new_zeros(count * self.rows, padded_width(max(widths)), *inputs[0].shape[2:])
+        for i, own in enumerate(inputs):
+            ids[i * self.rows : (i + 1) * self.rows, : own.shape[1]] = own
+        firsts = [self.prefix + asked[i].done - 1 - starts[i] for i in order]
+        plan = [[*row, *[0] * (count - len(row))] for row in (starts, widths, firsts, order, self._holders[:count])]
+        staged = self._graphs.accelerator.stage(torch.tensor(plan))
+        out = self._graphs.run(tuple(ids.shape[:2]), self._planned, (ids, staged))
+        return out[: len(asked), :, : max(r.wanted for r in asked)].clone()
+
+    def _planned(self, ids: Tensor, plan: Int[Tensor, "5 n"]) -> Tensor:
+        """A pass by its plan: where each lane starts, its width, what is read first and of which lane, who it is."""
+        start, width, first, order, self._seated = plan[..., None]
+        slots, offset = self._slots, torch.arange(ids.shape[1], device=ids.device)
+        slots.used, slots.end, slots.contiguous = len(ids), slots.count, None
+        slots.row = torch.arange(slots.used, device=ids.device)[:, None]
+        slots.index = torch.where(offset < width, start + offset, slots.count - 1).repeat_interleave(self.rows, 0)
+        out = self._looked(ids, slots.index).unflatten(0, (-1, self.rows))
+        found: Tensor = out[order, :, (first + offset).clamp(max=len(offset) - 1)].transpose(1, 2)
+        return found
+
+    def _lanes(self, count: int) -> Tensor | list[int]:
+        """The lanes that the first rows of a pass hold."""
+        return self._holders[:count] if self._seated is None else self._seated[:, 0]
 
     def _seat(self, requests: Mapping[int, Any]) -> list[int]:
         """Let the lanes of a pass have the first rows; the lanes in the order of their rows."""
@@ -156,6 +200,6 @@ class CausalSession(DiscreteSession):
         firsts = [self.prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
         if len(set(firsts)) == 1:
             return out[:, :, firsts[0] : firsts[0] + max(widths)]
-        offset = torch.tensor(firsts, device=out.device)[:, None] + torch.arange(max(widths), device=out.device)
+        offset = sent(torch.tensor(firsts), out.device)[:, None] + torch.arange(max(widths), device=out.device)
         index = offset.clamp(max=out.shape[2] - 1)[:, None, :, None].expand(-1, self.rows, -1, out.shape[-1])
         return out.gather(2, index)

@@ -19,6 +19,7 @@ from transformers.cache_utils import Cache
 
 from engines.ar.request import Forward
 from engines.models.causal_session import CausalSession
+from engines.sending import sent
 
 Prompts = Sequence[Sequence[int]]
 """Ids of a lane's prompts: the conditional one, and with guidance the unconditional one."""
@@ -72,7 +73,7 @@ class PictureSession(CausalSession):
         own = positions if self._offset is None else positions + self._offset
         if self._even:
             return self._bare(ids, own, cache, mask)
-        before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
+        before = self._before[self._lanes(len(ids) // self.rows)].reshape(-1, 1)  # [n, 1]
         slot = torch.arange(mask.shape[-1], device=mask.device)
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
@@ -84,14 +85,11 @@ class PictureSession(CausalSession):
         if self._line_end is None:
             return super().logits(requests)
         out = super().logits({lane: self._laid(request) for lane, request in requests.items()})
-        device = out.device
         offsets = [
-            torch.tensor(
-                [self._place(j) - self._place(r.done) for j in range(r.done, len(r.tokens) + 1)], device=device
-            )
+            torch.tensor([self._place(j) - self._place(r.done) for j in range(r.done, len(r.tokens) + 1)])
             for r in requests.values()
         ]
-        index = torch.nn.utils.rnn.pad_sequence(offsets, batch_first=True)[:, None, :, None]
+        index = sent(torch.nn.utils.rnn.pad_sequence(offsets, batch_first=True), out.device)[:, None, :, None]
         return out.gather(2, index.expand(-1, self.rows, -1, out.shape[-1]))
 
     def cost(self, request: Forward) -> tuple[int, int]:

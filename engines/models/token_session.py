@@ -31,7 +31,7 @@ class TokenSession:
             shift: Whether the output at i - 1 predicts token i.
         """
         self._blocks, self._mask, self._shift = blocks, mask, shift
-        self._prompts = [torch.tensor(prompt, dtype=torch.long) for prompt in prompts]
+        self._prompts = [torch.tensor(prompt, dtype=torch.long, device=blocks.device) for prompt in prompts]
         self._stored = [0] * len(prompts)
         self._round: list[tuple[Forward, BlockForward]] = []
 
@@ -48,7 +48,7 @@ class TokenSession:
     def _translate(self, lane: int, request: Forward) -> BlockForward:
         """[tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
         prompt = self._prompts[lane]
-        text = torch.cat([prompt, request.tokens.cpu()])
+        text = torch.cat([prompt, request.tokens])  # on the model's device, where it was drawn
         final = len(prompt) + request.done
         # A shifted model reads at the last final token, too.
         stored = min(self._stored[lane], len(prompt) + request.cached, final - int(self._shift))
@@ -60,7 +60,7 @@ class TokenSession:
         before = position[None, :] + copy[:, None].long() <= position[:, None]  # a mask sees what stands before it
         seen = torch.where(copy[None, :], torch.eye(len(position), dtype=torch.bool), before)
         return BlockForward(
-            tokens=torch.cat([text[place], torch.full_like(masks, self._mask)])[None],
+            tokens=torch.cat([text[stored:], text.new_full(masks.shape, self._mask)])[None],
             position=position,
             read=torch.arange(final - 1 - stored, len(place)) if self._shift else len(place) + torch.arange(len(masks)),
             finished=stored,

@@ -4,10 +4,10 @@ The driver merges what the decoders ask for into one forward pass per round, rea
 the stages and records the steps. Sequences advance by their own gains; no lane waits for another's rejections.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final
 
 import torch
@@ -16,7 +16,9 @@ from torch import Tensor
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
+from engines.models.accelerator import Accelerator, Host, accelerator_for
 from engines.models.catalog import load_model, mixture_of, models_for, ships, small_of
+from engines.models.fixed_shapes import shapes
 from engines.models.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, Drawing, Model, Request, Role, Session, Task
 from engines.runtime.environment import environment
@@ -46,6 +48,8 @@ class Job:
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
     likely: int | None = None
     """Tokens to record of each distribution behind a verdict; by default `LIKELY` on models that ship, else none."""
+    shapes: str = ""
+    """Of passes, one of `engines.models.fixed_shapes.SHAPES`; by default what the environment says."""
 
     def __post_init__(self) -> None:
         read_seed(self.seed)
@@ -120,7 +124,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     """
     first = jobs[0]
     tasks, guided, draft = [job.task for job in jobs], first.config.guided, first.draft
-    session = first.model.start(tasks, guided)
+    with shapes(first.shapes):
+        session = first.model.start(tasks, guided)
     if draft is None:
         return session
     check_pair(first.model, draft)
@@ -130,27 +135,33 @@ def open_session(jobs: Sequence[Job]) -> Session:
         for job, task in zip(jobs, tasks, strict=True):
             check_texts(first.model, draft, task, draft.pose(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
+    with shapes(first.shapes):
+        drafting = draft.start(tasks, guided)
+    return PairSession({"target": session, "draft": drafting}, places)
 
 
 class Clock:
-    """Adds up what the stages of one round take."""
+    """Notes when the stages of one round end, and waits for none of them."""
 
-    def __init__(self) -> None:
-        self.milliseconds = dict.fromkeys(_STAGES, 0.0)
-        self._since = time.perf_counter()
+    def __init__(self, accelerator: Accelerator) -> None:
+        self._accelerator = accelerator
+        self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
 
     def lap(self, stage: str, made: Tensor | None = None) -> None:
-        """A stage is over; `made` is waited for, which reads nothing back."""
-        if made is not None and made.is_cuda:
-            torch.cuda.synchronize(made.device)
-        now = time.perf_counter()
-        self.milliseconds[stage] += 1000 * (now - self._since)
-        self._since = now
+        """A stage is over once `made` is there."""
+        self._marks.append((stage, self._accelerator.mark(made)))
 
     def skip(self) -> None:
         """What happened since the last stage is nobody's cost but the trace's."""
-        self._since = time.perf_counter()
+        self._marks.append((None, self._accelerator.mark()))
+
+    def milliseconds(self) -> Milliseconds:
+        """What the stages took, once the host has read what the last one made."""
+        spent = dict.fromkeys(_STAGES, 0.0)
+        for (_, since), (stage, until) in pairwise(self._marks):
+            if stage is not None:
+                spent[stage] += self._accelerator.milliseconds(since, until)
+        return Milliseconds(**{stage: round(took, 4) for stage, took in spent.items()})
 
 
 def drive(
@@ -169,8 +180,9 @@ def drive(
         The lanes that took part in the pass. With `record`, their step has been appended.
     """
     answers: dict[int, Any] = dict.fromkeys(range(len(lanes)))
+    accelerator: Accelerator | None = None  # that of the device where the first verdict lies
     while answers:
-        clock = Clock()
+        clock = Clock(accelerator or Host())
         requests = _ask(lanes, answers)
         if not requests:
             return
@@ -183,14 +195,18 @@ def drive(
         clock.lap("decide")
         packed = {lane: pack(d, derive(d), likely) for lane, d in decisions.items()} if record else {}
         clock.skip()
-        host = _read_back([d.readback for d in decisions.values()], [part for p in packed.values() for part in p.parts])
+        parts = [*(d.readback for d in decisions.values()), *(part for p in packed.values() for part in p.parts)]
+        accelerator = accelerator or accelerator_for(parts[0].device)
+        host = _read_back(parts, accelerator)
         clock.lap("decide")
+        spent = clock.milliseconds() if record else None
         answers = {lane: tuple(int(value) for value in host[i]) for i, lane in enumerate(decisions)}
         for i, (lane, kept) in enumerate(packed.items()):
-            call = _call(requests[lane], session, len(requests), clock)
+            assert spent is not None
+            call = _call(requests[lane], session, len(requests), spent)
             first = len(decisions) + len(kept.parts) * i
-            parts = host[first : first + len(kept.parts)]
-            lanes[lane].steps.append(unpack(kept, parts, call, requests[lane].drawn()))
+            told = host[first : first + len(kept.parts)]
+            lanes[lane].steps.append(unpack(kept, told, call, requests[lane].drawn()))
         yield list(decisions)
 
 
@@ -208,10 +224,9 @@ def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request
     return requests
 
 
-def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]:
+def _read_back(parts: Sequence[Tensor], accelerator: Accelerator) -> list[Any]:
     """Bring all tensors to the host in one copy and return them as nested lists."""
-    parts = [*numbers, *tables]
-    flat = torch.cat([part.reshape(-1).to(torch.float64) for part in parts]).cpu()
+    flat = accelerator.fetch(torch.cat([part.reshape(-1).to(torch.float64) for part in parts]))
     host, at = [], 0
     for part in parts:
         host.append(flat[at : at + part.numel()].reshape(part.shape).tolist())
@@ -219,17 +234,9 @@ def _read_back(numbers: Sequence[Tensor], tables: Sequence[Tensor]) -> list[Any]
     return host
 
 
-def _call(request: Request, session: Session, batch: int, clock: Clock) -> Call:
+def _call(request: Request, session: Session, batch: int, spent: Milliseconds) -> Call:
     rows, fed = session.cost(request)
-    stages = {stage: round(spent, 4) for stage, spent in clock.milliseconds.items()}
-    return Call(
-        role=request.role,
-        mode=request.mode,
-        rows=rows,
-        query_tokens=fed,
-        batch=batch,
-        milliseconds=Milliseconds(**stages),
-    )
+    return Call(role=request.role, mode=request.mode, rows=rows, query_tokens=fed, batch=batch, milliseconds=spent)
 
 
 class Run:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engines.protocol import NO_ENTRY, Decision, DraftGraph
 from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
+from engines.sending import sent
 from traces.schema import Call, Fate, Mask, Node, Numbers, PathPair, Step, Token
 
 _FATES: Final = tuple(Fate)
@@ -121,7 +122,8 @@ def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> 
     if graph is not None:
         fared = torch.cat([graph.accepted[None], graph.vouched]).double()
     seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
-    parts = (table, torch.cat([values.to(device, torch.float64), *told]), fared, seen, likeliest(decision, likely))
+    signals = torch.cat([sent(values, device).to(torch.float64), *told])
+    parts = (table, signals, fared, seen, likeliest(decision, likely))
     return Packed(tuple(columns), tuple(names), graph, parts)
 
 

@@ -101,14 +101,21 @@ def test_the_target_is_checked_before_any_work(tmp_path: Path, capsys: pytest.Ca
     assert "make it first" in capsys.readouterr().err
 
 
-def test_list_names_methods_settings_and_models(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_methods_settings_and_models(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["list", "--json"]) == 0
     listing = json.loads(capsys.readouterr().out)
     assert {"ar", "scd", "gsd"} <= listing["methods"].keys()
     assert listing["methods"]["scd"]["settings"]["window"]["default"] == 32
     assert "studio-image" in listing["models"]
+    assert "Dream" in {family["name"] for family in listing["families"]}
+    monkeypatch.setattr("engines.__main__.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
     assert main(["list"]) == 0
-    assert "scd: Speculative Coupled Decoding" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "scd: Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
+    assert "\nstudio-image: " in said.out and "\n  Dream: " in said.out
+    assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
 
 
 def test_an_interrupted_run_keeps_what_it_has(

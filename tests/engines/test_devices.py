@@ -47,22 +47,22 @@ def model_of(method: str, preset: str = "") -> str:
     return "text-target" if family == "diffusion-lm" else default_model(family)
 
 
-def steps(method: str, preset: str = "", device: str | None = None) -> list[Step]:
+def steps(method: str, preset: str, device: str | None, shapes: str, model: str) -> list[Step]:
     """The first steps of a run, without what they took."""
-    chosen, model_id = METHODS[method], model_of(method, preset)
+    chosen, model_id = METHODS[method], model or model_of(method, preset)
     config = make_config(chosen.config, chosen.preset(preset) if preset else {})
-    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config))
+    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config, shapes=shapes))
     return list(islice(run, PASSES))
 
 
-def kept_there(method: str, preset: str = "") -> None:
+def kept_there(method: str, preset: str = "", shapes: str = "exact", model: str = "") -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
     with elsewhere.device() as there:
-        load_model(model_of(method, preset))
+        load_model(model or model_of(method, preset))
         there.reads.clear()
-        found = steps(method, preset)
+        found = steps(method, preset, None, shapes, model)
         assert there.reads == {"_to_copy": len(found)}
-    usual = steps(method, preset, "cpu")
+    usual = steps(method, preset, "cpu", "exact", model)
     assert [step.position for step in found] == [step.position for step in usual]
     numbers, expected = ([value for step in run for value in tree_leaves(step.token)] for run in (found, usual))
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
@@ -72,7 +72,11 @@ def kept_there(method: str, preset: str = "") -> None:
     "method", [name if name in ONE_A_FAMILY else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
 )
 def test_a_method_keeps_to_its_models_device(method: str, there: list[str | None]) -> None:
-    kept_there(method)
+    kept_there(method, shapes="fixed")  # as on a GPU
+
+
+def test_text_from_left_to_right_stays_where_it_was_drawn(there: list[str | None]) -> None:
+    kept_there("scd", shapes="fixed", model="text-draft")
 
 
 @pytest.mark.slow

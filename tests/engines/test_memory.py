@@ -163,7 +163,7 @@ def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, mon
 
 
 def test_the_command_line_holds_weights_in_the_format_that_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, target = write(tmp_path / "it", "qwen3"), tmp_path / "t.json"
     command = [
@@ -181,6 +181,14 @@ def test_the_command_line_holds_weights_in_the_format_that_is_asked_for(
     ]
     assert main([*command, str(folder)]) == 0
     assert read(target).environment.dtype == "bfloat16"
+    needs = published.needs_of(str(folder))
+    enough = needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, Room(8))
+    monkeypatch.setattr(memory, "free_bytes", lambda _: enough)
+    published._load.cache_clear()
+    assert main([*command, str(folder)]) == 0
+    published._load.cache_clear()
+    assert main([*command, str(folder), "--set", "length=9"]) == 3  # a longer text needs more
+    assert "it: its weights take 0.0 GB in bfloat16" in capsys.readouterr().err
     assert main([*command, "toy-raster"]) == 2
     assert capsys.readouterr().err == "dtype: toy-raster ships in float32; leave it out.\n"
 

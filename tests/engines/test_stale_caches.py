@@ -11,7 +11,7 @@ from support import checkpoints
 from support.checkpoints import Memory, tensors_of, write
 from torch import Tensor
 
-from engines.config import make_config
+from engines.config import ConfigError, make_config
 from engines.diffusion_lm.request import BlockForward
 from engines.methods import METHODS
 from engines.models.hub import published
@@ -154,6 +154,6 @@ def test_a_block_causal_model_is_told_that_it_needs_no_approximation(tmp_path: P
     model = published.load_folder(write(tmp_path / "it", "sdar"))
     for cache in ("prefix", "delayed"):
         with pytest.raises(
-            ValueError, match=f"^cache: {cache} is for models that look at the whole text at once.* use exact, or"
+            ConfigError, match=f"^cache: {cache} is for models that look at the whole text at once.* use exact, or"
         ):
             list(Run(job(model, cache=cache)))
