@@ -1,5 +1,7 @@
 """Serving the app."""
 
+import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +19,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from demo import gpu, log
 from demo.answers import as_json, in_words, refusing
 from demo.doors import Doors
+from demo.frames import Still
 from demo.handing import PLACE, handing
 from demo.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
 from demo.line import the_line
@@ -96,7 +99,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": in_words(ENDPOINTS),
-            "middleware": [_ZIPPED, Middleware(Doors), Middleware(OwnPages), room],
+            "middleware": [_ZIPPED, Middleware(Doors), Middleware(OwnPages), room, Middleware(Still)],
         },
         theme=theme(),
         css=CSS,
@@ -114,6 +117,9 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(blocks, [visitors.root, recorded], gone)
     blocks.block_thread()
+    for folder in (visitors.root, private_folder()):
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)  # a thread that is still decoding would abort the process when Python is taken down around it
 
 
 async def _line() -> dict[str, float | None]:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
+from gradio_client import Client
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks.app import served
+from traces import loads
 
 ROOT = Path(__file__).parents[1]
 COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
@@ -99,13 +102,21 @@ def test_the_requirements_bring_what_is_imported(package: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_app_starts_where_a_space_starts_it(tmp_path: Path) -> None:
+def test_the_app_starts_where_a_space_starts_it_and_writes_nothing_to_the_checkout(tmp_path: Path) -> None:
     space = {"SYSTEM": "spaces", "SPACE_ID": "somebody/draftscope", "SPACE_HOST": "somebody-draftscope.hf.space"}
-    with served(space | {"TMPDIR": str(tmp_path)}) as (address, _, process):
+    places = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT / "tests" / "support" / "read_only")}
+    with served(space | places) as (address, _, process):
         with urllib.request.urlopen(address) as page:
             assert b"Draftscope" in page.read()
         with urllib.request.urlopen(f"{address}/gradio_api/mcp/schema") as answer:
             tools = {tool["name"] for tool in json.load(answer)}
         assert tools == {f"draftscope_{name}" for name in ("run", "summary", "methods", "validate")}
+        client = Client(address, verbose=False, download_files=str(tmp_path))
+        run = client.predict("scd", model="toy-raster", settings={"window": 64}, api_name="/run")
+        assert loads(json.dumps(run).encode()).method == "scd"
+        under_way = client.submit("cspd", model="toy-field", settings={"steps": 100, "gamma": 32}, api_name="/run")
+        time.sleep(2)
+        assert not under_way.done()
         assert process.poll() is None and len(list(tmp_path.glob("draftscope-*"))) == 2
+    assert process.returncode == 0  # though a thread is decoding
     assert not list(tmp_path.glob("draftscope-*"))  # what visitors left goes with it

@@ -86,6 +86,7 @@ def serving(library: Path, temporary: Path, **variables: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(MOST_SECONDS_TO_END)
+    assert process.returncode == 0
     assert not list(temporary.glob("draftscope-*"))
 
 
