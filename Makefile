@@ -78,6 +78,7 @@ bench: $(DEV)
 
 traces: $(APP)
 	$(BIN)/python -m demo record
+	$(BIN)/python -m demo cards
 
 figures: $(APP)
 	@test -n "$(TRACES)" || { echo "There is no recorded trace in assets/traces: run make traces first." >&2; exit 1; }

@@ -1,20 +1,31 @@
-"""The command line: `python -m demo record [FILE ...]` decodes anew runs that assets/traces/gallery.json lists."""
+"""The command line: what the page shows without a model, made anew.
+
+`python -m demo record [FILE ...]` decodes runs that assets/traces/gallery.json lists, `python -m demo cards` the given
+frames of the clips that are offered to continue.
+"""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 
+from demo.clip_panel import cards_file, drawn
 from demo.recordings import FOLDER, LIST, listed, record
+from engines.models.catalog import MODELS, ships
 from traces.streams import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m demo", description="Look after the gallery.")
-    parser.add_argument("action", choices=["record"], help="decode what gallery.json lists")
+    parser.add_argument("action", choices=["record", "cards"], help="decode what gallery.json lists, or cards of clips")
     parser.add_argument("file", nargs="*", help="names of gallery.json; all of them when left out")
     parser.add_argument("--missing", action="store_true", help="leave the traces that are there alone")
     options = parser.parse_args(arguments)
+    if options.action == "cards":
+        for model in (name for name, info in MODELS.items() if info.clips and ships(name)):
+            cards_file(model).write_text(json.dumps(drawn(model), indent=0) + "\n", encoding="utf-8")
+        return 0
     entries = {entry["file"]: entry for entry in listed(FOLDER)}
     if unknown := [name for name in options.file if name not in entries]:
         parser.error(f"file: {unknown[0]!r} is not in {LIST}; use {', '.join(entries)}.")

@@ -2,6 +2,10 @@
 
 import base64
 import io
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
@@ -10,6 +14,7 @@ from PIL import Image
 
 from demo.site import QUIET, Update
 from demo.widgets import Card, card_wall, notice
+from engines.assets import ASSETS
 from engines.config import ConfigError
 from engines.models.catalog import MODELS, load_model
 from engines.models.clip_files import ENDINGS
@@ -84,7 +89,20 @@ def _loaded(model_id: str) -> ClipModel:
     return model
 
 
-def _cards(model_id: str) -> list[Card]:
+@cache
+def _cards(model_id: str) -> Sequence[Card]:
+    if (kept := cards_file(model_id)).is_file():
+        return [Card(*one) for one in json.loads(kept.read_bytes())]
+    return drawn(model_id)
+
+
+def cards_file(model_id: str) -> Path:
+    """Where the cards of a model that ships lie, so that the page need not wait for it: `python -m demo cards`."""
+    return ASSETS / "clips" / f"{model_id}.json"
+
+
+def drawn(model_id: str) -> Sequence[Card]:
+    """The cards as the model decodes them."""
     try:
         model = _loaded(model_id)
     except ModelError:

@@ -1,16 +1,18 @@
 """A clip to continue: one that ships, or a file of a visitor's own."""
 
+import base64
 import io
 from typing import Any
 
 import gradio as gr
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Page, expect
 from support.browser import press_once
 
-from demo.clip_panel import OFFERED, ClipPanel
+from demo.clip_panel import OFFERED, ClipPanel, drawn
+from demo.widgets import Card
 from engines.models.catalog import load_model
 
 MODEL = "studio-video"
@@ -46,6 +48,17 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel) -> None:
     assert len({card.image for card in shown[panel.cards]}) == OFFERED
     assert panel.choose({panel.model: MODEL}, Chosen(4))[panel.prompt] == "clip 5"
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
+
+
+def frames(card: Card) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    with Image.open(io.BytesIO(base64.b64decode(card.image.partition(",")[2]))) as image:
+        return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.all_frames(image)])
+
+
+def test_the_cards_that_ship_are_what_the_model_decodes(panel: ClipPanel) -> None:
+    for kept, made in zip(panel.show({panel.model: MODEL})[panel.cards], drawn(MODEL), strict=True):
+        assert kept._replace(image="") == made._replace(image="")
+        assert np.abs(frames(kept).astype(int) - frames(made)).mean() < 1
 
 
 @pytest.mark.parametrize("index", [-1, OFFERED, "0", None, 1.0])
