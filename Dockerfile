@@ -11,11 +11,11 @@
 # torch's wheel carries the CUDA libraries it was built with, and the NVIDIA Container Toolkit brings the driver, so the
 # base is a plain Debian with Python 3.11: docs/design/0010.
 #
-# Tags move. To build the same base again, name it by its digest, which the first command prints:
+# The base is named by its digest, of all platforms and Python 3.11.16, since tags move. For a newer one:
 #
 #   docker buildx imagetools inspect python:3.11-slim-bookworm
 #   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t draftscope .
-ARG BASE=python:3.11-slim-bookworm
+ARG BASE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 # hadolint ignore=DL3006
 FROM ${BASE}
 
