@@ -210,7 +210,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         yield Tradeoff(
             kind="continuous",
             method=row["method"],
-            setting=", ".join([f"gamma {row['gamma']}", *chosen.values()]),
+            setting=", ".join(f"{name} {value}" for name, value in {"gamma": row["gamma"], **chosen}.items()),
             **_spread(row),
             **beside,
             exact=_is_exact(row["method"], {"gamma": row["gamma"], **chosen}),
