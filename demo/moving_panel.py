@@ -74,7 +74,10 @@ class MovingPanel:
                         raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.said}")
                     if done % _SAID_EVERY == 0:
                         yield {self.problem: notice("info", f"Frame {done} of {frames} is drawn.", "Drawing.")}
-            except (MovingError, OSError) as error:
+            except MovingError as error:
+                yield {**self.cleared(), self.problem: notice("error", for_visitors(told(error)))}
+                return
+            except OSError as error:
                 yield {**self.cleared(), self.problem: notice("error", for_visitors(str(error)))}
                 return
             finally:
@@ -87,6 +90,14 @@ class MovingPanel:
             }
 
         return export
+
+
+def told(error: MovingError) -> str:
+    """What is wrong and what helps on the page, which has no settings of moving pictures."""
+    said = error.said(lambda _: None)
+    if error.remedies and said == error.what:
+        return f"{said}. No setting of this page helps; the command python -m visualizers has some that do."
+    return said
 
 
 class _GivenUp(Exception):

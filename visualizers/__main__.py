@@ -37,7 +37,7 @@ from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import labels
 from visualizers.groups import SPEEDS
 from visualizers.moving import ENDINGS, MovingError
-from visualizers.moving.command import add_options, film, given
+from visualizers.moving.command import add_options, film, given, in_flags
 from visualizers.page import standalone
 from visualizers.sheet import Described, page, page_of, section
 
@@ -104,7 +104,9 @@ def _drawn(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: s
             return 0
         figure = _chosen(parser, options, traces, kind)
         _write(figure, traces, options, kind)
-    except (BundleError, FigureError, MovingError) as error:
+    except MovingError as error:
+        parser.error(in_flags(error))
+    except (BundleError, FigureError) as error:
         parser.error(str(error))
     return 0
 

@@ -7,8 +7,9 @@ from threading import Event, active_count
 import pytest
 from support.raster import decoded
 
-from demo.moving_panel import _names, progress
-from visualizers.moving import MovingError, Report
+from demo.moving_panel import _names, progress, told
+from traces.schema import Canvas
+from visualizers.moving import Look, MovingError, Report, Stage
 
 
 def test_progress_arrives_while_the_work_goes_on() -> None:
@@ -19,10 +20,10 @@ def test_progress_arrives_while_the_work_goes_on() -> None:
         assert go_on.wait(10)
         report(2, 2)
 
-    told = progress(work)
-    assert next(told) == (1, 2)
+    said = progress(work)
+    assert next(said) == (1, 2)
     go_on.set()
-    assert list(told) == [(2, 2)]
+    assert list(said) == [(2, 2)]
 
 
 def test_the_error_of_the_work_comes_at_the_end() -> None:
@@ -30,10 +31,10 @@ def test_the_error_of_the_work_comes_at_the_end() -> None:
         report(1, 2)
         raise MovingError("too long")
 
-    told = progress(work)
-    assert next(told) == (1, 2)
+    said = progress(work)
+    assert next(said) == (1, 2)
     with pytest.raises(MovingError, match="too long"):
-        next(told)
+        next(said)
 
 
 def test_work_ends_when_nobody_waits_for_it() -> None:
@@ -46,10 +47,10 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
             if number == 3:
                 assert seen.wait(10)
 
-    told = progress(work)
-    assert len(list(islice(told, 3))) == 3
+    said = progress(work)
+    assert len(list(islice(said, 3))) == 3
     seen.set()
-    told.close()  # type: ignore[attr-defined]
+    said.close()  # type: ignore[attr-defined]
     assert len(reported) < 10_000
     assert active_count() == before
 
@@ -59,3 +60,17 @@ def test_lanes_are_named_after_their_methods_unless_these_are_the_same() -> None
     assert _names([ordinary, coupled]) == ("Ordinary decoding, one token at a time", "Speculative Coupled Decoding")
     assert _names([coupled, replace(coupled, seed=1)]) == ()
     assert _names([replace(ordinary, method="<b>"), replace(coupled, variant="SJD")]) == ("<b>", "SJD")
+
+
+def test_what_is_wrong_is_said_without_settings_that_the_page_lacks() -> None:
+    flat = replace(decoded("ar"), canvas=Canvas(kind="image", shape=(1, 60_000)))
+    with pytest.raises(MovingError) as alone:
+        Stage([flat], Look())
+    assert told(alone.value) == (
+        "a canvas of 1 x 60000 tokens does not fit. No setting of this page helps; the command python -m visualizers "
+        "has some that do."
+    )
+    with pytest.raises(MovingError) as several:
+        Stage([flat, flat], Look())
+    assert told(several.value) == "a canvas of 1 x 60000 tokens does not fit: show fewer runs"
+    assert told(MovingError("The time is over.")) == "The time is over."

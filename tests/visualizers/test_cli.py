@@ -187,7 +187,7 @@ def test_wrong_usage_of_moving_pictures_names_option_and_remedy(
         ([traces[1], *gif, "--clock", "milliseconds", "--every", "2"], ["--every 2", "--clock passes"]),
         ([traces[1], *gif, "--size", "small", "--width", "300"], ["--width 300", "--size"]),
         ([traces[1], *gif, "--name", "A", "--name", "B"], ["2 names for 1 traces"]),
-        ([traces[1], *gif, "--clip"], ["--clip", "no video but a picture"]),
+        ([traces[1], *gif, "--clip"], ["leave --clip out", "no video but a picture"]),
         ([*traces, *gif, "--clip"], ["--clip: 2 traces"]),
         ([traces[1], *gif, "--clip", "--every", "2"], ["--every 2", "clip alone"]),
         ([traces[0]] * 7 + gif, ["7 traces", "1 to 6"]),

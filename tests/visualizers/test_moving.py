@@ -35,6 +35,7 @@ from visualizers.moving import (
     write_moving,
 )
 from visualizers.moving.clip import playable
+from visualizers.moving.command import in_flags
 from visualizers.moving.lane import TITLE
 from visualizers.moving.lettering import Letters
 from visualizers.moving.lettering import written as in_letters
@@ -307,20 +308,20 @@ def test_a_look_out_of_range_is_named(look: dict[str, float], said: str) -> None
 
 def test_what_is_too_long_says_how_to_make_it_shorter() -> None:
     trace = ordinary(Size(30, 30))
-    with pytest.raises(MovingError, match=r"901 frames are more than 600: leave passes out with --every 2"):
+    with pytest.raises(MovingError, match=r"901 frames are more than 600: leave passes out with every 2"):
         moments([trace], Look(fps=20))
     assert len(moments([trace], Look(every=2, fps=20))) == 451
-    with pytest.raises(MovingError, match=r"\d+ seconds are more than 120: leave passes out with --every 3"):
+    with pytest.raises(MovingError, match=r"\d+ seconds are more than 120: leave passes out with every 3"):
         moments([trace], Look(every=2, fps=3))
     slow = Look(clock="milliseconds", slow=100)
-    with pytest.raises(MovingError, match="frames are more than 600: show it faster with --slow") as caught:
+    with pytest.raises(MovingError, match="frames are more than 600: show it faster with slow") as caught:
         moments([trace], slow)
     assert moments([trace], replace(slow, slow=float(str(caught.value).split()[-1])))
     timeless = replace(
         trace,
         steps=tuple(replace(s, call=replace(s.call, milliseconds=type(s.call.milliseconds)())) for s in trace.steps),
     )
-    with pytest.raises(MovingError, match="no pass of these runs was timed: choose --clock passes"):
+    with pytest.raises(MovingError, match="no pass of these runs was timed: choose clock passes"):
         moments([timeless], slow)
     fits = fitting([trace], Look(fps=20))
     assert fits.every == 2
@@ -329,14 +330,17 @@ def test_what_is_too_long_says_how_to_make_it_shorter() -> None:
 
 def test_a_canvas_that_has_no_room_is_refused() -> None:
     flat = replace(ALL["scd"](), canvas=Canvas(kind="image", shape=(1, 60_000)))
-    with pytest.raises(MovingError, match="a canvas of 1 x 60000 tokens does not fit"):
+    with pytest.raises(
+        MovingError, match=r"a canvas of 1 x 60000 tokens does not fit: choose a larger width$"
+    ) as caught:
         Stage([flat], SMALL)
+    assert in_flags(caught.value).endswith("does not fit: choose a larger --size")
     many = Output(tokens=(5,) * 60_000)
     ordinary_text = ALL["ar"]()
     endless = replace(ordinary_text, output=many, canvas=Canvas(kind="text", shape=(60_000,)))
     endless = replace(endless, summary=replace(endless.summary, complete=False))
     started = time.monotonic()
-    with pytest.raises(MovingError, match="a text of 60000 tokens does not fit"):
+    with pytest.raises(MovingError, match=r"a text of 60000 tokens does not fit: choose a smaller width$"):
         Stage([endless], SMALL)
     assert time.monotonic() - started < 5
 
@@ -344,14 +348,14 @@ def test_a_canvas_that_has_no_room_is_refused() -> None:
 def test_too_many_positions_in_all_frames_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = jacobi(Size(4, 4, 6))
     monkeypatch.setattr("visualizers.moving.MOST_CELLS", 100)
-    with pytest.raises(MovingError, match="positions in all frames are more than 100: leave passes out with --every"):
+    with pytest.raises(MovingError, match="positions in all frames are more than 100: leave passes out with every"):
         write_moving([trace], tmp_path / "run.gif", SMALL)
     write_moving([trace], tmp_path / "run.gif", fitting([trace], SMALL))
 
 
 def test_too_many_pixels_are_refused_before_anything_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("visualizers.moving.MOST_PIXELS", 100_000)
-    with pytest.raises(MovingError, match="pixels in all: choose a smaller --size"):
+    with pytest.raises(MovingError, match="pixels in all: choose a smaller width"):
         write_moving([jacobi(Size(4, 4, 6))], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
 
@@ -360,7 +364,7 @@ def test_a_file_that_got_too_large_is_not_kept(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("visualizers.moving.files.MOST_BYTES", 1000)
     target = tmp_path / "run.gif"
     target.write_bytes(b"before")
-    with pytest.raises(MovingError, match="choose a smaller --size"):
+    with pytest.raises(MovingError, match="choose a smaller width"):
         write_moving([jacobi(Size(4, 4, 6))], target, SMALL)
     assert target.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [target]

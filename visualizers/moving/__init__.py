@@ -58,7 +58,9 @@ def write_moving(
     _check_pixels(len(shown), stage.size)
     cells = len(shown) * sum(len(trace.output.tokens) for trace in traces)
     if cells > MOST_CELLS:
-        raise MovingError(f"{cells} positions in all frames are more than {MOST_CELLS}: leave passes out with --every")
+        raise MovingError(
+            f"{cells} positions in all frames are more than {MOST_CELLS}", "leave passes out with {every}"
+        )
     _ending(path)
     sample = [shown[round(i * (len(shown) - 1) / (_SAMPLED - 1))] for i in range(_SAMPLED)]
     colors = palette_of(list(stage.frames(sample)), colors_of(look.theme).every) if _is_gif(path) else _no_palette()
@@ -83,15 +85,15 @@ def write_clip(trace: Trace, path: Path, look: Look | None = None, *, report: Re
     look = look or Look()
     if trace.canvas.kind != "video":
         kind = _KINDS[trace.canvas.kind]
-        raise MovingError(f"--clip: this trace is no video but {kind}; leave --clip out to see it decoded")
+        raise MovingError(f"this trace is no video but {kind}", "leave {clip} out to see it decoded")
     if not trace.output.video:
-        raise MovingError(
-            "--clip: this trace holds no decoded frames; decode the video to its end, or leave --clip out"
-        )
+        raise MovingError("this trace holds no decoded frames", "decode the video to its end", "leave {clip} out")
     count = len(trace.output.video)
     if count > MOST_FRAMES or count / look.fps > MOST_SECONDS:
         raise MovingError(
-            f"--clip: {count} frames at --fps {look.fps:g} are more than {MOST_FRAMES} or {MOST_SECONDS} s"
+            f"{count} frames, {look.fps:g} a second, are more than {MOST_FRAMES} or {MOST_SECONDS} s",
+            *(["choose a higher {fps}"] if count <= MOST_FRAMES else []),
+            "leave {clip} out",
         )
     first = opened(trace.output.video[0])
     size = look.width // 2 * 2, max(2, round(look.width * first.height / first.width / 2) * 2)
@@ -113,14 +115,15 @@ def _check_pixels(count: int, size: tuple[int, int]) -> None:
     pixels = count * size[0] * size[1]
     if pixels > MOST_PIXELS:
         raise MovingError(
-            f"{count} frames of {size[0]} x {size[1]} pixels are more than {MOST_PIXELS} pixels in all: choose a "
-            "smaller --size, or fewer frames with --every or --slow"
+            f"{count} frames of {size[0]} x {size[1]} pixels are more than {MOST_PIXELS} pixels in all",
+            "choose a smaller {size}",
+            "have fewer frames with {every} or {slow}",
         )
 
 
 def _ending(path: Path) -> None:
     if path.suffix.removeprefix(".").lower() not in ENDINGS:
-        raise MovingError(f"{path.name}: choose a file that ends in .{', .'.join(ENDINGS)}")
+        raise MovingError(path.name, f"choose a file that ends in .{', .'.join(ENDINGS)}")
 
 
 def _is_gif(path: Path) -> bool:

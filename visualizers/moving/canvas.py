@@ -12,7 +12,7 @@ from traces.replay import PENDING, State, outcomes
 from traces.schema import Fate, Tiles, Trace
 from traces.video import cell_of, frame_count, frame_names
 from visualizers.moving.colors import REJECTED, Colors, hatching
-from visualizers.moving.errors import MOST_PICTURE, MovingError
+from visualizers.moving.errors import MOST_PICTURE, MovingError, NoRoom
 from visualizers.moving.lettering import Letters
 
 VEIL: Final = 150
@@ -30,7 +30,7 @@ class PictureCanvas:
         """Find the largest cells with which the canvas fits into `room`, in pixels; `unit` scales all else.
 
         Raises:
-            MovingError: Cells would be smaller than a pixel.
+            NoRoom: Cells would be smaller than a pixel.
         """
         self._trace, self._colors = trace, colors
         *_, self._rows, self._columns = trace.canvas.shape
@@ -46,7 +46,7 @@ class PictureCanvas:
         self.height = self._down * (self._rows * self._cell + self._head) + (self._down - 1) * self._gap
         if self.width > room[0] or self.height > room[1]:
             size = " x ".join(map(str, trace.canvas.shape))
-            raise MovingError(f"a canvas of {size} tokens does not fit: choose a larger --size or fewer traces")
+            raise NoRoom(f"a canvas of {size} tokens does not fit", "choose a larger {size}")
         self._names = frame_names(trace)
         self._scaled: dict[int, Image.Image] = {}
 
@@ -199,7 +199,9 @@ def opened(address: str) -> Image.Image:
             return picture.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         pass
-    raise MovingError(f"a picture in the trace is damaged or has more than {MOST_PICTURE} pixels: record the run again")
+    raise MovingError(
+        f"a picture in the trace is damaged or has more than {MOST_PICTURE} pixels", "record the run again"
+    )
 
 
 def _share(most: int) -> Callable[[float], float]:

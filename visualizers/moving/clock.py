@@ -56,7 +56,7 @@ class Look:
         ):
             value = getattr(self, name)
             if not low <= value <= high:
-                raise MovingError(f"{name} {value:g}: choose a number from {low:g} to {high:g}")
+                raise MovingError(f"{name} {value:g}", f"choose a number from {low:g} to {high:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
         MovingError: There are no or too many traces, no passes, or too many frames or seconds.
     """
     if not 1 <= len(traces) <= MOST_LANES:
-        raise MovingError(f"{len(traces)} traces: give 1 to {MOST_LANES} to be shown side by side")
+        raise MovingError(f"{len(traces)} traces", f"give 1 to {MOST_LANES} to be shown side by side")
     if len(look.names) > len(traces):
-        raise MovingError(f"{len(look.names)} names for {len(traces)} traces: give at most one each")
+        raise MovingError(f"{len(look.names)} names for {len(traces)} traces", "give at most one each")
     if not any(trace.steps for trace in traces):
-        raise MovingError("no trace has a forward pass, so nothing moves: give a run that was decoded")
+        raise MovingError("no trace has a forward pass, so nothing moves", "give a run that was decoded")
     _check_length(traces, look)
     found = _passes(traces, look) if look.clock == "passes" else _milliseconds(traces, look)
     held = _held(traces, look)
@@ -143,22 +143,22 @@ def _frames_a_millisecond(look: Look) -> float:
 
 def _check_length(traces: Sequence[Trace], look: Look) -> None:
     if look.clock == "milliseconds" and not any(_ends(trace)[-1] for trace in traces):
-        raise MovingError("no pass of these runs was timed: choose --clock passes")
+        raise MovingError("no pass of these runs was timed", "choose {clock} passes")
     held, decoding = _held(traces, look), _decoding(traces, look)
     seconds = (decoding - 1) / look.fps + look.hold
     room = min(MOST_FRAMES - held, int((MOST_SECONDS - look.hold) * look.fps)) - 1
     if decoding - 1 <= room:
         return
     if room < 1:
-        remedy = "choose a shorter --hold"
+        remedy = "choose a shorter {hold}"
     elif look.clock == "passes":
         every = fitted(traces, look).every
-        remedy = f"leave passes out with --every {every}"
+        remedy = f"leave passes out with {{every}} {every}"
     else:
-        remedy = f"show it faster with --slow {_rounded_down(look.slow * room / (decoding - 1)):g}"
+        remedy = f"show it faster with {{slow}} {_rounded_down(look.slow * room / (decoding - 1)):g}"
     if decoding + held > MOST_FRAMES:
-        raise MovingError(f"{decoding + held} frames are more than {MOST_FRAMES}: {remedy}")
-    raise MovingError(f"{seconds:.0f} seconds are more than {MOST_SECONDS}: {remedy}")
+        raise MovingError(f"{decoding + held} frames are more than {MOST_FRAMES}", remedy)
+    raise MovingError(f"{seconds:.0f} seconds are more than {MOST_SECONDS}", remedy)
 
 
 def _rounded_down(value: float) -> float:

@@ -53,6 +53,11 @@ def film(traces: Sequence[Trace], options: argparse.Namespace, report: Report | 
     write_clip(traces[0], path, look, report=report)
 
 
+def in_flags(error: MovingError) -> str:
+    """Return the message with settings as the options of this command."""
+    return error.said(lambda setting: setting if setting.isupper() else f"--{setting}")
+
+
 def look_of(options: argparse.Namespace) -> Look:
     """Return how it shall look.
 

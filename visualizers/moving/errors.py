@@ -1,5 +1,7 @@
 """What can be wrong with a moving picture that is asked for, and how large one may be."""
 
+from collections.abc import Callable
+from string import Formatter
 from typing import Final
 
 MOST_LANES: Final = 6
@@ -24,10 +26,39 @@ LONGEST_HOLD: Final = 30
 """Seconds that the last frame may wait."""
 SLOWEST: Final = 1000
 """How many times slower than it happened a run may be shown; as many times faster is allowed."""
+_FIELDS: Final = {"size": "width"}
+"""What settings are called in `Look`, where they go by another name."""
 
 
 class MovingError(ValueError):
     """A moving picture that cannot be made. The message is one line and says what to do."""
+
+    def __init__(self, what: str, *remedies: str) -> None:
+        """Say what is wrong and what helps.
+
+        Args:
+            what: The fault, with the value that is at fault.
+            remedies: Each one helps alone. A setting stands in braces, `"choose a smaller {size}"`, since every reader
+                knows it by another name; in capitals, it is a variable of the environment.
+        """
+        self.what, self.remedies = what, remedies
+        super().__init__(self.said(lambda setting: _FIELDS.get(setting, setting)))
+
+    def said(self, name: Callable[[str], str | None]) -> str:
+        """Return the message with every setting under the name that its reader knows it by.
+
+        A remedy with a setting that has no name there is left out.
+        """
+        found = []
+        for remedy in self.remedies:
+            names = {setting: name(setting) for _, setting, _, _ in Formatter().parse(remedy) if setting}
+            if None not in names.values():
+                found.append(remedy.format(**names))
+        return f"{self.what}: {' or '.join(found)}" if found else self.what
+
+
+class NoRoom(MovingError):
+    """A run does not fit into the room that its lane has."""
 
 
 class CodecMissing(MovingError):

@@ -24,7 +24,7 @@ STEADY: Final = 10
 _WEBP_QUALITY: Final = 82
 _MP4_QUALITY: Final = "20"
 """Of x264: lower is better, and 17 to 23 looks like the original."""
-_REMEDY: Final = "install imageio-ffmpeg or name an ffmpeg in IMAGEIO_FFMPEG_EXE, or choose .gif"
+_REMEDIES: Final = ("install imageio-ffmpeg, or name an ffmpeg in {IMAGEIO_FFMPEG_EXE}", "choose .gif")
 
 
 def save(path: Path, frames: Iterable[Image.Image], seconds: Sequence[float], fps: float, palette: Image.Image) -> None:
@@ -53,7 +53,9 @@ def save(path: Path, frames: Iterable[Image.Image], seconds: Sequence[float], fp
         size = part.stat().st_size
         if size > MOST_BYTES:
             raise MovingError(
-                f"{size / 2**20:.0f} MB are more than {MOST_BYTES // 2**20}: choose a smaller --size or fewer frames"
+                f"{size / 2**20:.0f} MB are more than {MOST_BYTES // 2**20}",
+                "choose a smaller {size}",
+                "have fewer frames with {every} or {slow}",
             )
 
 
@@ -104,7 +106,7 @@ def _steadied(frames: Iterable[Image.Image]) -> Iterator[Image.Image]:
 
 def _write_webp(path: Path, frames: Iterable[Image.Image], seconds: Sequence[float]) -> None:
     if not features.check("webp"):
-        raise CodecMissing("WebP files are written by libwebp, which this Pillow lacks: choose .gif")
+        raise CodecMissing("WebP files are written by libwebp, which this Pillow lacks", "choose .gif")
     every = iter(frames)
     first = next(every)
     times = [10 * time for time in _centiseconds(seconds)]
@@ -126,13 +128,13 @@ def _write_mp4(path: Path, frames: Iterable[Image.Image], seconds: Sequence[floa
             command = [program, "-y", "-v", "error", *given, *wanted, os.fspath(path)]
             process = Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=said)
         except (RuntimeError, OSError):
-            raise CodecMissing(f"MP4 files are written by ffmpeg and none was found: {_REMEDY}") from None
+            raise CodecMissing("MP4 files are written by ffmpeg and none was found", *_REMEDIES) from None
         code = _fed(process, chain([first], every))
         if code != 0 or path.stat().st_size == 0:
             said.seek(0)
             reason = said.read(4096).decode(errors="replace").strip().splitlines()
             told = f" ({reason[-1][:200]})" if reason else ""
-            raise CodecMissing(f"ffmpeg did not write the MP4 file{told}: {_REMEDY}")
+            raise CodecMissing(f"ffmpeg did not write the MP4 file{told}", *_REMEDIES)
 
 
 def _fed(process: Popen[bytes], frames: Iterable[Image.Image]) -> int:

@@ -37,7 +37,7 @@ def font(size: float) -> ImageFont.FreeTypeFont:
     """
     found = ImageFont.load_default(size)
     if not isinstance(found, ImageFont.FreeTypeFont):
-        raise CodecMissing("letters are drawn by FreeType, which this Pillow lacks: install Pillow as a wheel")
+        raise CodecMissing("letters are drawn by FreeType, which this Pillow lacks", "install Pillow as a wheel")
     return found
 
 

@@ -13,7 +13,7 @@ from traces.schema import Trace
 from visualizers.figure import labels
 from visualizers.moving.clock import Look, Moment
 from visualizers.moving.colors import colors_of
-from visualizers.moving.errors import MOST_HEIGHT, MovingError
+from visualizers.moving.errors import MOST_HEIGHT, MovingError, NoRoom
 from visualizers.moving.key import MARGIN, Key
 from visualizers.moving.lane import BELOW, TITLE, Lane, canvas_of
 from visualizers.moving.lettering import Letters, written
@@ -50,9 +50,8 @@ class Stage:
         self._key = Key(traces, self._unit, self._colors)
         self.size = look.width // 2 * 2, ceil((self._top + self._rows_height + FOOT * self._unit) / 2) * 2
         if self.size[1] > MOST_HEIGHT:
-            raise MovingError(
-                f"{self.size[1]} pixels high is more than {MOST_HEIGHT}: choose a smaller --size or fewer traces"
-            )
+            what = f"{self.size[1]} pixels high is more than {MOST_HEIGHT}"
+            raise MovingError(what, "choose a smaller {size}", *_fewer(traces))
 
     @property
     def _inner(self) -> float:
@@ -78,7 +77,10 @@ class Stage:
                 width = min(width, PICTURE_WIDTH * self._unit)
             down = ceil(len(traces) / self._across)
             room = MOST_HEIGHT / down - (TITLE + BELOW + 2 * GAP + FOOT) * self._unit
-            canvas = canvas_of(trace, (int(width), int(min(room, 900 * self._unit))), self._unit, self._colors)
+            try:
+                canvas = canvas_of(trace, (int(width), int(min(room, 900 * self._unit))), self._unit, self._colors)
+            except NoRoom as error:
+                raise MovingError(error.what, *error.remedies, *_fewer(traces)) from None
             lanes.append(Lane(trace, name, canvas, self._unit, self._colors))
         return lanes
 
@@ -192,6 +194,11 @@ def names_of(traces: Sequence[Trace], *, alike: bool) -> list[str]:
         f"{name}: {trace.prompt or trace.model.title or trace.model.id}"
         for name, trace in zip(shown, traces, strict=True)
     ]
+
+
+def _fewer(traces: Sequence[Trace]) -> tuple[str, ...]:
+    """Return what helps where several runs share the room."""
+    return ("show fewer runs",) if len(traces) > 1 else ()
 
 
 def _titled(method: str) -> str:

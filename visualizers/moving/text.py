@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from traces.replay import PENDING, Outcome, State, outcomes
 from traces.schema import Fate, Trace
 from visualizers.moving.colors import REJECTED, Colors, hatching
-from visualizers.moving.errors import MovingError
+from visualizers.moving.errors import NoRoom
 from visualizers.moving.lettering import Letters, written
 
 NARROWEST: Final = 0.5
@@ -37,7 +37,7 @@ class TextCanvas:
         """Set the text in lines as wide as the room, in letters as large as its height allows; `unit` scales all.
 
         Raises:
-            MovingError: The text is too long for any size of letters that can be read.
+            NoRoom: The text is too long for any size of letters that can be read.
         """
         self._trace, self._colors = trace, colors
         self._vocabulary = trace.legend.vocabulary or {}
@@ -50,7 +50,7 @@ class TextCanvas:
             self.height = self.places[-1].top + self._line
             if len(self.places) == self.positions:
                 return
-        raise MovingError(f"a text of {self.positions} tokens does not fit: choose a larger --size or fewer traces")
+        raise NoRoom(f"a text of {self.positions} tokens does not fit", "choose a smaller {size}")
 
     def _word(self, token: object) -> str:
         """Return the text of a token as it is drawn, without the spaces around it."""
