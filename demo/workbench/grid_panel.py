@@ -110,7 +110,7 @@ class GridPanel:
         form: set[Any] = {self.tray, self.prompts, self.seeds, self.model}
         asks = [self.plan, self.prompts, self.examples, self.words, self.model]
         self.tray.change(self.offer, form, asks, **AT_ONCE_LATEST)
-        gr.on([self.prompts.input, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
+        gr.on([self.prompts.change, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
         self.examples.choose(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
         files = [*self.files.parts, *self.export.parts]
         shows = [self.problem, self.bar, self.box, self.grid, self.kept, *files]

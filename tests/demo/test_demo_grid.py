@@ -1,12 +1,16 @@
 """A grid of prompts by settings: what its columns and rows are, filling it, stopping it, and what is refused."""
 
+import base64
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
 import pytest
+from PIL import Image
 from support import handmade
+from support.film import film
 from support.raster import decoded
 
 from demo.pages.compare import ComparePage
@@ -77,11 +81,11 @@ def test_rows_are_prompts_by_seeds() -> None:
 
 @pytest.mark.slow
 def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
-    first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 0),), never)
+    first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 3),), never)
     assert (first.done, first.total, first.share) == (0, 2, 0.0) and first.seconds_left > 0
     whole = [one for one in rest if one.trace]
     assert [one.cell for one in whole] == [1, 2] and whole[-1].share == 1.0
-    own = [RUN, decoded("scd", window=32, coupling="none")]
+    own = [decoded("scd", 3, window=32), decoded("scd", 3, window=32, coupling="none")]
     assert [one.trace and one.trace.output.tokens for one in whole] == [trace.output.tokens for trace in own]
     shares = [one.share for one in rest]
     assert shares == sorted(shares)
@@ -114,9 +118,12 @@ def test_a_prompt_that_a_model_refuses_is_named_before_anything_is_decoded() -> 
 def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     text = handmade.s2d2()
     text = replace(text, output=replace(text.output, text="<b>10</b>"))
-    assert preview(SHORT)["image"].startswith("data:image/png;base64,")
+    assert str(preview(SHORT)["image"]).startswith("data:image/png;base64,")
     assert preview(SHORT)["cost"] == f"{SHORT.summary.forwards} passes"
     assert preview(text)["text"] == "<b>10</b>" and not preview(text)["image"]
+    clip = preview(film(3, 5, given=9))
+    strip = Image.open(io.BytesIO(base64.b64decode(str(clip["image"]).partition("base64,")[2])))
+    assert (clip["frames"], clip["length"], strip.width // strip.height) == (33, 33, 33)
     value = told(columns(SHORT, LONG), (Row("", 0), Row("", 1)), {(1, 0): preview(SHORT)}, 3)
     assert [bool(cell) for cell in value["cells"]] == [False, False, True, False] and value["now"] == 3
     assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
@@ -133,10 +140,12 @@ def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(monkeypatch: p
 
     monkeypatch.setattr(grid_panel, "fill", filled)
     request = gr.Request(session_hash="mine")
-    with gr.Blocks():
+    with gr.Blocks() as blocks:
         site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
         page = ComparePage(site, RunPage(site), [])
     panel = page.grid
+    heard = [target for fn in blocks.fns.values() for target in fn.targets if getattr(fn.fn, "__name__", "") == "say"]
+    assert (panel.prompts._id, "change") in heard  # what is pasted, too
     ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
     values = {page.tray: Tray(ticked, ticked), panel.prompts: "", panel.seeds: 2, site.look: ""}
     updates = list(panel.conduct(values, request))

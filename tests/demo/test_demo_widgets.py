@@ -8,12 +8,14 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
+from support.film import film, plain_film
 from support.hostile import EVERY, RAN
 
 from demo.app import build
 from demo.recordings import recordings
 from demo.sessions import Visitors
 from demo.widgets import Card, Fact, card_wall, data_table, facts, facts_row, line, notice, notice_box, table
+from demo.workbench.grid_box import grid_box, preview
 
 PNG = handmade.png(2, 2)
 CARDS = [
@@ -22,6 +24,7 @@ CARDS = [
     Card("no picture", "no text", "", "data:image/svg+xml;base64,PHN2Zz4="),
 ]
 TABLE = table((EVERY, "second"), [(EVERY, 0), (None, 0.25)])
+FRAMES = "all => all.map((one) => Number(one.dataset.frame))"
 
 
 def test_no_data_go_through_a_template(library: Path) -> None:
@@ -44,16 +47,20 @@ def page(browser: Browser) -> Iterator[Page]:
         wall = card_wall(CARDS, elem_id="cards")
         data = data_table(EVERY, elem_id="table")
         line(EVERY, elem_id="line")
+        grid = grid_box(elem_id="grid")
         chosen = gr.Textbox(elem_id="chosen")
         button = gr.Button("Change", elem_id="change")
 
         def change() -> tuple[Any, ...]:
-            return notice("error", EVERY, EVERY), facts([Fact(EVERY, EVERY, EVERY), Fact("two", "2")]), TABLE
+            heads = [{"title": EVERY, "note": ""}, {"title": "other", "note": ""}]
+            clips = [preview(film(2, 5)), preview(plain_film(2, 5))]
+            filled = {"columns": heads, "rows": [{"prompt": EVERY, "seed": ""}], "cells": clips, "now": -1}
+            return notice("error", EVERY, EVERY), facts([Fact(EVERY, EVERY, EVERY), Fact("two", "2")]), TABLE, filled
 
         def choose(event: gr.EventData) -> str:
             return f"number {event.index}"
 
-        button.click(change, None, [said, row, data])
+        button.click(change, None, [said, row, data, grid])
         wall.choose(choose, None, chosen)
     _, address, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="127.0.0.1")
     context = browser.new_context(viewport={"width": 1000, "height": 800})
@@ -98,5 +105,18 @@ def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
     expect(scroller).to_have_attribute("aria-label", EVERY)
     expect(scroller.locator("thead th[scope=col]")).to_have_text([EVERY, "second"])
     expect(scroller.locator("tbody td")).to_have_text([EVERY, "0", "", "0.25"])
+    clips = page.locator("#grid td button")
+    assert [EVERY in (clip.get_attribute("aria-label") or "") for clip in clips.all()] == [True, True]
+    assert "clip of 16 frames" in (clips.last.get_attribute("aria-label") or "")
+    page.wait_for_function("document.querySelector('#grid canvas')?.dataset.frame > 1")
+    one, other = clips.locator("canvas").evaluate_all(FRAMES)
+    assert one == other  # one clock
+    page.get_by_role("button", name="Pause the clips").click()
+    paused = clips.locator("canvas").evaluate_all(FRAMES)
+    page.wait_for_timeout(300)
+    assert clips.locator("canvas").evaluate_all(FRAMES) == paused
+    page.emulate_media(reduced_motion="reduce")
+    expect(page.get_by_role("button", name="Play the clips")).to_be_visible()
+    assert clips.locator("canvas").evaluate_all(FRAMES) == [8, 8]  # the middle stands for a clip
     assert page.locator("[src=x], [href^=javascript]").count() == 0
     assert page.evaluate(f"typeof {RAN}") == "undefined"
