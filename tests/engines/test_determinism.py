@@ -81,7 +81,7 @@ def in_two_threads(method: str) -> Trace:
 
 
 def in_a_batch(method: str) -> Trace:
-    return run_batch([job(method, seed) for seed in (3, *range(4, 19))])[0]
+    return run_batch([job(method, seed) for seed in (3, 4, 5, 6)])[0]
 
 
 @pytest.mark.slow

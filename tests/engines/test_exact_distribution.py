@@ -58,8 +58,8 @@ def test_scd_is_lossless(coupling: str, initial: str) -> None:
     ("coupling", "length", "vocabulary", "window"),
     [
         *[(coupling, 5, 2, FOUR_DRAFTS) for coupling in ("none", "maximal", "gumbel")],
-        *[(coupling, 4, 3, THREE_DRAFTS) for coupling in ("none", "maximal")],
-        ("gumbel", 3, 3, THREE_DRAFTS),  # a race of three exponentials has many more orders than two
+        ("maximal", 4, 3, THREE_DRAFTS),
+        *[(coupling, 3, 3, THREE_DRAFTS) for coupling in ("none", "gumbel")],  # which have many more branches
     ],
 )
 def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary: int, window: int) -> None:
@@ -67,10 +67,11 @@ def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary
     assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
 
 
-@pytest.mark.parametrize("coupling", ["maximal", pytest.param("gumbel", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_mixtures_are_lossless(coupling: str) -> None:
     values = {"coupling": coupling, "alpha": 0.5, "initial": "uniform", "window": THREE_DRAFTS}
-    assert error("scd", Table(4, 2, seed=3), **values) < EXACT
+    length = 3 if coupling == "gumbel" else 4  # a race has many more branches
+    assert error("scd", Table(length, 2, seed=3), **values) < EXACT
 
 
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
