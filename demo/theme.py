@@ -76,6 +76,7 @@ CSS: Final = """
   .reading td .katex { font-size: 1em; }
   .vertical .wrap { display: grid; grid-template-columns: 1fr 1fr; } /* every name in sight, the figure near */
   .vertical label { padding: 4px; font-size: 13px; }
+  .packing > .form { display: grid; grid-template-columns: 1fr; }
 }
 @media (prefers-reduced-motion: reduce) {
   .gradio-container * { transition: none !important; animation: none !important; }
@@ -110,6 +111,8 @@ def theme() -> gr.themes.Base:
         block_label_text_color_dark="*neutral_200",
         body_background_fill_dark="#16171a",
         background_fill_primary_dark="#16171a",
+        checkbox_border_color="*neutral_500",
+        checkbox_border_color_dark="*neutral_400",
         link_text_color="#005f95",
         link_text_color_dark="#7cbbe5",
     )

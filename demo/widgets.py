@@ -87,7 +87,7 @@ h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-te
   width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
   background: var(--background-fill-secondary); }
 .cards .excerpt {
-  box-sizing: border-box; display: flex; align-items: center; aspect-ratio: 1; width: 100%; margin: 0 0 8px;
+  box-sizing: border-box; display: flex; align-items: safe center; aspect-ratio: 1; width: 100%; margin: 0 0 8px;
   padding: 12px; overflow: hidden; border-radius: 6px; white-space: pre-wrap; font-family: var(--font-mono);
   font-size: 12px; line-height: 1.45; background: var(--background-fill-secondary); }
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
@@ -157,6 +157,7 @@ table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-nu
 th, td { padding: 6px 12px; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--border-color-primary); }
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
+td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
 _MOST_ROWS = 2000

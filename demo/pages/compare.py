@@ -43,7 +43,7 @@ IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "tray", **QUIET}
 TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""
 _LEAD: Final = (
-    f"Tick two to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
+    f"Tick 2 to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
     "files you open come here by themselves; others stand under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}

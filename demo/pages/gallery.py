@@ -19,6 +19,7 @@ from demo.widgets import Card, card_wall, facts, facts_row, notice, notice_box
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
+from traces.schema import Output
 
 _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
@@ -87,12 +88,18 @@ def _card(entry: Recording) -> Card:
         entry.title,
         entry.note,
         entry.about,
-        output.image or "",
+        output.image or _still(output),
         output.text or "",
         address,
         method_title(entry.method),
         badge(entry),
     )
+
+
+def _still(output: Output) -> str:
+    """A frame of a clip, from the middle of what was decoded."""
+    given = output.given or 0
+    return output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
 
 
 def badge(entry: Recording) -> str:
@@ -101,8 +108,10 @@ def badge(entry: Recording) -> str:
     exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
     if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
         return exact
-    ratio = target_forwards(entry.traces[0]) / max(target_forwards(made), 1)
-    saved = f"{ratio:.1f} × fewer target passes" if ratio > 1 else f"{1 / ratio:.1f} × more target passes"
+    usual, own = target_forwards(entry.traces[0]), max(target_forwards(made), 1)
+    if usual == own:
+        return f"as many target passes, {exact}"
+    saved = f"{usual / own:.1f} × fewer target passes" if usual > own else f"{own / usual:.1f} × more target passes"
     return f"{saved}, {exact}"
 
 

@@ -45,7 +45,7 @@ class TracePage:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.facts = facts_row(elem_id="trace-outcome")
             self.why = why_box(elem_id="trace-why")
-            with gr.Row():
+            with gr.Row(equal_height=True):
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
             self.moving = MovingPanel(site, "trace-moving")

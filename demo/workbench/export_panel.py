@@ -28,13 +28,13 @@ class ExportPanel:
         """Lay them out; `name` sets their ids on the page apart from others."""
         self.site = site
         self.shown = shown
-        with gr.Row(elem_classes="aligned", visible=False) as self.row:
+        with gr.Row(elem_classes=["aligned", "packing"], visible=False) as self.row:
             self.width = gr.Dropdown(
                 [(preset.title, name) for name, preset in PRESETS.items()],
                 value="column",
                 label="Figure width",
                 scale=0,
-                min_width=200,
+                min_width=250,
                 elem_id=f"{name}-width",
             )
             self.every = gr.Checkbox(False, label="Every figure of these runs", scale=0, min_width=220)

@@ -34,6 +34,7 @@ const group = ({ name, chips, own }) => {
 const show = () => {
   const { groups = [], chosen: now = [], asked = null, address = '' } = props.value || {};
   const focused = place.contains(document.activeElement) ? document.activeElement.value : null;
+  const scrolled = place.querySelector('.drawer')?.scrollTop;
   if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
   const count = groups.filter(({ own }) => !own).reduce((sum, { chips }) => sum + chips.length, 0);
   const own = groups.filter((one) => one.own).map(group);
@@ -44,6 +45,8 @@ const show = () => {
   place.replaceChildren(...own, ...(count ? [drawer] : []));
   drawer.open = open || !own.length;
   if (address && element.checkVisibility()) history.replaceState(history.state, '', `#${address}`);
+  const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer input:checked')];
+  if (list) list.scrollTop = scrolled || (ticked && focused === null ? ticked.offsetTop - list.offsetTop - 12 : 0);
   if (focused !== null) place.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();
 };
 const remove = (id) => {

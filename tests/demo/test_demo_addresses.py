@@ -7,12 +7,13 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from support.film import film
 from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
 from demo.decoding import Asked
 from demo.pages.compare import ComparePage
-from demo.pages.gallery import GalleryPage, badge, name_of
+from demo.pages.gallery import GalleryPage, _card, badge, name_of
 from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.recordings import recordings
@@ -176,3 +177,6 @@ def test_gallery_cards_stand_by_method_and_say_what_was_saved(opening: Opening) 
     assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"
     stopped = replace(entry.traces[-1], summary=replace(entry.traces[-1].summary, complete=False))
     assert badge(replace(entry, traces=(entry.traces[0], stopped))) == "exact"
+    assert badge(replace(entry, traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
+    clip = film(2, 5, given=4)
+    assert _card(replace(entry, traces=(clip,))).image == clip.output.video[12]  # 16 frames behind those given

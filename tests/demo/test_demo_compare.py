@@ -48,6 +48,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.goto(server)
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.get_by_role("tab", name="Compare", exact=True).click()
+    expect(page.locator("#tray-problem")).to_contain_text("Tick two or more")
     other = tmp_path / "other.json.gz"
     write(decoded("scd", window=8), other)
     with page.expect_file_chooser() as chooser:
@@ -62,6 +63,8 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     ends = [lane["finals"] for lane in page.evaluate(COMPARED)["lanes"]]
     assert ends == [256, 256, 256]
+    verdict = page.locator("#compare-viewer .ds-lead", has_text="than Speculative Coupled Decoding, window 8")
+    expect(verdict).to_have_count(2)  # which of the two is said
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -179,3 +182,5 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> No
     expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept", timeout=60_000)
     expect(page.locator("#repeat-run")).to_be_enabled()
     expect(page.locator("#repeat-rows")).to_be_visible()
+    found = Axe().run(page, options=OPTIONS).response["violations"]
+    assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []

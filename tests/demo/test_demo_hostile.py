@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FILE_NAME = "${eval(name)} `${globalThis.pwned=1}` <img src=x onerror=globalThis.pwned=1>"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser: Browser, server: str) -> Iterator[Page]:
-    """The opened app; the test fails when script of a stranger ran, or made an element, a dialog or an error."""
+    """The app, for all tests: one fails when script of a stranger ran, or made an element, a dialog or an error."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     opened = context.new_page()
     wrong: list[str] = []
@@ -69,6 +69,33 @@ def refused_traces() -> dict[bytes, str]:
             loads(data, name="file")
         files[data] = str(caught.value)
     return files
+
+
+def test_compared_traces_are_only_text_and_name_no_file(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    for made in (handmade.psd(), handmade.s2d2()):
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Open traces").click()
+        trace: Any = {
+            "name": f"{FILE_NAME}.json",
+            "mimeType": "application/json",
+            "buffer": dumps(hostile(made, EVERY)),
+        }
+        chooser.value.set_files(trace)
+        expect(page.locator("#tray")).to_contain_text(EVERY)
+    page.wait_for_function("draftscopePlayers['compare-viewer']?.snapshot()?.lanes.length === 2")
+    harmless(page)
+    page.get_by_role("tab", name="Figures of the ticked runs").click()
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
+    harmless(page)
+    page.locator("#compared-zip").click()
+    with page.expect_download(timeout=180_000) as download:
+        page.locator("#compared-zip-file a[download]").first.click(timeout=180_000)
+    names = [download.value.suggested_filename]
+    download.value.save_as(tmp_path / "saved.zip")
+    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
+        names += saved.namelist()
+    assert [name for name in names if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", name, re.ASCII) or ".." in name] == []
 
 
 def test_a_refused_trace_is_only_text(page: Page) -> None:
@@ -118,7 +145,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
 
 def draw_every_figure(page: Page, drawn: set[str], count: int) -> None:
     """All `count` figures that such a trace has, but for those that were drawn of another one."""
-    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Figures", exact=True).click()
     captions = {figure.title: figure.caption for figure in FIGURES.values()}
     choices = page.locator("#figure-name label")
     expect(choices).to_have_count(count)  # no longer those of the trace before
@@ -132,35 +159,8 @@ def draw_every_figure(page: Page, drawn: set[str], count: int) -> None:
         harmless(page)
 
 
-def test_compared_traces_are_only_text_and_name_no_file(page: Page, tmp_path: Path) -> None:
-    page.get_by_role("tab", name="Compare", exact=True).click()
-    for made in (handmade.psd(), handmade.s2d2()):
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="Open traces").click()
-        trace: Any = {
-            "name": f"{FILE_NAME}.json",
-            "mimeType": "application/json",
-            "buffer": dumps(hostile(made, EVERY)),
-        }
-        chooser.value.set_files(trace)
-        expect(page.locator("#tray")).to_contain_text(EVERY)
-    page.wait_for_function("draftscopePlayers['compare-viewer']?.snapshot()?.lanes.length === 2")
-    harmless(page)
-    page.get_by_role("tab", name="Figures of the ticked runs").click()
-    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
-    harmless(page)
-    page.locator("#compared-zip").click()
-    with page.expect_download(timeout=180_000) as download:
-        page.locator("#compared-zip-file a[download]").first.click(timeout=180_000)
-    names = [download.value.suggested_filename]
-    download.value.save_as(tmp_path / "saved.zip")
-    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
-        names += saved.namelist()
-    assert [name for name in names if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", name, re.ASCII) or ".." in name] == []
-
-
 def test_results_are_only_text(page: Page) -> None:
-    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Figures", exact=True).click()
     page.get_by_role("tab", name="Accuracy and speed").click()
     place = page.locator("#results-upload")
     row = sweep(1)[0]
@@ -188,7 +188,7 @@ def test_results_are_only_text(page: Page) -> None:
 
 
 def test_timings_are_only_text(page: Page) -> None:
-    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("tab", name="Figures", exact=True).click()
     page.get_by_role("tab", name="What drafting gains").click()
     place = page.locator("#timings-upload")
     row: Mapping[str, object] = {field.name: EVERY[:40] if field.default == "" else 1 for field in fields(Timing)}
@@ -204,6 +204,7 @@ def test_timings_are_only_text(page: Page) -> None:
 
 
 def test_a_refused_prompt_is_only_text(page: Page) -> None:
+    page.get_by_role("tab", name="Run", exact=True).click()
     for text in (TEXTS[0], EVERY):
         page.get_by_label("Prompt", exact=True).fill(text)
         page.locator("#run").click()

@@ -17,6 +17,7 @@ from support.raster import decoded
 from support.results import sweep
 
 from traces import dumps, read
+from visualizers import FIGURES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -32,6 +33,11 @@ COUNT_PUSHES = """() => {
   };
 }"""
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
+COUNT_FRAMES = """{
+  const ask = requestAnimationFrame;
+  globalThis.asked = 0;
+  globalThis.requestAnimationFrame = (draw) => (asked += 1, ask(draw));
+}"""
 
 
 @pytest.fixture
@@ -86,6 +92,20 @@ def test_the_first_paint_is_a_recorded_run(page: Page) -> None:
     assert ordinary == ordinary_finals == coupled_finals == 256
     assert coupled < ordinary
     expect(page.locator("#viewer")).to_contain_text("Speculative Coupled Decoding")
+
+
+def test_a_page_at_rest_asks_for_no_frames(page: Page) -> None:
+    page.add_init_script(COUNT_FRAMES)
+    page.reload()
+    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
+    counts = []
+    for _ in range(20):  # a busy machine takes its time to come to rest
+        page.evaluate("asked = 0")
+        page.wait_for_timeout(1000)
+        counts.append(page.evaluate("asked"))
+        if counts[-1] < 8:
+            return
+    pytest.fail(f"{counts} frames a second are asked for")
 
 
 @pytest.mark.timed
@@ -180,15 +200,27 @@ def test_a_broken_upload_is_named_and_changes_nothing(page: Page, tmp_path: Path
     page.locator("#upload input[type=file]").set_input_files(broken)
     expect(page.locator("#upload-problem [role=alert]")).to_contain_text("steps[0].accept_prob[0]")
     expect(page.get_by_text("It comes from a recorded run")).to_be_visible()
+    expect(page.locator("#trace-outcome")).to_contain_text("Forward passes (NFE)")
+    expect(page.locator("#trace-why summary")).to_have_text("Why is it not faster here?")
+    expect(page.locator("#trace-outcome .ds-term").first).to_be_visible()  # terms are marked by now
+    assert page.locator("#upload label .ds-term").count() == 0  # whose parts would stand without a space between them
 
 
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
     page.get_by_role("tab", name="Gallery").click()
     page.locator("#gallery button").first.click()
     page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
+    expect(page.locator("#gallery-outcome")).to_contain_text("ordinary: 256")
     page.get_by_role("tab", name="Figures").click()
     expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
     page.get_by_label("The race to the last token").check()
+    expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
+    expect(page.get_by_text(FIGURES["race"].caption[:40])).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})  # the phone is turned
+    expect(page.locator("#figure-plot")).not_to_contain_text("The race to the last token")
+    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()
     with page.expect_download(timeout=60_000) as download:
@@ -322,6 +354,21 @@ def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def unfold(page: Page, tab: str) -> None:
+    """Open what a tab folds away, or shows after a choice."""
+    if tab == "Run":
+        page.locator(".settings > button").first.click()
+        expect(page.get_by_label("Method")).to_be_visible()
+    elif tab == "Gallery":
+        page.locator("#gallery button").first.click()
+        page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
+    elif tab == "Trace":
+        page.locator("#trace-why summary").click()
+        for name in ("Forward passes", "One forward pass, position by position"):
+            page.locator("button.label-wrap", has_text=name).click()
+        expect(page.locator("#trace-entries table")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("page", "width"), [({"color_scheme": "light"}, 1280), ({"color_scheme": "dark"}, 390)], indirect=["page"]
 )
@@ -332,6 +379,7 @@ def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
         page.get_by_role("tab", name=tab, exact=True).click()
         if plot := {"Figures": "#figure-plot", "Which one?": "#which-plot"}.get(tab):
             expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible(timeout=60_000)
+        unfold(page, tab)
         page.wait_for_timeout(300)
         found = axe.run(page, options=AXE_OPTIONS).response["violations"]
         nodes = [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]

@@ -72,6 +72,13 @@ def test_two_lanes_play_by_themselves_and_fit_the_screen(page: Page) -> None:
     expect(clip).to_contain_text("given")  # the nine frames play from the first pass on
     shown = clip.inner_text()
     page.wait_for_function("shown => document.querySelector('#viewer .ds-clip').innerText !== shown", arg=shown)
+    before = page.evaluate(NOW)
+    page.set_viewport_size({"width": screen["height"], "height": screen["width"]})  # turned while it plays
+    page.wait_for_function(f"{NOW} !== {before} && {SNAPSHOT}.playing")
+    for part in parts:
+        box = part.bounding_box()
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= screen["height"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= screen["height"]
 
 
 def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
@@ -177,11 +184,13 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     page.locator("#run").click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.tokens.length === 256", timeout=60_000)
     expect(page.get_by_role("group", name="Recorded pairs")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})  # a window made narrow while it runs
     expect(page.locator("#stop")).to_be_hidden(timeout=120_000)
     page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)", timeout=60_000)
     page.wait_for_timeout(1500)
     assert counters(page) == [256, 256]
     expect(page.locator("#viewer .ds-say")).to_contain_text("instead of 256")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     chips = page.get_by_role("group", name="Recorded pairs").get_by_role("button")
     assert {chip.get_attribute("aria-pressed") for chip in chips.all()} == {"false"}
     chips.nth(1).click()

@@ -14,6 +14,7 @@ from demo.pages import bias, figures, run
 from demo.pages import trace as trace_page
 from demo.sessions import Shown, Visitors
 from demo.site import Site
+from demo.start_stop import StartStop
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
@@ -122,3 +123,18 @@ def test_nobody_is_told_to_wait_who_is_alone(name: str) -> None:
     buttons = page.conducting if name == "experiment" else page.drawing
     told = buttons.begin(gr.Request(session_hash="mine"))[page.progress]
     assert told["title"] == "Starting." and "where another" in told["text"]
+
+
+def test_stop_is_there_while_something_is_under_way() -> None:
+    with gr.Blocks():
+        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
+        start, stop, box, bar = gr.Button("Go"), gr.Button("Stop"), gr.HTML(), gr.HTML()
+    buttons, request = StartStop(site, start, stop, box, bar), gr.Request(session_hash="mine")
+    visitor = site.visitor(request)
+    for _ in range(2):  # what was asked of the first one does not stop the second
+        begun = buttons.begin(request)
+        assert not begun[start]["interactive"] and begun[stop]["visible"] and not visitor.stopped()
+        buttons.ask_to_stop(request)
+        assert visitor.stopped()
+    settled = buttons.settle()
+    assert settled[start]["interactive"] and not settled[stop]["visible"] and settled[bar] == {}

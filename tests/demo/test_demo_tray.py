@@ -102,6 +102,15 @@ def test_opened_files_play_at_once_and_every_page_speaks_of_them(page: ComparePa
     assert update[page.chooser.panel.plot]["visible"]
 
 
+def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(page: ComparePage) -> None:
+    paths = page.site.visitor(gr.Request(session_hash="mine")).keep([SHORT], "").paths
+    for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
+        update = page.take({page.site.shown: Shown(paths, origin), page.tray: Tray()})
+        assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
+    kept = page.take({page.site.shown: Shown(paths, "a recorded run"), page.tray: Tray()})
+    assert not isinstance(kept[page.tray], Tray)  # it stays as it is
+
+
 def test_a_broken_file_is_named_and_the_sound_ones_come_in(page: ComparePage) -> None:
     update = opened(page, dumps(SHORT), b"{", dumps(SHORT))
     assert len(update[page.tray].added) == 1  # the same run twice is one chip

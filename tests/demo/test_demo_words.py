@@ -19,7 +19,7 @@ from demo.measured import measured
 from demo.outcome import outcome
 from demo.recordings import FOLDER, Recording, listed, record, recordings
 from demo.sessions import Visitors
-from engines.config import make_config
+from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.environment import device_name
@@ -213,6 +213,9 @@ def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = build(Visitors(), ())
     (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
     assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
+    monkeypatch.setenv("DRAFTSCOPE_SHAPES", "wide")
+    with pytest.raises(ConfigError, match="DRAFTSCOPE_SHAPES: 'wide' is not allowed"):
+        build(Visitors(), ())
 
 
 @pytest.mark.slow

@@ -23,6 +23,14 @@ from visualizers.page import standalone
 pytestmark = pytest.mark.browser
 
 SMALL = Size()
+REACH = """() => {
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  globalThis.reach = [];
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    if (this.canvas.closest('.ds-pass')) reach.push(this.measureText(text).width);
+    fillText.call(this, text, ...place);
+  };
+}"""
 
 
 def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
@@ -121,6 +129,11 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     assert (1, 200, 3) in cell_colors(canvas, 0, Size(1, 2))
     go(page, 2)
     assert (4, 5, 200) in cell_colors(canvas, 0, Size(1, 2))
+    page.evaluate(REACH)  # numbers stand for tokens in slots of 20 pixels, and none is cut
+    page.evaluate("trace => player.load([trace])", plain(replace(jacobi(Size(8, 8, 64)), legend=Legend())))
+    go(page, 3)
+    reach = page.evaluate("reach")
+    assert len(reach) > 20 and max(reach) <= 15
 
 
 def test_a_cell_of_the_acceptance_map_has_its_colour(page: Page) -> None:

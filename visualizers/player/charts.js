@@ -3,6 +3,8 @@
 const LEFT = 38;
 const BOTTOM = 18;
 const WORD_SLOT = [64, 27];
+const SMALLEST_WORD = 7;
+const wordFont = (pixels) => `${pixels}px system-ui, sans-serif`;
 const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
 
 /** What this forward pass did, one slot a position: token, coin against bar, fate. */
@@ -74,10 +76,12 @@ class PassView extends View {
     context.rect(x, y, wide, tall);
     context.clip();
     context.fillStyle = struck ? theme.surface.muted : theme.surface.text;
-    context.font = "11px system-ui, sans-serif";
+    context.font = wordFont(11);
+    const fits = Math.min(11, (11 * (wide - 4)) / context.measureText(word).width);
+    context.font = wordFont(Math.max(SMALLEST_WORD, fits));
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(word, x + 3, y + tall / 2);
+    context.fillText(word, x + (fits < 11 ? 2 : 3), y + tall / 2);
     if (struck) context.fillRect(x + 2, y + tall / 2, Math.min(wide - 4, context.measureText(word).width + 2), 1.2);
     context.restore();
   }

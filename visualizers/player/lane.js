@@ -256,8 +256,9 @@ class Lane {
     const { meta } = this.replay;
     say(this.title, name);
     const prompt = meta.prompt && meta.canvas.kind !== "text" ? `“${meta.prompt}”` : null;
-    say(this.subtitle, [meta.model?.title || meta.model?.id, prompt, extra].filter(Boolean).join(" · "));
+    say(this.subtitle, [extra, meta.model?.title || meta.model?.id, prompt].filter(Boolean).join(" · "));
     const label = [name, extra].filter(Boolean).join(", ");
+    this.label = label;
     this.node.setAttribute("aria-label", label);
     this.readout.node.setAttribute("aria-label", `Chosen token, ${label}`);
     this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${label}`);

@@ -680,7 +680,7 @@ class Player {
       return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
-    const words = stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.title.textContent}`;
+    const words = stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label}`;
     say(second.verdict, over ? words : "");
   }
 

@@ -68,6 +68,9 @@
     return button;
   };
 
+  /** Whether a text is laid out as an item: between items no space is left. */
+  const itemOf = (node) => /flex|grid/.test(getComputedStyle(node.parentElement).display);
+
   const marked = new WeakMap(); // a text that was divided -> what was put behind it
   const divide = (node, seen) => {
     const parts = [];
@@ -79,7 +82,7 @@
       parts.push(node.data.slice(from, found.index), term(name, found[0]));
       from = found.index + found[0].length;
     }
-    if (!parts.length) return [];
+    if (!parts.length || (parts[1].textContent !== node.data.trim() && itemOf(node))) return [];
     const [first, ...rest] = [...parts, node.data.slice(from)];
     const nodes = rest.filter((part) => part !== "").map((part) => (part instanceof Node ? part : document.createTextNode(part)));
     node.after(...nodes);
