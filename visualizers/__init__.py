@@ -15,6 +15,7 @@ from visualizers.figures.canvas import CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
 from visualizers.figures.cost import COMPARISON, LATENCY, RACE
 from visualizers.figures.densities import DISTANCES, RATIOS
+from visualizers.figures.detail import DETAIL
 from visualizers.figures.drafts import BETA, HAMMING
 from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
 from visualizers.figures.graph import GRAPH
@@ -90,6 +91,7 @@ FIGURES = MappingProxyType(
             DIVERGENCE,
             BY_SETTING,
             ALONG,
+            DETAIL,
             RATIO_MEANS,
         )
     }

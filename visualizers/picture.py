@@ -46,7 +46,7 @@ def cells(canvas: Canvas) -> list[tuple[int, int]]:
 def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
     """Lay the tiles of the tokens a state holds; pending drafts are see-through, open positions grey."""
     rows, columns = grid(canvas)
-    atlas = _decoded(tiles.png)
+    atlas = picture_of(tiles.png)
     room = max(1, PIXELS // max(rows, columns))
     size = room if tiles.size > room else room // tiles.size * tiles.size
     picture = Image.new("RGBA", (columns * size, rows * size), OPEN)
@@ -71,12 +71,17 @@ def final_picture(trace: Trace) -> str | None:
     return trace.output.image
 
 
-def _decoded(url: str) -> Image.Image:
+def picture_of(url: str) -> Image.Image:
+    """Return the picture of a data: URL.
+
+    Raises:
+        ValueError: There is none in it.
+    """
     _, _, data = url.partition("base64,")
     try:
         return Image.open(io.BytesIO(base64.b64decode(data, validate=True))).convert("RGB")
     except (binascii.Error, OSError) as error:
-        raise ValueError(f"legend.tiles.png: not a PNG picture ({error}); record the run again") from error
+        raise ValueError(f"a picture in the trace is damaged ({error}); record the run again") from error
 
 
 def data_url(picture: Image.Image) -> str:

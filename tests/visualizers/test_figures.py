@@ -182,7 +182,7 @@ def test_supported_figures_of_one_run() -> None:
     names = [figure.name for figure in supported([run()])]
     assert names == [
         "canvas", "pictures", "acceptance", "churn", "race", "latency", "beta", "collision", "collision-histogram",
-        "hamming", "by-place", "accepted-drafts", "along",
+        "hamming", "by-place", "accepted-drafts", "along", "detail",
     ]  # fmt: skip
 
 
@@ -279,7 +279,7 @@ class TestCanvas:
         legend = run().legend
         assert legend.tiles is not None
         broken = replace(legend, tiles=replace(legend.tiles, png="data:image/png;base64,AAAA"))
-        with pytest.raises(ValueError, match=r"legend\.tiles\.png: not a PNG picture"):
+        with pytest.raises(ValueError, match=r"a picture in the trace is damaged"):
             FIGURES["canvas"].draw([replace(run(), legend=broken)])
 
 
