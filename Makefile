@@ -2,7 +2,8 @@
 # make test     ruff, mypy, import contracts, and the tests that take seconds each
 # make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
-# make bench    measure speed and quality anew and write docs/measured.md; wants a quiet machine
+# make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
+# make measured the same at full size, for hours, into docs/measured.md and README's table
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
 # make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
@@ -31,11 +32,10 @@ DEV := $(VENV)/.dev
 TOOLS := build/tools
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
-BENCHMARKS := $(filter-out __init__ __main__ report sweep,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))
 TIMED := $(shell grep -rl --include="test_*.py" "pytest.mark.timed" tests)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app test ci check pytest chromium format bench traces figures lock audit sbom clean
+.PHONY: app test ci check pytest chromium format bench measured traces figures lock audit sbom clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
@@ -72,8 +72,11 @@ format: $(DEV)
 	$(BIN)/ruff format .
 
 bench: $(DEV)
-	@mkdir -p benchmarks/results
-	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json benchmarks/results/$$name.json; done
+	$(BIN)/python -m benchmarks
+
+measured: $(DEV)
+	$(BIN)/python -m benchmarks --full -o build/measured
+	cp build/measured/*.json benchmarks/results
 	$(BIN)/python -m benchmarks.report
 
 traces: $(APP)

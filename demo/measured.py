@@ -1,4 +1,4 @@
-"""What was measured here, from the files that `make bench` writes.
+"""What was measured here, from the files that `make measured` writes.
 
 A file is a JSON object with `rows`, a list of flat objects that name their `method`; `title` and `environment` say what
 was measured and where. Files of another shape are left out.

@@ -1,6 +1,6 @@
 """What shipped results say of every method, speed against quality, and what papers report, apart from each other.
 
-Measured numbers come from the files that `make bench` and the sweeps write. A file that is not there, or of another
+Measured numbers come from the files that `make measured` and the sweeps write. A file that is not there, or of another
 shape, adds nothing. Reported numbers stand in reported.json beside this module, each with its table.
 """
 

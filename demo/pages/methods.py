@@ -16,7 +16,7 @@ _DELIMITERS: Final[list[dict[str, str | bool]]] = [
 _REPORTED: Final = "\n### Reported"
 """What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
 _HEADING: Final = "### Measured here"
-_NOTHING: Final = "Nothing yet: `make bench` measures and records."
+_NOTHING: Final = "Nothing yet: `make measured` measures and records."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 
 

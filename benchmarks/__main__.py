@@ -1,0 +1,91 @@
+"""All benchmarks, one command and one table each.
+
+    python -m benchmarks [NAME ...] [-o FOLDER] [--full] [--jobs N]
+
+Without `--full` each measures as little as still tells a ratio, in under twenty minutes on two cores, into build/bench.
+`--full` measures what docs/measured.md and README show, for hours. Several go side by side, a thread each, as they
+count processor time; those that watch the clock, or start processes, follow one by one. Every result is one file of
+FOLDER beside the log of its command, and FOLDER/measured.md has the tables of all.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+import torch
+from joblib import cpu_count
+
+from benchmarks._results import positive
+from benchmarks.report import tables
+from traces.streams import piped
+
+BRIEF: Final[Mapping[str, str]] = {
+    "continuous": "--batches 1 --gammas 1 2 4 --repeats 1",
+    "video": "--clips 8 --batch 8 --timed 1",
+    "speed": "--images 3 --windows 8 16 32 64",
+    "text": "--problems 16",
+    "quality": "--images 32",
+    "patches": "--images 32",
+    "lean": "--images 2 --repeats 2",
+    "drafting": "--images 3 --problems 8",
+    "verifiers": "--problems 12",
+    "toy": "--images 24 --drafts 1 3 7",
+    "compare": "",
+    "app": "--runs 3",
+    "load": "--short",
+    "fuzz": "--short",
+    "faults": "--short",
+    "gpu": "",
+}
+"""Benchmark -> options of its brief form, the longest first."""
+ALONE: Final = ("app", "load", "fuzz", "faults", "gpu")
+"""These measure seconds, or need all cores."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure; 1 when a benchmark failed."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("name", nargs="*", help=f"of {', '.join(BRIEF)}; all of them when left out, gpu only with one")
+    options.add_argument("-o", "--output", type=Path, default=Path("build/bench"), metavar="FOLDER")
+    options.add_argument("--full", action="store_true", help="at the size that ships")
+    options.add_argument(
+        "--jobs", type=positive, default=cpu_count(), metavar="N", help="side by side; default: one a core"
+    )
+    chosen = options.parse_args(arguments)
+    if unknown := [name for name in chosen.name if name not in BRIEF]:
+        options.error(f"name: {unknown[0]!r} is no benchmark; use {', '.join(BRIEF)}.")
+    names = chosen.name or [name for name in BRIEF if name != "gpu" or torch.cuda.is_available()]
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    since, failed = time.monotonic(), []
+    for some, jobs in (([n for n in names if n not in ALONE], chosen.jobs), ([n for n in names if n in ALONE], 1)):
+        with ThreadPoolExecutor(jobs) as pool:
+            running = {pool.submit(_measure, name, chosen.output, chosen.full): name for name in some}
+            for done in as_completed(running):
+                name, (code, seconds) = running[done], done.result()
+                failed += [name] * (code != 0)
+                said = "done" if code == 0 else f"ended with {code}, see {chosen.output / name}.log"
+                print(f"{name}: {said} after {seconds:.0f} s", flush=True)
+    results = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in chosen.output.glob("*.json")}
+    (chosen.output / "measured.md").write_text(f"{tables(results)}\n", encoding="utf-8")
+    print(f"{len(names)} benchmarks in {(time.monotonic() - since) / 60:.1f} minutes: {chosen.output / 'measured.md'}")
+    return 1 if failed else 0
+
+
+def _measure(name: str, folder: Path, full: bool) -> tuple[int, float]:
+    """Run one benchmark and return its exit code and its seconds."""
+    asked = [] if full else BRIEF[name].split()
+    command = [sys.executable, "-m", f"benchmarks.{name}", *asked, "--json", str(folder / f"{name}.json")]
+    since = time.monotonic()
+    with (folder / f"{name}.log").open("w", encoding="utf-8") as log:
+        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
+    return code, time.monotonic() - since
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))
