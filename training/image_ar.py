@@ -109,7 +109,7 @@ def main() -> None:
     held_codes, held_labels = encode("t10k", 4_000)
     model = Transformer().to(device())
     run = Run("image-ar", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh)
+    run.resume(options)
     if not options.export_only:
         train(run, model, codes, labels, options.seed)
     model.half().float()  # measure what is shipped

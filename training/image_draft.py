@@ -184,7 +184,7 @@ def main() -> None:
     model = Transformer(DRAFTER).to(device()).eval()
     inherit(model, target)
     run = Run("image-draft", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh)
+    run.resume(options)
     held = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
     if not options.export_only:
         train(run, model, draws(target, digest, "train", options.seed), options.seed)

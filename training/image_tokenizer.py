@@ -80,7 +80,7 @@ def main() -> None:
     held_out = torch.from_numpy(data.load("t10k", 4_000).images)
     model = Tokenizer().to(device())
     run = Run("image-tokenizer", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
-    run.resume(options.fresh)
+    run.resume(options)
     if not options.export_only:
         train(run, model, images, options.seed)
     model.half().float()  # measure what is shipped

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import torch
 from huggingface_hub import save_torch_state_dict
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engines.models.shipped import MANIFEST, READS, other_files
@@ -46,6 +46,11 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
     parser.add_argument("--minutes", type=float, help="stop after this long; the schedule follows the clock")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
+    parser.add_argument(
+        "--from-exported",
+        action="store_true",
+        help="without a checkpoint, go on from exported weights",
+    )
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
     parser.add_argument("--at", type=int, metavar="STEP", help="measure and export the checkpoint kept at this step")
     options = parser.parse_args()
@@ -79,20 +84,31 @@ class Run:
         self._base = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         self._recent: list[float] = []
 
-    def resume(self, fresh: bool, at: int | None = None) -> None:
-        """Continue from the checkpoint of an earlier run of the same name, unless `fresh`; from that of a step if said.
+    def resume(self, options: argparse.Namespace) -> None:
+        """Continue from the checkpoint of an earlier run of the same name, or as the command line says.
 
         Raises:
-            FileNotFoundError: where none was kept at that step.
+            FileNotFoundError: where none was kept at the step that is asked for.
         """
-        path = self.path if at is None else self._kept(at)
-        if fresh or (at is None and not path.exists()):
+        path = self.path if options.at is None else self._kept(options.at)
+        if options.fresh or (options.at is None and not path.exists()):
+            if options.from_exported and not options.fresh:
+                self._go_on_from_exported()
             return
         saved = torch.load(path, map_location=device(), weights_only=True)
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         self.step, self.seconds, self.log = saved["step"], saved["seconds"], [tuple(row) for row in saved["log"]]
+
+    def _go_on_from_exported(self) -> None:
+        """Take weights, steps and minutes from what ships; its learning rates go on from there."""
+        entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
+        files = [MODELS / entry["file"]] if "file" in entry else [MODELS / self.name / file for file in entry["files"]]
+        weights = {key: value.to(device()) for file in files for key, value in load_file(file).items()}
+        self.model.load_state_dict({k: v.float() if v.is_floating_point() else v for k, v in weights.items()})
+        self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
+        self.log = [tuple(row) for row in entry["loss"]]
 
     @property
     def progress(self) -> float:
@@ -238,9 +254,10 @@ def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
     at = "" if options.at is None else f" --at {options.at}"
+    exported = " --from-exported" if options.from_exported else ""
     family, _, member = name.partition("-")
     script = f"{family} {member}" if family in ("text", "patch", "snakes") else name.replace("-", "_")
-    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}"
+    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}{exported}"
 
 
 DATA_LICENCE: Final = (

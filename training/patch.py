@@ -239,7 +239,7 @@ def main() -> None:
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
         run = Run("patch-tokenizer", tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
-        run.resume(options.fresh)
+        run.resume(options)
         if not options.export_only:
             train_tokenizer(run, tokenizer, torch.from_numpy(data.load("train", 120_000).images), options.seed)
         tokenizer.half().float()  # measure what is shipped
@@ -256,7 +256,7 @@ def main() -> None:
         load_weights(teacher, "patch-target")
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh)
+    run.resume(options)
     if not options.export_only:
         train_transformer(run, model, latents("train", 120_000), options.seed, teacher)
     model.half().float()

@@ -37,7 +37,7 @@ def main() -> None:
     kind, tokenizer = KINDS[options.name], encoder()
     model = network(kind, tokenizer).to(device())
     run = Run(f"snakes-{options.name}", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh, options.at)
+    run.resume(options)
     if not options.export_only:
         seed, noise = options.seed, Noise(kind, tokenizer)
         train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed))

@@ -64,7 +64,7 @@ def main() -> None:
         known = model.load_state_dict(found, strict=False)
         assert not known.unexpected_keys and known.missing_keys in ([], ["lm_head.weight"])  # tied to the embedding
     run = Run(f"text-{options.name}", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh, options.at)
+    run.resume(options)
     if not options.export_only:
         train(run, model, Noise(kind, tokenizer, WINDOW), options.seed, lessons(preset.batch, options.seed))
     export(run, kind, model, DATA, lambda made: measure(made, kind, tokenizer), options)

@@ -115,7 +115,7 @@ def main() -> None:
     held_codes, held_labels = encode("t10k", video_data.HELD_OUT_CLIPS)
     model = VideoTransformer().to(device())
     run = Run("video-ar", model, optimizers(model, preset.lr), preset)
-    run.resume(options.fresh)
+    run.resume(options)
     if not options.export_only:
         train(run, model, codes, options.seed)
     model.backbone.config._attn_implementation = "sdpa"

@@ -27,7 +27,7 @@ from engines.models.studio.video_prompts import MOTIONS
 from training.data import RGB, cache_dir, fetch_sources, load_garments, load_photos, silhouette
 
 HELD_OUT_PHOTO: Final = list(BACKGROUNDS).index("dusk")
-TRAIN_CLIPS: Final = 10_000
+TRAIN_CLIPS: Final = 30_000
 HELD_OUT_CLIPS: Final = 400
 _MARGIN: Final = 13.0
 """How near the garment's centre comes to the border, in pixels."""

@@ -94,7 +94,7 @@ def main() -> None:
     model = VideoTokenizer().to(device())
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.99), weight_decay=0.01)
     run = Run("video-tokenizer", model, [optimizer], preset)
-    run.resume(options.fresh)
+    run.resume(options)
     if not options.export_only:
         train(run, model, clips, options.seed)
     model.half().float()  # measure what is shipped

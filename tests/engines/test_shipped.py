@@ -108,7 +108,7 @@ def test_a_model_that_is_trained_anew_lists_what_it_reads(tmp_path: Path, monkey
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "text-tokenizer.json").write_text("{}")
     run = loop.Run("text-small", torch.nn.Linear(2, 2), [], loop.Preset(1, 1, 0.1))
-    options = argparse.Namespace(minutes=None, at=None, preset="cpu", seed=0)
+    options = argparse.Namespace(minutes=None, at=None, from_exported=False, preset="cpu", seed=0)
     for text in ("{}", '{"rope_theta": 500.0}'):  # the second time over an entry that has them
         (tmp_path / "text-small").mkdir(exist_ok=True)
         (tmp_path / "text-small" / "config.json").write_text(text)
