@@ -13,8 +13,8 @@ from visualizers.palette import WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.style import NEUTRAL, fate_marker
 
-FLAT: Final = 460
-"""Pixels that a figure of videos alone is high: their latent frames stand side by side."""
+FLAT: Final = (460, 390, 358)
+"""Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
 
 
 def halfway(trace: Trace) -> int:
@@ -100,7 +100,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
                 named.add(mark.legendgroup)
     title = f"The canvas after {said[0]}" if len(drawn) == 1 else "The canvas during decoding"
     flat = all(frame_count(trace.canvas) > 1 for trace in drawn)
-    return figure.update_layout(height=FLAT if flat else panel_height(len(drawn)), title_text=title)
+    height = FLAT[min(len(drawn), len(FLAT)) - 1] if flat else panel_height(len(drawn))
+    return figure.update_layout(height=height, title_text=title)
 
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
