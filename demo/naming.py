@@ -1,11 +1,13 @@
 """What runs are called on the page."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
 from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from traces.schema import Trace
+from visualizers.figure import labels
 
 ORDINARY: Final = "Ordinary decoding, one token at a time"
 """As the player says it, too."""
@@ -33,6 +35,15 @@ def title_of(trace: Trace) -> str:
     if is_ordinary(trace):
         return ORDINARY
     return trace.variant or method_title(trace.method)
+
+
+def titles_of(traces: Sequence[Trace]) -> list[str]:
+    """The names of several runs; those that would be the same say what sets them apart, as figures do."""
+    names, found = [title_of(trace) for trace in traces], []
+    for trace, name, label in zip(traces, names, labels(traces), strict=True):
+        apart = label.removeprefix(trace.variant or trace.method)
+        found.append(name if names.count(name) == 1 else name + (apart if apart != label else f": {label}"))
+    return found
 
 
 def method_title(method: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 
 from demo.moving_panel import MovingPanel
+from demo.naming import title_of, titles_of
 from demo.outcome import outcome
 from demo.pages.run import titles
 from demo.sessions import Shown, file_name
@@ -16,7 +17,6 @@ from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
 from visualizers.bundle.words import command
-from visualizers.figure import labels
 from visualizers.page import standalone
 
 _LEAD = (
@@ -92,7 +92,11 @@ class TracePage:
         except TraceError as error:
             return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        sound = notice("info", f"{trace.method} on {trace.model.id}, {len(trace.steps)} forward passes.", "Opened.")
+        sound = notice(
+            "info",
+            f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes.",
+            "Opened.",
+        )
         playing = gr.update(value=recorded(shown.paths), visible=True)
         return {self.problem: sound, self.upload: None, self.viewer: playing, self.site.shown: shown}
 
@@ -103,7 +107,7 @@ class TracePage:
         if not traces:
             return {self.lead: _EMPTY, self.body: gr.update(visible=False)}
         last = len(traces) - 1
-        names = list(labels(traces))
+        names = titles_of(traces)
         return {
             self.lead: f"{_LEAD} It comes from {shown.origin}.",
             self.body: gr.update(visible=True),

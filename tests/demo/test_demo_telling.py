@@ -8,7 +8,7 @@ import pytest
 from support import handmade
 from support.raster import decoded
 
-from demo.naming import ORDINARY, is_ordinary, title_of
+from demo.naming import ORDINARY, is_ordinary, title_of, titles_of
 from demo.outcome import outcome
 from demo.pages import bias, figures, run
 from demo.pages import trace as trace_page
@@ -33,6 +33,15 @@ def test_a_method_that_drafts_is_not_said_to_make_none() -> None:
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
     assert facts(decoded("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+
+
+def test_runs_of_one_method_say_what_sets_them_apart() -> None:
+    usual, short, long = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
+    scd = METHODS["scd"].title
+    assert titles_of([usual, short]) == [ORDINARY, scd]
+    assert titles_of([usual, short, long]) == [ORDINARY, f"{scd} (window 8)", f"{scd} (window 16)"]
+    assert titles_of([short, replace(short, seed=9)]) == [f"{scd}, seed 0", f"{scd}, seed 9"]
+    assert titles_of([short, decoded("scd", window=8, coupling="none")]) == [f"{scd}: MC-SJD", f"{scd}: SJD"]
 
 
 def test_the_licence_of_a_model_stands_beside_its_name() -> None:
