@@ -29,13 +29,13 @@ _EMPTY: Final = (
 _NONE: Final = "none"
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
 TITLES: Final = {
-    "ablations": "S2D2: routers, estimators, tempering",
-    "psd": "PSD and its baselines",
     "snakes": "Snakes and ladders, where haste costs",
     "text": "S2D2 and ordinary decoding",
+    "psd": "PSD and its baselines",
     "text-pair": "SimSD",
+    "ablations": "S2D2: routers, estimators, tempering",
 }
-"""What shipped results are called."""
+"""What shipped results are called, that which shows most first."""
 _ONE_LINE: Final = 48
 """Characters of a setting's name that are kept on one line."""
 _HEADS: Final = {
@@ -57,7 +57,8 @@ class ResultsPage:
 
     def __init__(self, site: Site, folder: Path = FOLDER) -> None:
         self.site = site
-        self.shipped = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
+        found = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
+        self.shipped = {name: found[name] for name in dict.fromkeys([*TITLES, *found]) if name in found}
         self._build()
         self._connect()
 
@@ -112,7 +113,7 @@ class ResultsPage:
         opened = [self.path, self.which, self.upload, self.problem]
         self.which.input(self.choose, {self.which}, opened, **LATEST)
         self.upload.upload(self.open, {self.upload}, opened, **QUIET)
-        self.path.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
+        self.path.change(self.renew, self.inputs, self.parts, **QUIET)  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
         """Take results that ship."""
@@ -131,6 +132,10 @@ class ResultsPage:
         path = self.site.visitor(request).file("results")
         path.write_bytes(data)
         return {self.path: path, self.which: None, self.upload: None, self.problem: {}}
+
+    def renew(self, values: Update, request: gr.Request) -> Update:
+        """Draw other results: all of their methods, whichever were chosen of those before."""
+        return self.draw({**values, self.methods: None}, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Draw what the form asks for of the results at hand, and offer what they allow."""
