@@ -153,7 +153,8 @@ def test_ordinary_decoding_takes_a_pass_a_token() -> None:
 
 def test_lanes_of_different_clips_do_not_mix() -> None:
     model, method = load_model(video.ID), METHODS["scd"]
-    jobs = [Job(method, model, f"clip {k}", make_config(method.config, {"window": 128}), sample=k) for k in (1, 2)]
+    # Of twelve clips one has a draw so close to a tie that a batch's last digits decide it: the second.
+    jobs = [Job(method, model, f"clip {k}", make_config(method.config, {"window": 128}), sample=k) for k in (3, 4)]
     together = sample_tokens(jobs)
     assert together[1] == sample_tokens(jobs[1:])[0]
     assert together[0] != together[1]
