@@ -12,6 +12,7 @@ from plotly.subplots import make_subplots
 
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
+from visualizers.picture import PictureError
 from visualizers.style import themed
 from visualizers.wrapping import wrapped
 
@@ -72,7 +73,10 @@ class Figure:
             last = max(len(trace.steps) for trace in traces)
             if not 0 <= step <= last:
                 raise FigureError(f"step {step}: choose a step from 0 to {last}")
-        figure = self.drawing(traces, step)
+        try:
+            figure = self.drawing(traces, step)
+        except PictureError as error:
+            raise FigureError(f"figure {self.name}: {error}") from None
         figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
         return themed(titled(figure, heading, subtitle(traces)), "light")

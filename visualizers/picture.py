@@ -1,7 +1,6 @@
 """The canvas in space: where positions lie, and the picture their tokens make."""
 
 import base64
-import binascii
 import io
 from math import prod
 from typing import Final
@@ -19,6 +18,10 @@ PENDING_ALPHA: Final = 110
 """Of 255: drafts let the page shine through."""
 PIXELS: Final = 960
 """About the longest side of a composed picture: small tiles are enlarged so that they stay sharp, large ones shrunk."""
+
+
+class PictureError(ValueError):
+    """A picture in a trace cannot be read."""
 
 
 def grid(canvas: Canvas) -> tuple[int, int]:
@@ -75,13 +78,13 @@ def picture_of(url: str) -> Image.Image:
     """Return the picture of a data: URL.
 
     Raises:
-        ValueError: There is none in it.
+        PictureError: There is none in it that can be read.
     """
     _, _, data = url.partition("base64,")
     try:
         return Image.open(io.BytesIO(base64.b64decode(data, validate=True))).convert("RGB")
-    except (binascii.Error, OSError) as error:
-        raise ValueError(f"a picture in the trace is damaged ({error}); record the run again") from error
+    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise PictureError(f"a picture in the trace is damaged ({error}); record the run again") from error
 
 
 def data_url(picture: Image.Image) -> str:

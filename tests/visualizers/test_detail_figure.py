@@ -8,7 +8,7 @@ from support.handmade import ALL
 from support.raster import decoded
 
 from traces.schema import Trace
-from visualizers import FIGURES
+from visualizers import FIGURES, FigureError
 from visualizers.figures.detail import BINS, Judged, by_detail, correlation, local_detail
 from visualizers.picture import data_url
 
@@ -57,6 +57,16 @@ def test_groups_have_as_many_drafts_and_their_own_rate() -> None:
     mean = sum(share * count for share, count in zip(curve.y, curve.customdata, strict=True)) / total
     assert mean == pytest.approx(100 * accepted / total)
     assert curve.name == f"scd, 3 runs: correlation {correlation(found):.2f}"
+
+
+def test_a_damaged_picture_is_a_sentence() -> None:
+    run = pictured()
+    address = run.output.image or ""
+    broken = replace(run, output=replace(run.output, image=address[: len(address) // 2 // 4 * 4]))
+    with pytest.raises(
+        FigureError, match=r"^figure detail: a picture in the trace is damaged \(.*; record the run again$"
+    ):
+        FIGURES["detail"].draw([broken])
 
 
 def test_it_needs_a_whole_picture_and_verdicts() -> None:
