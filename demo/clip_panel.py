@@ -65,11 +65,10 @@ class ClipPanel:
 
     def choose(self, values: Update, event: gr.EventData) -> Update:
         """Continue one of the clips that are shown."""
-        offered = _loaded(values[self.model]).examples(OFFERED)
-        index = event.index
+        offered, index = _cards(values[self.model]), event.index  # not asked of the model, which may take a while
         if not isinstance(index, int) or not 0 <= index < len(offered):
             return {}  # the card of a visitor's own clip, whose prompt stands already
-        return {self.prompt: offered[index][0], self.problem: {}}
+        return {self.prompt: offered[index].note, self.problem: {}}
 
     def open(self, values: Update) -> Update:
         """Continue the first frames of a file."""

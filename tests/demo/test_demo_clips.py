@@ -50,6 +50,11 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel) -> None:
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
 
 
+def test_a_card_is_chosen_before_the_model_is_read(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("demo.clip_panel.load_model")  # its late answer would take away what was told meanwhile
+    assert panel.choose({panel.model: MODEL}, Chosen(2)) == {panel.prompt: "clip 3", panel.problem: {}}
+
+
 def frames(card: Card) -> np.ndarray[Any, np.dtype[np.uint8]]:
     with Image.open(io.BytesIO(base64.b64decode(card.image.partition(",")[2]))) as image:
         return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.all_frames(image)])
@@ -94,11 +99,11 @@ def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shippe
     page = browser.new_page(reduced_motion="reduce")
     page.goto(shipped_server)
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
-    page.locator("#clip-cards button").nth(1).click()
-    expect(page.locator("#prompt textarea")).to_have_value("clip 2")
+    page.locator("#clip-cards button").nth(2).click()
+    expect(page.locator("#prompt textarea")).to_have_value("clip 3")
     bring(page, "${1}.gif", b"GIF89a nothing")
     expect(page.locator("#problem [role=alert]")).to_contain_text("clip:")
-    expect(page.locator("#prompt textarea")).to_have_value("clip 2")
+    expect(page.locator("#prompt textarea")).to_have_value("clip 3")
     bring(page, "own.gif", gif())
     expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
     page.get_by_role("button", name="Run", exact=True).click()
