@@ -1,6 +1,7 @@
 """Figures as files for a paper: PDF, SVG and PNG, printed by a browser."""
 
 import asyncio
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Final
 
 import kaleido
 import plotly.graph_objects as go
+from choreographer.browsers.chromium import Chromium
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
@@ -19,7 +21,7 @@ FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2
 """Pixels per unit of length, for sharp pictures on dense screens."""
 _START_SECONDS: Final = 60
-"""A browser that ends at once is mostly noticed; where it is not, kaleido would wait for it without end."""
+"""Kaleido would wait without end for a browser that says nothing."""
 _REMEDY: Final = (
     "install Chrome or Chromium (for instance apt-get install chromium) or name it in the environment variable "
     "BROWSER_PATH; .html needs none"
@@ -64,11 +66,26 @@ def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done
     """
     kinds = " and ".join(dict.fromkeys(one.kind.upper() for one in wanted))
     try:
+        _try_browser()
         return asyncio.run(_printed(wanted, report))
     except ChromeNotFoundError:
         raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
-    except (BrowserClosedError, BrowserDepsError, BrowserFailedError, TimeoutError):
+    except (
+        BrowserClosedError,
+        BrowserDepsError,
+        BrowserFailedError,
+        TimeoutError,
+        PermissionError,
+        subprocess.SubprocessError,
+    ):
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
+
+
+def _try_browser() -> None:
+    """Ask the browser for its version: kaleido does not always notice that one ends at once."""
+    browser = Chromium.find_browser(skip_local=False)
+    if browser and Path(browser).is_file():
+        subprocess.run([browser, "--version"], check=True, capture_output=True, timeout=_START_SECONDS)
 
 
 async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:

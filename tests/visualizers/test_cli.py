@@ -126,7 +126,10 @@ def test_figure_files(traces: list[str], tmp_path: Path, ending: str) -> None:
         assert struct.unpack(">II", data[16:24]) == (1920, 880)
 
 
-@pytest.mark.parametrize(("path", "said"), [("/nonexistent", "none was found"), ("/bin/false", "did not start")])
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("/nonexistent", "none was found"), ("/bin/false", "did not start"), ("/etc/passwd", "did not start")],
+)
 def test_a_missing_browser_is_one_line_with_the_remedy(traces: list[str], tmp_path: Path, path: str, said: str) -> None:
     target = tmp_path / "race.pdf"
     command = [sys.executable, "-m", "visualizers", traces[1], "--figure", "race", "-o", str(target)]
