@@ -387,14 +387,32 @@ class TestCommandLine:
         assert said in error
 
 
-def test_labels_of_different_curves_are_not_written_over_one_another() -> None:
+def labelled(*points: tuple[float, float, str]) -> tuple[list[str], list[str]]:
+    """Texts and places of labels of points that are curves of their own."""
     import plotly.graph_objects as go
 
     from visualizers.figures.sweep_results import _thin
 
-    place = {"mode": "markers+text", "textposition": ["top right", "top right"]}
-    first = go.Scatter(x=[1, 9], y=[10, 90], text=["gamma 4", "gamma 8"], **place)
-    second = go.Scatter(x=[1.01, 5], y=[10, 50], text=["gamma 3", "gamma 6"], **place)
-    figure = go.Figure([first, second])
+    figure = go.Figure([go.Scatter(x=[x], y=[y], text=[text], textposition=["top right"]) for x, y, text in points])
     _thin(figure)
-    assert [list(curve.text) for curve in figure.data] == [["gamma 4", "gamma 8"], ["", "gamma 6"]]
+    return [curve.text[0] for curve in figure.data], [curve.textposition[0] for curve in figure.data]
+
+
+def test_labels_of_different_curves_are_not_written_over_one_another() -> None:
+    ends = (0.0, 0.0, ""), (10.0, 100.0, "")
+    texts, places = labelled(*ends, (4, 50, "gamma 4"), (4.01, 50, "gamma 3"), (8, 50, "gamma 6"))
+    assert texts[2:] == ["gamma 4", "gamma 3", "gamma 6"]
+    assert places[2] == places[4] == "top right" and places[3] != "top right"
+
+
+def test_where_there_is_no_place_the_best_settings_keep_their_labels() -> None:
+    ends = (0.0, 0.0, ""), (10.0, 99.0, "")
+    crowd = [(5 + i / 100, 50.0, f"a setting among others {i}") for i in range(8)]
+    texts, _ = labelled(*ends, *crowd, (5.05, 100.0, "the best"), (5.1, 51.0, "a setting beside them"))
+    assert texts[-2] == "the best" and texts.count("") >= 2 + 4
+
+
+def test_no_label_is_written_over_a_point() -> None:
+    ends = (0.0, 0.0, ""), (10.0, 100.0, "")
+    texts, places = labelled(*ends, (4, 50, "gamma 4"), (4.4, 55, ""), (3.6, 55, ""))
+    assert texts[2] == "gamma 4" and places[2].startswith("bottom")

@@ -13,8 +13,13 @@ from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gat
 from visualizers.style import NEUTRAL, series, themed
 
 MOST_CURVES: Final = 12
-_LETTER, _LINE = 0.0085, 0.02
-"""Of the plot: how wide a letter of a label is, and half the height of its line."""
+_LETTER, _LINE = 0.0075, 0.025
+"""Of what the points span: how wide a letter of a label is, and half the height of its line."""
+_MARK: Final = (0.006, 0.016)
+"""The same of a marker: half its width and height."""
+_EDGE: Final = 0.05
+"""How far beyond the outermost points a label may reach."""
+_CORNERS: Final = ("top right", "top left", "bottom right", "bottom left")
 _APART: Final = (0.25, 0.08)
 """Points closer than these shares of a curve's width and height have one label between them."""
 
@@ -89,27 +94,65 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
         _mark_baseline(figure, [point for point in found if point[1] is base])
     figure.update_xaxes(title_text=_axis(SPEEDS[view.speed]))
     figure.update_yaxes(title_text="Accuracy (%)")
-    _thin(figure)
+    _thin(figure, sign)
     return figure.update_layout(height=520, showlegend=True)
 
 
-def _thin(figure: go.Figure) -> None:
-    """Leave out labels that would be written over those of another curve; hovering says them."""
+def _thin(figure: go.Figure, sign: int = 1) -> None:
+    """Place labels where nothing else stands, the best settings' first; hovering says those that find no place.
+
+    Args:
+        figure: Whose curves have labels and where each would stand.
+        sign: 1 where further to the right is better, -1 where it is worse.
+    """
     points = [(x, y) for curve in figure.data for x, y in zip(curve.x, curve.y, strict=True)]
     wide, high = (max(max(ends) - min(ends), 1e-9) for ends in zip(*points, strict=True))
-    taken: list[tuple[float, float, float, float]] = []
-    for curve in figure.data:
-        if not curve.text:
-            continue
-        kept = []
-        for x, y, text, place in zip(curve.x, curve.y, curve.text, curve.textposition, strict=True):
-            reach, up = _LETTER * len(text), _LINE if place.startswith("top") else -_LINE
-            left = x / wide - (reach if place.endswith("left") else 0)
-            box = (left, left + reach, y / high + up - _LINE, y / high + up + _LINE)
-            free = all(box[1] < a or b < box[0] or box[3] < c or d < box[2] for a, b, c, d in taken)
-            kept.append(text if free else "")
-            taken += [box] if text and free else []
-        curve.text = kept
+    ends = [end(x for x, _ in points) / wide for end in (min, max)]
+    best = dict(zip(points, on_frontier([(sign * x, y) for x, y in points]), strict=True))
+    taken = [_Box.around(x / wide, y / high, *_MARK) for x, y in points]
+    asked = [(curve, i) for curve in figure.data for i, text in enumerate(curve.text or ()) if text]
+    texts = {id(curve): [""] * len(curve.text) for curve, _ in asked}
+    places = {id(curve): list(curve.textposition) for curve, _ in asked}
+    for curve, i in sorted(asked, key=lambda one: not best[one[0].x[one[1]], one[0].y[one[1]]]):
+        x, y, text = curve.x[i] / wide, curve.y[i] / high, curve.text[i]
+        first = curve.textposition[i]
+        for place in (first, *(corner for corner in _CORNERS if corner != first)):
+            box = _Box.label(x, y, text, place)
+            inside = ends[0] - _EDGE < box.left and box.right < ends[1] + _EDGE
+            if inside and not any(box.meets(other) for other in taken):
+                taken.append(box)
+                texts[id(curve)][i], places[id(curve)][i] = text, place
+                break
+    for curve in {id(curve): curve for curve, _ in asked}.values():
+        curve.update(text=texts[id(curve)], textposition=places[id(curve)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A place in a figure, in shares of what its points span."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    @classmethod
+    def around(cls, x: float, y: float, across: float, up: float) -> "_Box":
+        """So far to every side of a point."""
+        return cls(x - across, x + across, y - up, y + up)
+
+    @classmethod
+    def label(cls, x: float, y: float, text: str, place: str) -> "_Box":
+        """Where Plotly writes a label at one of the corners of a point."""
+        reach, middle = _LETTER * len(text), y + (2 * _LINE if place.startswith("top") else -2 * _LINE)
+        left = x - _MARK[0] - reach if place.endswith("left") else x + _MARK[0]
+        return cls(left, left + reach, middle - _LINE, middle + _LINE)
+
+    def meets(self, other: "_Box") -> bool:
+        """Whether one covers a part of the other."""
+        return (
+            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
+        )
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
@@ -145,7 +188,7 @@ def _curve(index: int, name: str, points: Sequence[tuple[float, Group]], middle:
         mode="lines+markers+text",
         text=_spaced_labels(points),
         textposition=[f"{side} right" if speed <= middle else f"{side} left" for speed, _ in points],
-        textfont={"size": 11},
+        textfont={"size": 11, "shadow": "auto"},  # lines pass behind
         cliponaxis=False,
         error_y=_errors([group for _, group in points]),
         name=plain(name),
