@@ -1,5 +1,6 @@
 """Training goes on where it stopped: from its checkpoint, or where that is gone from what was exported."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,11 @@ def test_a_checkpoint_goes_before_what_was_exported(monkeypatch: pytest.MonkeyPa
     assert not torch.equal(weight(first), weight(first).half().float())
     other = started(monkeypatch, "--from-exported", "--fresh", "--seed", "1")
     assert not torch.equal(weight(other), weight(first))
+
+
+def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = started(monkeypatch)
+    run.model = nn.Module()  # a lean form, whose weights are buffers
+    run.model.register_buffer("weight", torch.zeros(3, 3))
+    export(run, {}, {}, parse("", PRESETS)[0])
+    assert json.loads((loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8"))["line"]["parameters"] == 12

@@ -78,6 +78,7 @@ class Run:
         self, name: str, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], preset: Preset
     ) -> None:
         self.name, self.model, self.optimizers, self.preset = name, model, optimizers, preset
+        self.parameters = sum(weight.numel() for weight in model.parameters())
         self.path = cache_dir() / f"{name}.pt"
         self.step, self.seconds = 0, 0.0
         self.log: list[tuple[int, float]] = []
@@ -225,7 +226,7 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     stride = max(1, len(run.log) // 60)
     manifest[run.name] = {
         **about,
-        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "parameters": run.parameters,  # as it was made: measuring may put lean layers in place of some
         "command": _command(run.name, options),
         "seed": options.seed,
         "trained": {
