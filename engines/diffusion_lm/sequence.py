@@ -168,6 +168,8 @@ class Row:
         self._part, self._carry = part or size, carry
         self.asked = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self._whole = len(self.tokens)
+        self._ends = torch.tensor(task.ends, dtype=torch.long)
         self._origin = self.asked if task.full or task.causal else self.asked // size * size
         self._first = self._origin
         self._stored: dict[Role, int] = {}  # tokens whose keys and values a model has
@@ -175,7 +177,7 @@ class Row:
     @property
     def block(self) -> slice:
         """The positions of the block under way."""
-        return slice(self._first, min(self._first + self.size, len(self.tokens)))
+        return slice(self._first, min(self._first + self.size, self._whole))
 
     @property
     def number(self) -> int:
@@ -236,7 +238,7 @@ class Row:
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
         answer = self.tokens[self.asked :]
-        stops = torch.isin(answer, torch.tensor(self.task.ends, dtype=torch.long)).nonzero()
+        stops = torch.isin(answer, self._ends).nonzero()
         counted = answer[: int(stops[0])] if len(stops) else answer
         return not bool((counted == self.task.mask).any())
 
@@ -248,7 +250,7 @@ class Row:
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""
-        while not len(self._masked) and self.block.stop < len(self.tokens):
+        while not len(self._masked) and self.block.stop < self._whole:
             self._first = self.block.stop
 
     @property
@@ -270,10 +272,10 @@ class Row:
         `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
         `blocks` later blocks are seen, too.
         """
-        stop = min(self.block.start + blocks * self.size, len(self.tokens))
-        first, last = (0, len(self.tokens)) if self.task.full else (self.block.start, stop)
+        stop = min(self._first + blocks * self.size, self._whole)
+        first, last = (0, self._whole) if self.task.full else (self._first, stop)
         position = torch.arange(first, last)
-        everybody = masks.block_causal(position - first, len(self.tokens) if self.task.full else self.size)
+        everybody = masks.block_causal(position - first, self._whole if self.task.full else self.size)
         read = (self.open if read is None else read) - first - int(self.task.shift)
         seen = everybody if seen is None else seen
         if self.carrying:  # the token before predicts this one; there is nothing else to feed

@@ -44,7 +44,10 @@ RADIUS: Final = 4
 
 def most_confident(confidence: Confidence, count: int) -> Chosen:
     """The `count` most confident positions."""
-    order = confidence.argsort(dim=-1, descending=True, stable=True)[..., :count]
+    if count == 1 and confidence.shape[-1]:  # the first of several that are as confident, as the order has it
+        order = confidence.argmax(-1, keepdim=True)
+    else:
+        order = confidence.argsort(dim=-1, descending=True, stable=True)[..., :count]
     return torch.zeros_like(confidence, dtype=torch.bool).scatter_(-1, order, True) & (confidence > -torch.inf)
 
 

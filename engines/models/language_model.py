@@ -70,7 +70,7 @@ class DiffusionLM:
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in."""
-        found: torch.dtype = self._network.dtype
+        found: torch.dtype = next(self._network.parameters()).dtype  # transformers' own walks all modules, every pass
         return found
 
     @property
