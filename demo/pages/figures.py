@@ -12,7 +12,7 @@ from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
 from demo.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
-from demo.pages.results import ResultsPage
+from demo.pages.results import IN_TURN, ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
 from demo.site import AT_ONCE, QUIET, Site, Update
@@ -53,7 +53,7 @@ class FiguresPage:
             with gr.Tab("Bias of published variants"):
                 BiasPage(site)
             timings_tab.select(timings.draw, timings.inputs, timings.parts, **QUIET)
-            tab.select(results.draw, results.inputs, results.parts, **QUIET)
+            tab.select(results.draw, results.inputs, results.parts, **IN_TURN)
 
     def _build_single(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")

@@ -51,6 +51,9 @@ _HEADS: Final = {
 }
 """Columns of the table; the downloads have all there is."""
 
+IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "results", **QUIET}
+"""For what draws results: many take seconds, and a file that was opened meanwhile is drawn after them."""
+
 
 class ResultsPage:
     """The page and its handlers."""
@@ -109,11 +112,11 @@ class ResultsPage:
         drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
-        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **LATEST)
+        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **(LATEST | IN_TURN))
         opened = [self.path, self.which, self.upload, self.problem]
         self.which.input(self.choose, {self.which}, opened, **LATEST)
         self.upload.upload(self.open, {self.upload}, opened, **QUIET)
-        self.path.change(self.renew, self.inputs, self.parts, **QUIET)  # not after a file that was refused
+        self.path.change(self.renew, self.inputs, self.parts, **(LATEST | IN_TURN))  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
         """Take results that ship."""
