@@ -47,7 +47,7 @@ GARMENT_SIZE: Final = 42
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """Images [N, 48, 48, 3] uint8 and labels [N, 3] (garment, tint, background)."""
+    """Images [N, S, S, 3] uint8, S = 48 times the scale, and labels [N, 3] (garment, tint, background)."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
@@ -105,14 +105,15 @@ def silhouette(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def compose(
-    grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator
+    grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator, scale: int = 1
 ) -> NDArray[np.uint8]:
-    """One composite [48, 48, 3]."""
+    """One composite [48, 48, 3], or the same at `scale` times the size."""
+    whole, garment = scale * IMAGE_SIZE, scale * GARMENT_SIZE
     side = int(rng.integers(110, 190))
     y, x = rng.integers(0, photo.shape[0] - side), rng.integers(0, photo.shape[1] - side)
-    crop = Image.fromarray(photo[y : y + side, x : x + side]).resize((IMAGE_SIZE, IMAGE_SIZE), Image.Resampling.BOX)
+    crop = Image.fromarray(photo[y : y + side, x : x + side]).resize((whole, whole), Image.Resampling.BOX)
     scene = np.asarray(crop, np.float32)
-    size = (GARMENT_SIZE, GARMENT_SIZE)
+    size = (garment, garment)
     shade = np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BICUBIC), np.float32) / 255
     alpha = (
         np.asarray(Image.fromarray(silhouette(grey)).resize(size, Image.Resampling.BICUBIC), np.float32)[..., None]
@@ -122,30 +123,31 @@ def compose(
         shade, alpha = shade[:, ::-1], alpha[:, ::-1]
     colour = np.array(list(RGB.values())[tint], np.float32) * (0.3 + 0.7 * shade[..., None])
     slack = IMAGE_SIZE - GARMENT_SIZE
-    top, left = rng.integers(1, slack), rng.integers(1, slack)
+    top, left = scale * rng.integers(1, slack), scale * rng.integers(1, slack)
     out = scene.copy()
-    patch = out[top : top + GARMENT_SIZE, left : left + GARMENT_SIZE]
+    patch = out[top : top + garment, left : left + garment]
     patch[:] = patch * (1 - alpha) + colour * alpha
     return out.clip(0, 255).astype(np.uint8)
 
 
-def build(split: str, count: int, seed: int) -> Studio:
-    """`count` composites; garments are taken in turn, tint and background at random."""
+def build(split: str, count: int, seed: int, scale: int = 1) -> Studio:
+    """`count` composites, at `scale` times their size; garments are taken in turn, tint and background at random."""
     root = fetch_sources()
     grey, kind = load_garments(root, split)
     photos = load_photos(root)
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(len(grey)) for _ in range(-(-count // len(grey)))])[:count]
     labels = np.stack([kind[order], rng.integers(0, len(TINTS), count), rng.integers(0, len(BACKGROUNDS), count)], 1)
-    images = np.stack([compose(grey[i], t, photos[b], rng) for i, (_, t, b) in zip(order, labels, strict=True)])
+    images = np.stack([compose(grey[i], t, photos[b], rng, scale) for i, (_, t, b) in zip(order, labels, strict=True)])
     return Studio(images, labels)
 
 
-def load(split: str, count: int, seed: int = 0) -> Studio:
+def load(split: str, count: int, seed: int = 0, scale: int = 1) -> Studio:
     """The composites of `build`, made once and kept in the cache folder."""
-    path = cache_dir() / f"studio-{split}-{count}-{seed}.npz"
+    size = "" if scale == 1 else f"-{scale}x"
+    path = cache_dir() / f"studio-{split}-{count}-{seed}{size}.npz"
     if not path.exists():
-        data = build(split, count, seed)
+        data = build(split, count, seed, scale)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(path, images=data.images, labels=data.labels)
     with np.load(path) as arrays:

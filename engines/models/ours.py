@@ -32,7 +32,7 @@ _FULL: Final[tuple[Family, ...]] = ("diffusion-lm",)
 
 OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     "engines.models.studio.image": (
-        ModelInfo("studio-image", "Studio image model, 48x48", _CODES, *_DRAWS, "studio-image-draft"),
+        ModelInfo("studio-image", "Studio image model, 96x96", _CODES, *_DRAWS, "studio-image-draft"),
         ModelInfo("studio-image-draft", "Studio image model, small drafter", _CODES, *_DRAWS),
     ),
     "engines.models.studio.video": (

@@ -18,7 +18,7 @@ from engines.methods import METHODS
 from engines.models import language_model
 from engines.models.catalog import MODELS, load_model
 from engines.models.studio.image import StudioImage
-from engines.models.studio.networks import Tokenizer, Transformer
+from engines.models.studio.networks import PictureDecoder, Tokenizer, Transformer
 from engines.runtime.driver import Job, mentioned
 from traces import ModelCard, Trace, dumps
 from visualizers import FIGURES
@@ -153,7 +153,7 @@ def test_an_experiment_stops_within_a_pass() -> None:
 
 def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
+    model = StudioImage(Tokenizer(), PictureDecoder(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
     ordinary = Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())
 
     def first(count: int) -> tuple[list[str | None], Trace]:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -19,11 +20,12 @@ from engines.models.studio.patch_networks import SIZES, PatchTransformer
 from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.runtime.driver import Job, Run, sample_tokens
 from traces import dumps, loads
-from training import loop
+from training import data, loop
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]
-ACCEPTANCE_FLOOR = 0.70
-"""The share of drafts accepted is 0.745 on average, and differs by a few hundredths from picture to picture."""
+SHARED = {"image-tokenizer.safetensors", "image-decoder.safetensors"}
+ACCEPTANCE_FLOOR = 0.65
+"""The share of drafts accepted is 0.698 on average, and differs by a few hundredths from picture to picture."""
 
 
 @pytest.mark.slow
@@ -51,9 +53,45 @@ def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
     trace = run.trace()
     assert trace.output.image is not None
     assert [frame.step for frame in trace.legend.frames] == list(range(1, len(trace.steps) + 1))
-    assert trace.model.weights.keys() == {"image-tokenizer.safetensors", "image-ar.safetensors"}
+    assert trace.model.weights.keys() == SHARED | {"image-ar.safetensors"}
     assert len(trace.steps) < 144 / 2
     assert loads(dumps(trace)) == trace
+
+
+def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
+    model, tokenizer = image.load(), image.Tokenizer()
+    image.load_weights(tokenizer, "image-tokenizer")
+    config = make_config(METHODS["scd"].config, {})
+    tokens = sample_tokens([Job(METHODS["scd"], model, str(p), config, 0, i) for i, p in enumerate(PROMPTS[:4])])
+    codes = torch.tensor(tokens)
+    pixels = model.pixels(codes)
+    with torch.inference_mode():
+        own = tokenizer.decode(codes.reshape(-1, 12, 12))
+    assert pixels.shape == (4, 3, 96, 96) and float(pixels.abs().max()) <= 1
+    gap = torch.nn.functional.avg_pool2d(pixels, 2) - own
+    assert float(gap.abs().mean()) < 0.06, "in [-1, 1]"
+    assert model.output(tokens[0]).image is not None
+
+
+def test_the_classifier_averages_larger_pictures_down() -> None:
+    small = torch.rand(2, 3, 48, 48) * 2 - 1
+    large = small.repeat_interleave(2, 2).repeat_interleave(2, 3)
+    network = image.load_classifier()
+    with torch.inference_mode():
+        torch.testing.assert_close(network.features(large), network.features(small))
+
+
+def test_a_composite_twice_as_large_shows_the_same() -> None:
+    chance = np.random.default_rng(0)
+    ramp = np.linspace(0, 255, 300)
+    photo = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 128.0), -1).astype(np.uint8)
+    grey = np.zeros((28, 28), np.uint8)
+    grey[4:24, 8:20] = chance.integers(100, 255, (20, 12))
+    for seed in range(4):
+        small, large = (data.compose(grey, 1, photo, np.random.default_rng(seed), scale) for scale in (1, 2))
+        assert large.shape == (96, 96, 3)
+        averaged = large.reshape(48, 2, 48, 2, 3).mean((1, 3))
+        assert np.abs(averaged - small).mean() < 3, "of 255"
 
 
 def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
@@ -121,9 +159,9 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
     assert default_model("discrete-ar") == "studio-image"
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())
     assert drafter.card.weights == {
-        f"{name}.safetensors": manifest[name]["sha256"] for name in ("image-tokenizer", "image-draft")
+        f"{name}.safetensors": manifest[name]["sha256"] for name in ("image-tokenizer", "image-decoder", "image-draft")
     }
-    assert drafter.card.weights.keys() & target.card.weights.keys() == {"image-tokenizer.safetensors"}
+    assert drafter.card.weights.keys() & target.card.weights.keys() == SHARED
 
 
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:

@@ -125,10 +125,12 @@ def test_a_recorded_picture_lies_under_what_is_open_and_what_is_drafted() -> Non
             elif state.final[position]:
                 picture = Image.open(io.BytesIO(base64.b64decode(pictures[step].split(",")[1]))).convert("RGB")
                 row, column = divmod(position, 12)
-                assert middle(patch) == picture.getpixel((4 * column + 2, 4 * row + 2))
+                side = picture.width // 12
+                assert middle(patch) == picture.getpixel((side * column + side // 2, side * row + side // 2))
     last = Image.open(io.BytesIO(base64.b64decode(str(trace.output.image).split(",")[1]))).convert("RGB")
     shown = [middle(patch) for patch in patches(stage, 0, frames[-1])]
-    assert shown == [last.getpixel((4 * (p % 12) + 2, 4 * (p // 12) + 2)) for p in range(144)]
+    side = last.width // 12
+    assert shown == [last.getpixel((side * (p % 12) + side // 2, side * (p // 12) + side // 2)) for p in range(144)]
 
 
 def test_latent_frames_of_a_recorded_video_lie_where_their_positions_are() -> None:

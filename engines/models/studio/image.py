@@ -19,8 +19,8 @@ from engines.models.studio.networks import (
     CODES,
     DRAFTER,
     GRID,
-    PATCH,
     Classifier,
+    PictureDecoder,
     Tokenizer,
     Transformer,
     TransformerSize,
@@ -34,8 +34,9 @@ from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Patches
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
+_DECODER: Final = "image-decoder"
 _MOST_PATCHES: Final = 1024
-"""Tokens that a trace has pictures of: 30 kB at most."""
+"""Tokens that a trace has pictures of: about 10 kB."""
 _PATCHES_ACROSS: Final = 32
 
 
@@ -49,7 +50,7 @@ class _Entry:
 
 
 _ENTRIES: Final = {
-    ID: _Entry("Studio image model, 48x48", "image-ar", TransformerSize()),
+    ID: _Entry("Studio image model, 96x96", "image-ar", TransformerSize()),
     "studio-image-draft": _Entry("Studio image model, small drafter", "image-draft", DRAFTER),
 }
 
@@ -63,19 +64,27 @@ class PromptTask(Task):
 
 
 class StudioImage:
-    """VQ tokenizer and transformer over its codes, conditioned on garment, tint and background."""
+    """Transformer over the codes of a VQ tokenizer, conditioned on garment, tint and background, and their decoder."""
 
-    def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: ModelCard) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        decoder: PictureDecoder,
+        transformer: Transformer,
+        device: torch.device,
+        card: ModelCard,
+    ) -> None:
         self.card = card
         self.device, self.dtype = device, torch.float32
         self.families: tuple[Family, ...] = ("discrete-ar",)
         self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
         """What its tokens mean: models with the same tokenizer can draft for each other."""
-        self._tokenizer = tokenizer.to(device).eval()
+        self._codebook = tokenizer.codebook.detach().to(device)
+        self._decoder = decoder.to(device).eval()
         self._transformer = transformer.to(device).eval()
         self.parameters = sum(weight.numel() for weight in transformer.parameters())
         transformer.backbone = lean(transformer.backbone)
-        self._embedding = tokenizer.codebook.detach().double()
+        self._embedding = self._codebook.double()
 
     def pose(self, prompt: str, config: Sampling) -> "PromptTask":
         """See `engines.protocol.Model.pose`."""
@@ -105,15 +114,15 @@ class StudioImage:
         """Each token as it looks among its like: the middle of three by three of it."""
         if not ids:
             return None
+        size = self._decoder.patch
         codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
-        with torch.inference_mode():
-            pictures = self._tokenizer.decode(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
+        pictures = self._drawn(codes)[:, :, size : 2 * size, size : 2 * size]
         columns = min(_PATCHES_ACROSS, len(ids))
         sheet = pictures.new_zeros(-(-len(ids) // columns) * columns, *pictures.shape[1:])
         sheet[: len(ids)] = pictures
         rows = sheet.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)  # [H, W, 3]
         array = ((rows + 1) * 127.5).round().clamp(0, 255).byte().cpu().numpy()
-        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=PATCH, columns=columns, ids=tuple(ids))
+        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=size, columns=columns, ids=tuple(ids))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The finished picture."""
@@ -121,9 +130,14 @@ class StudioImage:
         return Output(tokens=tuple(tokens), image=as_uri(picture, "PNG"))
 
     def pixels(self, codes: Tensor) -> Tensor:
-        """Codes [B, 144] to images [B, 3, 48, 48] in [-1, 1]."""
+        """Codes [B, 144] to images [B, 3, 96, 96] in [-1, 1]."""
+        return self._drawn(codes.reshape(-1, GRID, GRID).to(self.device))
+
+    def _drawn(self, codes: Tensor) -> Tensor:
+        """Codes [B, H, W] to images in [-1, 1]."""
         with torch.inference_mode():
-            return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.device))
+            pictures: Tensor = self._decoder(self._codebook[codes])
+        return pictures.clamp(-1, 1)
 
     def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
         blank = self._blank
@@ -134,7 +148,7 @@ class StudioImage:
     @property
     def _blank(self) -> int:
         """The code nearest to the mean of the codebook."""
-        book = self._tokenizer.codebook
+        book = self._codebook
         return int((book - book.mean(0)).square().sum(-1).argmin())
 
 
@@ -172,10 +186,10 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
         ModelError: when files are missing or are not those in the manifest.
     """
     entry = _ENTRIES[model_id]
-    tokenizer, transformer = Tokenizer(), Transformer(entry.size)
-    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, entry.file)
-    card = ModelCard(id=model_id, title=entry.title, weights=weights)
-    return StudioImage(tokenizer, transformer, torch.device(device), card)
+    tokenizer, decoder, transformer = Tokenizer(), PictureDecoder(), Transformer(entry.size)
+    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(decoder, _DECODER)
+    card = ModelCard(id=model_id, title=entry.title, weights=weights | load_weights(transformer, entry.file))
+    return StudioImage(tokenizer, decoder, transformer, torch.device(device), card)
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Final
 import torch
 import torch.nn.functional as F
 from diffusers import VQModel
+from diffusers.models.autoencoders.vae import Decoder
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
@@ -16,6 +17,8 @@ from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 
 IMAGE_SIZE: Final = 48
 PATCH: Final = 4
+PICTURE_SCALE: Final = 2
+"""How many times larger the pictures are that codes are drawn as than those that they were learned from."""
 GRID: Final = IMAGE_SIZE // PATCH
 CODES: Final = 512
 CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
@@ -71,6 +74,31 @@ class Tokenizer(nn.Module):
     def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
         """Codes to images, clipped to [-1, 1]."""
         return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
+
+
+class PictureDecoder(nn.Module):
+    """Codes to pictures of 96x96 pixels: diffusers' Decoder before a pixel-shuffle.
+
+    It reads the codes of the tokenizer, which stays as it is, and learns to draw them at twice the size of the
+    pictures that these were learned from. Convolutions work on the 12x12 grid, so that a picture costs little more.
+    """
+
+    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
+        super().__init__()
+        self.patch = PATCH * PICTURE_SCALE
+        self.decoder = Decoder(
+            in_channels=code_dim,
+            out_channels=3 * self.patch**2,
+            block_out_channels=(channels,),
+            layers_per_block=1,
+            norm_num_groups=16,
+            mid_block_add_attention=False,
+        )
+
+    def forward(self, vectors: Float[Tensor, "B G G D"]) -> Float[Tensor, "B 3 S S"]:
+        """Code vectors to images, nominally in [-1, 1]."""
+        hidden: Tensor = self.decoder(vectors.permute(0, 3, 1, 2))
+        return F.pixel_shuffle(hidden, self.patch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +204,9 @@ class Classifier(nn.Module):
         self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
 
     def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-        """Pooled features of images in [-1, 1]."""
+        """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
+        if image.shape[-1] > IMAGE_SIZE:
+            image = F.interpolate(image, (IMAGE_SIZE, IMAGE_SIZE), mode="area")
         pooled: Tensor = self.trunk(image).mean((2, 3))
         return pooled
 
