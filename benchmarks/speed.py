@@ -7,11 +7,15 @@ on both; ratios are formed within such a pair. The order within pairs alternates
 timed. Further parts measure what the engine adds to the network, what recording adds, and what lockstep gains.
 """
 
+import os
 import statistics
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import torch
 
 from benchmarks import _parts
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
@@ -68,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for guidance in chosen.guidance:
         rows += table(plan, guidance)
     claims = [*against_targets(rows, chosen.guidance[0])]
-    for part in (overhead, tracing, throughput):
+    for part in (overhead, tracing, throughput, threads):
         claims += part(plan)
     title = f"{MODELS[chosen.model].title}: speed"
     finish(result(title, command("speed", given), claims, rows, model.device), chosen.json)
@@ -179,6 +183,31 @@ def throughput(plan: Plan) -> list[Claim]:
         settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
         jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(plan.together)]
         claims.append(_parts.throughput(jobs, plan.repeats, NAMES[decoder], "pictures"))
+    return claims
+
+
+def threads(plan: Plan) -> list[Claim]:
+    """What a second thread is worth to one run, by the wall clock; importing `engines` leaves torch with one."""
+    usual, claims = torch.get_num_threads(), []
+    if plan.model.device.type != "cpu" or (os.cpu_count() or 1) < 2:
+        return []
+    for decoder in ("ar", "maximal"):
+        settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
+        ratios = []
+        for sample, prompt, first in plan.pairs():
+            one, seconds = job(decoder, plan.model, prompt, sample, **settings), {}
+            for count in (1, 2) if first else (2, 1):
+                torch.set_num_threads(count)
+                begun = time.perf_counter()
+                decode([one])
+                seconds[count] = time.perf_counter() - begun
+            ratios.append(seconds[2] / seconds[1])
+        name = NAMES[decoder] if decoder == "ar" else f"{NAMES[decoder]}, L = {MAIN_WINDOW}"
+        found = spread(ratios)
+        claims.append(
+            Claim(name=f"{name}: time with two threads over one", measured=found.median, reason=f"wall clock; {found}")
+        )
+    torch.set_num_threads(usual)
     return claims
 
 

@@ -154,8 +154,8 @@ def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
         samples = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
         return [c.met for c in quality.claims([quality.row(name, samples[name], fair) for name in samples])]
 
-    assert verdicts(none=noisy, gsd=sharp) == [None, True, True]
-    assert verdicts(maximal=sharp) == [None, True, False]
+    assert verdicts(none=noisy, gsd=sharp) == [None, False, True, True]
+    assert verdicts(maximal=sharp) == [None, False, True, False]
 
 
 def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
@@ -285,8 +285,8 @@ def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch:
 def test_lockstep_says_how_many_outputs_are_the_same() -> None:
     problems = [Problem("abc", "", "1"), Problem("bcdabc", "", "2")]
     jobs = [text.job("confidence", cast(Any, tiny()), problem, length=16) for problem in problems]
-    claim = _parts.throughput(jobs, 1, "Text", "answers", 3.0)
-    assert claim.bound == "at least" and claim.target == 3.0
+    claim = _parts.throughput(jobs, 1, "Text", "answers")
+    assert claim.measured is not None and claim.measured > 0
     assert "2 of 2 with the same tokens" in claim.reason
 
 
