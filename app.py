@@ -3,7 +3,9 @@
 import os
 import sys
 
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # gradio reads it when it is imported
+# gradio reads these when it is imported.
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000000")  # by default each event sums up all before it
 
 from demo.port import ServerError, read_port
 from demo.private import private_folder

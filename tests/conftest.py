@@ -3,6 +3,7 @@
 import os
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DRAFTSCOPE_DEVICE", "cpu")  # the same numbers everywhere; name another to test on it
