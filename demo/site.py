@@ -20,6 +20,11 @@ AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
 AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
 
 
+def in_turn(name: str) -> dict[str, Any]:
+    """For events that may not overtake one another, such as drawing what was opened last."""
+    return {"concurrency_id": name, **QUIET}
+
+
 DARK: Final = "dark"
 NARROW: Final = "narrow"
 """A phone, held upright."""

@@ -15,7 +15,7 @@ from demo.outcome import as_csv, beside
 from demo.pages.run import RunPage, titles
 from demo.recordings import Recording
 from demo.sessions import Shown
-from demo.site import QUIET, Site, Update
+from demo.site import QUIET, Site, Update, in_turn
 from demo.start_stop import StartStop
 from demo.turns import decoded
 from demo.viewer import compared, trace_viewer
@@ -38,7 +38,7 @@ from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
 
-IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "tray", **QUIET}
+IN_TURN: Final[dict[str, Any]] = in_turn("tray")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""

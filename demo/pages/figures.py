@@ -12,10 +12,10 @@ from demo.figure_chooser import FigureChooser
 from demo.figure_panel import Panel
 from demo.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
-from demo.pages.results import IN_TURN, ResultsPage
+from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE, Site, Update, in_turn
 from demo.start_stop import StartStop
 from demo.widgets import notice, notice_box
 from engines.models.catalog import MODELS
@@ -52,8 +52,8 @@ class FiguresPage:
                 timings = TimingsPage(site)
             with gr.Tab("Bias of published variants"):
                 BiasPage(site)
-            timings_tab.select(timings.draw, timings.inputs, timings.parts, **QUIET)
-            tab.select(results.draw, results.inputs, results.parts, **IN_TURN)
+            timings_tab.select(timings.draw, timings.inputs, timings.parts, **in_turn("timings"))
+            tab.select(results.draw, results.inputs, results.parts, **in_turn("results"))
 
     def _build_single(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")

@@ -11,7 +11,7 @@ import gradio as gr
 from demo.figure_panel import Panel
 from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
-from demo.site import LATEST, QUIET, Site, Update
+from demo.site import LATEST, QUIET, Site, Update, in_turn
 from demo.widgets import data_table, notice, notice_box, table
 from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
@@ -50,9 +50,6 @@ _HEADS: Final = {
     "speed-up-time": "Speed-up in time",
 }
 """Columns of the table; the downloads have all there is."""
-
-IN_TURN: Final[dict[str, Any]] = {"concurrency_id": "results", **QUIET}
-"""For what draws results: many take seconds, and a file that was opened meanwhile is drawn after them."""
 
 
 class ResultsPage:
@@ -112,11 +109,15 @@ class ResultsPage:
         drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
-        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **(LATEST | IN_TURN))
+        gr.on(
+            [control.input for control in chosen], self.draw, self.inputs, self.parts, **(LATEST | in_turn("results"))
+        )
         opened = [self.path, self.which, self.upload, self.problem]
         self.which.input(self.choose, {self.which}, opened, **LATEST)
         self.upload.upload(self.open, {self.upload}, opened, **QUIET)
-        self.path.change(self.renew, self.inputs, self.parts, **(LATEST | IN_TURN))  # not after a file that was refused
+        self.path.change(
+            self.renew, self.inputs, self.parts, **(LATEST | in_turn("results"))
+        )  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
         """Take results that ship."""

@@ -8,7 +8,7 @@ import gradio as gr
 from demo.figure_panel import Panel
 from demo.limits import UPLOAD_BYTES
 from demo.measured import FOLDER
-from demo.site import LATEST, QUIET, Site, Update
+from demo.site import LATEST, QUIET, Site, Update, in_turn
 from demo.widgets import data_table, notice, notice_box, table
 from traces.timings import Timing, Timings
 from traces.windows import Window, Windows
@@ -53,10 +53,12 @@ class TimingsPage:
         self.table = data_table("Every setting", elem_id="timings-table")
         self.inputs: set[Any] = {self.figure, self.opened, site.look}
         self.parts: list[Any] = [*self.panel.parts, self.table]
-        self.figure.input(self.draw, self.inputs, self.parts, **LATEST)
+        self.figure.input(self.draw, self.inputs, self.parts, **(LATEST | in_turn("timings")))
         told = [self.opened, self.figure, self.upload, self.problem]
         self.upload.upload(self.open, {self.upload, self.opened, self.figure}, told, **QUIET)
-        self.opened.change(self.draw, self.inputs, self.parts, **QUIET)  # not after a file that was refused
+        self.opened.change(
+            self.draw, self.inputs, self.parts, **in_turn("timings")
+        )  # not after a file that was refused
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is shown stays when the file is not sound."""
