@@ -25,7 +25,7 @@ from demo.site import QUIET, Site
 from demo.terms import terms
 from demo.tour import scenes
 from engines.models import fixed_shapes
-from engines.models.devices import resolve
+from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
@@ -51,7 +51,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
-        device = device_name(torch.device(resolve()))
+        device = device_name(torch.device(split(resolve_several())[0]))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         terms()
         offered = pairs(recordings)

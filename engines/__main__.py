@@ -319,7 +319,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     running.add_argument("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     running.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
-    running.add_argument("--device", help=devices.HELP)
+    running.add_argument("--device", help=devices.HELP_SEVERAL)
     running.add_argument("--shapes", choices=fixed_shapes.SHAPES, default="", help=fixed_shapes.HELP)
     running.add_argument(
         "--dtype",
@@ -359,7 +359,7 @@ def _add_expect(actions: Any) -> None:
     """The action that says what a model will cost."""
     costing: Any = _action(actions, "expect", "what a model will take on this machine, before it is loaded")
     costing.add_argument("--model", required=True, help="as for run")
-    costing.add_argument("--device", help=devices.HELP)
+    costing.add_argument("--device", help=devices.HELP_SEVERAL)
     costing.add_argument("--dtype", choices=sorted(DTYPES), help="as for run")
     costing.add_argument(
         "--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included"

@@ -37,6 +37,9 @@ class Network:
     banned: tuple[int, ...]
     """Ids that are never predicted: the mask itself."""
     device: torch.device
+    """Where states come from and go to."""
+    spread: bool = False
+    """Whether layers lie on further devices, which one graph cannot span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,10 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
             self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
             return self.keys[:, :, :end], self.values[:, :, :end]
-        past = [buffer[:, :, : at.end][at.lane] for buffer in (self.keys, self.values)]
+        there = self.keys.device  # that of the layer
+        past = [buffer[:, :, : at.end][at.lane.to(there)] for buffer in (self.keys, self.values)]
         for row, lane, where, count in at.stores:
+            where = where if isinstance(where, slice) else where.to(there)
             self.keys[lane][:, where] = key_states[row, :, :count]
             self.values[lane][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
@@ -119,7 +124,7 @@ class BlockSession(DiscreteSession):
     def __init__(self, network: Network, lanes: int, slots: int) -> None:
         self._network, self.device = network, network.device
         self._pass: Pass | FixedPass = Pass(torch.empty(0, dtype=torch.long), 0, [])
-        self._graphs = graphs_on(network.device)
+        self._graphs = None if network.spread else graphs_on(network.device)
         self._slots = slots + (self._graphs is not None)  # fixed shapes need a spare one
         self._cache = Cache(layers=[BlockLayer(lanes, self._slots, lambda: self._pass) for _ in range(network.layers)])
 

@@ -11,7 +11,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, shown
-from engines.models.devices import resolve
+from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo, own_info, published_info
@@ -113,7 +113,7 @@ def mixture_of(model_id: str) -> str:
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
-    """A model by id, loaded once a device and shared; `devices.resolve` says on which device.
+    """A model by id, loaded once a device and shared; `devices.resolve_several` says where.
 
     Raises:
         ConfigError: for what is no device's name.
@@ -125,10 +125,11 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     _need_assets(model_id)
     if model_id in _OWN:
-        own: Model = import_module(_HUB).load_folder(_OWN[model_id].folder, resolve(device))
+        own: Model = import_module(_HUB).load_folder(_OWN[model_id].folder, resolve_several(device))
         return own
+    place = resolve_several(device)
     load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
-    return load(model_id, resolve(device))
+    return load(model_id, split(place)[0] if model_id in _LOADERS else place)
 
 
 def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
@@ -148,7 +149,7 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
     number = None if dtype is None else DTYPES[dtype]
-    hub, place = import_module(_HUB), resolve(device)
+    hub, place = import_module(_HUB), resolve_several(device)
     read, what = (hub.load_folder, Path(name)) if Path(name).is_dir() else (hub.load, name)
     model: Model = read(what, place, number, room)
     return model

@@ -1,4 +1,7 @@
-"""The device that models run on: what is asked for, else what DRAFTSCOPE_DEVICE says, else the best there is."""
+"""Where models run: on the device that is asked for, else what DRAFTSCOPE_DEVICE says, else the best there is.
+
+A language model may lie on several, whose names stand with commas: `engines.models.spread`.
+"""
 
 import argparse
 import os
@@ -11,7 +14,9 @@ from engines.config import ConfigError
 from engines.models.errors import ModelError
 
 VARIABLE: Final = "DRAFTSCOPE_DEVICE"
-HELP: Final = f"auto, cpu, cuda, cuda:N or mps; default: {VARIABLE}, or auto, which takes a GPU of CUDA if there is one"
+_NAMED: Final = "auto, cpu, cuda, cuda:N or mps"
+HELP: Final = f"{_NAMED}; default: {VARIABLE}, or auto, which takes a GPU of CUDA if there is one"
+HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several, as in cuda:0,cuda:1"
 _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
@@ -22,9 +27,41 @@ def resolve(asked: str | None = None) -> str:
         ConfigError: for what is no device's name.
         ModelError: for a device that is not there, or cannot do what is needed.
     """
-    field, name = ("device", asked) if asked else (VARIABLE, os.environ.get(VARIABLE) or "auto")
+    field, name = _asked(asked)
     if not _NAMES.fullmatch(name):
-        raise ConfigError(f"{field}: {name!r} is no device; use auto, cpu, cuda, cuda:N or mps.")
+        raise ConfigError(f"{field}: {name!r} is no device; use {_NAMED}.")
+    return _found(field, name)
+
+
+def resolve_several(asked: str | None = None) -> str:
+    """The same where there may be several, with commas between them.
+
+    Raises:
+        ConfigError: for what names no device, or names one twice.
+        ModelError: as `resolve` does.
+    """
+    field, names = _asked(asked)
+    parts = names.split(",")
+    if len(parts) == 1:
+        return resolve(asked)
+    if wrong := [name for name in parts if name == "auto" or not _NAMES.fullmatch(name)]:
+        raise ConfigError(f"{field}: {wrong[0]!r} in {names!r} is no device; use cpu, cuda:N or mps, each once.")
+    if len({(torch.device(name).type, torch.device(name).index or 0) for name in parts}) < len(parts):
+        raise ConfigError(f"{field}: {names!r} names a device twice; use each once.")
+    return ",".join(_found(field, name) for name in parts)
+
+
+def split(place: str) -> list[str]:
+    """The devices of what `resolve_several` gives; what cannot be spread runs on the first."""
+    return place.split(",")
+
+
+def _asked(name: str | None) -> tuple[str, str]:
+    """Field and value of what is asked for."""
+    return ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
+
+
+def _found(field: str, name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -51,14 +51,21 @@ class DiffusionLM:
     def __init__(
         self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: ModelCard, device: torch.device
     ) -> None:
-        """Wrap a transformers causal-LM class, whose own attention mask is always overruled."""
+        """Wrap a transformers causal-LM class, whose own attention mask is always overruled.
+
+        One that `engines.models.spread` has put on several devices, the first of them `device`, stays there.
+        """
         self.card, self.device, self.kind = card, device, kind
         # With blocks of one token a block-causal model is a causal one; a bidirectional one never is.
         blocks: tuple[Family, ...] = () if kind.mask is None else ("diffusion-lm",)
         self.families: tuple[Family, ...] = blocks if kind.full else (*blocks, "discrete-ar")
         self.parameters = sum(weight.numel() for weight in network.parameters())
-        native: Any = network.to(device).eval()
-        native.model = lean(native.model)
+        native: Any = network.eval()
+        self._homes = list(dict.fromkeys(weight.device for weight in network.parameters()))
+        if len(self._homes) == 1:
+            self._homes = [device]
+            native.to(device)
+            native.model = lean(native.model)
         self._network = native
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
@@ -127,10 +134,9 @@ class DiffusionLM:
         layers = len(self._network.model.layers)
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
-            check_cache(self.card.id, needed, self.device, len(tasks))
-        blocks = BlockSession(
-            Network(self._hidden, self._logits, layers, self._banned, self.device), len(tasks), slots + 1
-        )
+            check_cache(self.card.id, needed, ",".join(map(str, self._homes)), len(tasks))
+        network = Network(self._hidden, self._logits, layers, self._banned, self.device, len(self._homes) > 1)
+        blocks = BlockSession(network, len(tasks), slots + 1)
         if isinstance(tasks[0], TextTask):
             return blocks
         return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask or 0, shift=self.kind.shift)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import torch
 
+from engines.models.devices import split
 from engines.models.errors import ModelError
 from engines.models.published_texts import TEXTS
 from engines.models.weights import Source
@@ -69,8 +70,8 @@ def cached_numbers(config: Any) -> int:
 
 
 def usual(device: str) -> torch.dtype:
-    """The number format of published weights on a device where none is asked for."""
-    return torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
+    """The number format of published weights on a device where none is asked for; on several, that of the first."""
+    return torch.float32 if torch.device(split(device)[0]).type == "cpu" else torch.bfloat16
 
 
 def free_bytes(device: str) -> int | None:
@@ -83,8 +84,14 @@ def free_bytes(device: str) -> int | None:
     return min(found) if found else None
 
 
+def free_on(place: str) -> int | None:
+    """The same of one device or of several together, as `devices.resolve_several` names them."""
+    found = [free_bytes(device) for device in split(place)]
+    return None if None in found else sum(free or 0 for free in found)
+
+
 def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
-    """See that weights, keys and values fit on their device, and weights on their way there in ordinary memory.
+    """See that weights, keys and values fit on their devices, and weights on their way there in ordinary memory.
 
     Raises:
         ModelError: where they do not; the message says what was tried, and what would fit.
@@ -92,7 +99,7 @@ def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, ro
     room = room or Room()
     weights, cache = needs.weights(dtype), needs.cache(dtype, room)
     for place in dict.fromkeys((device, "cpu")):
-        free, there = free_bytes(place), place == device
+        free, there = free_on(place), place == device
         if free is None or weights + (cache if there else 0) <= free:
             continue
         way = "" if there else f" on their way to {device}"
@@ -103,24 +110,24 @@ def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, ro
         )
 
 
-def check_cache(owner: str, needed: int, device: torch.device, lanes: int) -> None:
+def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
     """See that the keys and values of sequences that are about to be decoded fit beside what is there.
 
     Args:
         owner: The model.
         needed: Bytes.
-        device: Where they are to be.
+        place: Where they are to be, one device or several.
         lanes: Sequences.
 
     Raises:
         ModelError: where they do not.
     """
-    free = free_bytes(str(device)) if needed >= _SMALL else None
+    free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:
         many = "fewer sequences at once, " if lanes > 1 else ""
         raise ModelError(
             f"{owner}: keys and values of {lanes} {'sequences' if lanes > 1 else 'sequence'} take {_gb(needed)} on "
-            f"{device}, and {_gb(free)} are free; use {many}a shorter text, a smaller number format or a device with "
+            f"{place}, and {_gb(free)} are free; use {many}a shorter text, a smaller number format or a device with "
             "more memory."
         )
 
@@ -128,16 +135,16 @@ def check_cache(owner: str, needed: int, device: torch.device, lanes: int) -> No
 def _remedy(name: str, asked: tuple[Needs, Room], dtype: torch.dtype, place: str, there: bool) -> str:
     """What would fit in place of what was asked for."""
     needs, room = asked
-    free, found = free_bytes(place) or 0, []
+    free, found = free_on(place) or 0, []
     half = needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, room)
     if there and dtype.itemsize == 4 and half <= free:
         found.append(f"--dtype bfloat16 takes {_gb(half)}")
     left = free - needs.weights(dtype)
     if there and 0 < left < needs.cache(dtype, room) and (lanes := left // needs.cache(dtype, Room(room.length))):
         found.append(f"{lanes} {'sequences fit' if lanes > 1 else 'sequence fits'}")
-    for other in _others(place) if there else ():
+    for other in _others(place, several=not needs.positions) if there else ():
         number = usual(other)
-        if needs.weights(number) + needs.cache(number, room) <= (free_bytes(other) or 0):
+        if needs.weights(number) + needs.cache(number, room) <= (free_on(other) or 0):
             found.append(f"--device {other} has room for it in {_name(number)}")
     group = next((text.group for text in TEXTS if text.name == name), "")
     small = [text for text in TEXTS if text.group == group and text.gigabytes * _GIGA * dtype.itemsize / 2 <= free]
@@ -147,10 +154,13 @@ def _remedy(name: str, asked: tuple[Needs, Room], dtype: torch.dtype, place: str
     return ", ".join([*found, "or use a device with more memory" if found else "use a device with more memory"])
 
 
-def _others(device: str) -> list[str]:
-    """Further devices of this machine."""
+def _others(place: str, *, several: bool) -> list[str]:
+    """Further devices of this machine, and all its GPUs together for what may be spread."""
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    return [place for place in ("cpu", *gpus) if torch.device(place) != torch.device(device)]
+    together = [",".join(gpus)] if several and len(gpus) > 1 else []
+    taken = {torch.device(device) for device in split(place)}
+    single = [device for device in ("cpu", *gpus) if torch.device(device) not in taken]
+    return [*single, *(every for every in together if every != place)]
 
 
 def _available() -> int | None:

@@ -140,7 +140,7 @@ class PictureModel(Networked):
         """A session, if there is room for its keys and values."""
         rows, longest = sum(map(len, prompts)), max(len(row) for lane in prompts for row in lane)
         numbers = rows * (longest + fed.rows * (fed.columns + 1)) * self._kept
-        check_cache(self.card.id, numbers * self.dtype.itemsize, self.device, len(prompts))
+        check_cache(self.card.id, numbers * self.dtype.itemsize, str(self.device), len(prompts))
         return PictureSession(network, prompts, fed, self.layers, self.device)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:

@@ -11,8 +11,8 @@ import torch
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, open_model, ships
-from engines.models.devices import resolve
-from engines.models.memory import DTYPES, Needs, Room, free_bytes, usual
+from engines.models.devices import resolve_several, split
+from engines.models.memory import DTYPES, Needs, Room, free_on, usual
 from engines.runtime.driver import Job, Run
 
 _METHODS: Final = {"discrete-ar": "ar", "diffusion-lm": "blockwise", "continuous-ar": "continuous"}
@@ -56,18 +56,19 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
     Raises:
         ConfigError, ModelError: as `open_model` does.
     """
-    place = resolve(device)
+    place = resolve_several(device)
     room = room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        needs, number = Needs(model.parameters), model.dtype
+        needs, number, place = Needs(model.parameters), model.dtype, split(place)[0]
     else:
         from engines.models.hub import published  # brings transformers
 
         needs = published.needs_of(name)
+        place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
     said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
-    sizes = (needs.weights(number), free_bytes(place), needs.cache(number, room))
+    sizes = (needs.weights(number), free_on(place), needs.cache(number, room))
     return Expected(name, count, said, place, *sizes, needs.said(room))
 
 

@@ -46,7 +46,7 @@ def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPag
 
 
 def test_a_run_is_decoded_on_the_device_that_was_resolved(page: RunPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "resolve", lambda asked=None: elsewhere.NAME)
+    monkeypatch.setattr(catalog, "resolve_several", lambda asked=None: elsewhere.NAME)
     with elsewhere.device():
         *_, last = page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine"))
     devices = {trace.environment.device for trace in last[page.site.shown].traces()}

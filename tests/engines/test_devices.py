@@ -36,7 +36,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
         asked.append(device)
         return "cpu" if device == "cpu" else elsewhere.NAME
 
-    monkeypatch.setattr(catalog, "resolve", resolved)
+    monkeypatch.setattr(catalog, "resolve_several", resolved)
     yield asked
 
 

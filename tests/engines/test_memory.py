@@ -199,16 +199,16 @@ def test_what_a_model_will_take_is_told_before_it_is_read(
     folder = write(tmp_path / "it", "llada2_moe")
     count = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     told = f"{folder}: {count - 8:,} parameters, 0.0 GB of weights in "  # the gate's bias of 8 experts is not trained
-    monkeypatch.setattr(expecting, "free_bytes", lambda _: 8 * count)
+    monkeypatch.setattr(expecting, "free_on", lambda _: 8 * count)
     assert main(["expect", "--model", str(folder), "--device", "cpu", "--passes", "2"]) == 0
     said = capsys.readouterr().out
     kept = ", 0.00 GB of keys and values for 1 sequence of 64 positions"
     assert said.startswith(f"{told}float32 on cpu{kept}, and 0.0 GB are free (fits)\na pass of ordinary decoding took ")
     (folder / "model.safetensors").unlink()
-    monkeypatch.setattr(expecting, "free_bytes", lambda _: count)
+    monkeypatch.setattr(expecting, "free_on", lambda _: count)
     assert main(["expect", "--model", str(folder), "--device", "cpu", "--dtype", "bfloat16"]) == 0
     assert capsys.readouterr().out == f"{told}bfloat16 on cpu{kept}, and 0.0 GB are free (does not fit)\n"
-    monkeypatch.setattr(expecting, "free_bytes", lambda _: 10**9)
+    monkeypatch.setattr(expecting, "free_on", lambda _: 10**9)
     large = ["--length", "4096", "--lanes", "600"]
     assert main(["expect", "--model", str(folder), "--device", "cpu", *large]) == 0
     kept = 600 * 4096 * 2 * LAYERS * GROUPS * 16 * 4 / 1e9

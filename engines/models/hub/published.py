@@ -18,6 +18,7 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import Qwen2Tokenizer
 
 from engines.config import shown
+from engines.models.devices import split
 from engines.models.errors import ModelError
 from engines.models.hub.assembling import Loader, Measure, stored
 from engines.models.hub.causal_families import CAUSAL_FAMILIES
@@ -27,6 +28,7 @@ from engines.models.language_model import DiffusionLM, Kind
 from engines.models.memory import Needs, Room, cached_numbers, check_room, usual
 from engines.models.own_folders import COSMOS, type_of
 from engines.models.published_families import PICKLES, names, unread
+from engines.models.spread import spread
 from engines.models.weights import (
     CONFIG,
     LARGEST,
@@ -91,7 +93,7 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
     Args:
         folder: Has config.json, safetensors and the tokenizer's files under their published names; a Cosmos
             checkpoint, what `engines.models.hub.cosmos_convert` writes.
-        device: cpu, cuda, ...
+        device: cpu, cuda, ...; for a language model also several, as "cuda:0,cuda:1".
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
         room: What is to be decoded: where there is no room for it, the weights are not read.
 
@@ -168,6 +170,7 @@ def _load(asked: _Asked) -> Model:
     module = _module(settings)
     if module is not None:
         read: Loader = module.load
+        device = split(device)[0]
         check_room(source, _needs(source, settings), dtype, device, asked.room)
         return read(source, settings, device, dtype)
     family = _family(source, settings)
@@ -185,7 +188,10 @@ def _load(asked: _Asked) -> Model:
         weights=weight_hashes(source),
         files=other_hashes(source),
     )
-    return DiffusionLM(network, tokenizer, kind, card, torch.device(device))
+    places = [torch.device(place) for place in split(device)]
+    if len(places) > 1:
+        spread(network, places, asked.room)
+    return DiffusionLM(network, tokenizer, kind, card, places[0])
 
 
 def _family(source: Source, settings: Mapping[str, Any]) -> Family:
