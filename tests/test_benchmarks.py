@@ -344,14 +344,18 @@ def test_pictures_of_every_ratio_are_marked_beside_ordinary_ones() -> None:
     generator = torch.Generator().manual_seed(0)
     good, other = (torch.rand(32, 3, 48, 48, generator=generator) * 2 - 1 for _ in range(2))
     asked = prompts("patch-target", 32)
-    rows = [patches.row(name, good, asked, good) for name in patches.DECODERS]
+    rows = [patches.row(name, good, asked, good, 1.0) for name in patches.DECODERS]
     vanilla, whole, agreement, distance = patches.claims(rows)
     assert (whole.measured, whole.met) == (agreement.measured, agreement.met) == (0, True)
     assert vanilla.measured == rows[0]["all_three_percent"]
     assert distance.measured == rows[0]["frechet_like"] > rows[0]["frechet_like_real"]
-    assert patches.row("CSpD whole paths", other, asked, good)["frechet_like"] != distance.measured
+    assert patches.row("CSpD whole paths", other, asked, good, 1.0)["frechet_like"] != distance.measured
     rows[1] = {**rows[1], "all_three_off_errors": -3.5}
     assert patches.claims(rows)[1].met is False
+    guided = [patches.row(name, other, asked, other, 3.0) for name in patches.DECODERS if name != "mixture"]
+    both = patches.claims([*rows, *guided])
+    assert len(both) == 8 and "guidance 3" not in both[3].name and "guidance 3" in both[4].name
+    assert both[0].met is None and both[4].met is (guided[0]["all_three_percent"] >= 50)
     model: Any = continuous.load_model("toy-field")
     jobs = [decoder.job(model, "", 0, 1.0) for decoder in patches.DECODERS.values()]
     assert [(one.method.name, getattr(one.config, "mode", "")) for one in jobs] == [

@@ -60,8 +60,11 @@ EXAMPLES: Final = {
     ),
 }
 """What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
-_OPENED: Final = frozenset(name for model in MODELS.values() for name, _ in model.opens)
-_TEXTUAL: Final = frozenset(family for model in MODELS.values() if model.opens for family in model.families)
+_OPENED: Final = {
+    family: frozenset(name for model in MODELS.values() if family in model.families for name, _ in model.opens)
+    for family in SHARED
+}
+"""Settings that some model of a family has a say in."""
 _INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
@@ -373,11 +376,11 @@ class RunPage:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
         own, update = dict(model.opens), dict[Any, Any]()
         for method in METHODS.values():
-            if method.family not in _TEXTUAL:
+            if not (names := _OPENED[method.family]):
                 continue
             usual = as_values(method.config())
             every = {**self.sampling[method.family].of, **self.own[method.name].of}
-            changed = {name: own.get(name, usual[name]) for name in _OPENED & every.keys()}
+            changed = {name: own.get(name, usual[name]) for name in names & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
                 named = controls.preset_values(method, controls.DEFAULTS)

@@ -25,6 +25,8 @@ _PLAYS: Final = (
 _LARGE_BLOCKS: Final = (("block", "32"),)
 """The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 _ROLLS: Final = (*_LARGE_BLOCKS, ("length", 104))
+_GUIDED: Final = (("guidance", 3.0),)
+"""More pictures show what was asked: MAR's own are drawn with guidance, too."""
 _CODES: Final[tuple[Family, ...]] = ("discrete-ar",)
 _VECTORS: Final[tuple[Family, ...]] = ("continuous-ar",)
 _BLOCKS: Final[tuple[Family, ...]] = ("diffusion-lm", "discrete-ar")
@@ -53,9 +55,15 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     ),
     "engines.models.studio.patch": (
         ModelInfo(
-            "patch-target", "Studio patch model, 48x48", _VECTORS, *_DRAWS, "patch-draft", mixture="patch-mixture"
+            "patch-target",
+            "Studio patch model, 48x48",
+            _VECTORS,
+            *_DRAWS,
+            "patch-draft",
+            mixture="patch-mixture",
+            opens=_GUIDED,
         ),
-        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS),
+        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=_GUIDED),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
     ),
     "engines.models.toy_field": (

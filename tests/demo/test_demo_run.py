@@ -82,6 +82,14 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True
 
 
+def test_a_patch_model_opens_with_guidance_and_other_families_keep_theirs(page: RunPage) -> None:
+    guidance = page.sampling["continuous-ar"].of["guidance"]
+    settings = page.choose_model({page.model: "patch-target", page.opening: None})
+    assert settings[guidance]["value"] == 3.0
+    assert page.sampling["discrete-ar"].of["guidance"] not in settings
+    assert page.choose_model({page.model: "patch-mixture", page.opening: None})[guidance]["value"] == 1.0  # it has none
+
+
 def test_a_method_leaves_the_model_of_an_address_and_one_that_fits(page: RunPage) -> None:
     def told(method: str, model: str, address: str = "") -> dict[str, Any]:
         opening = read_address(address) if address else None
