@@ -1,5 +1,6 @@
 """Whether a network fits into the memory of its device, with what it keeps of a text, before its weights are read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -90,8 +91,24 @@ def free_on(place: str) -> int | None:
     return None if None in found else sum(free or 0 for free in found)
 
 
-def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
+def check_room(
+    source: Source,
+    needs: Needs,
+    dtype: torch.dtype,
+    device: str,
+    room: Room | None = None,
+    *,
+    straight: Callable[[], bool] = lambda: False,
+) -> None:
     """See that weights, keys and values fit on their devices, and weights on their way there in ordinary memory.
+
+    Args:
+        source: The checkpoint.
+        needs: What it takes.
+        dtype: What its weights are held in.
+        device: One or several, as `devices.resolve_several` names them.
+        room: What is to be decoded.
+        straight: Tells whether weights take no memory on their way to another device; asked where there is none.
 
     Raises:
         ModelError: where they do not; the message says what was tried, and what would fit.
@@ -100,7 +117,7 @@ def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, ro
     weights, cache = needs.weights(dtype), needs.cache(dtype, room)
     for place in dict.fromkeys((device, "cpu")):
         free, there = free_on(place), place == device
-        if free is None or weights + (cache if there else 0) <= free:
+        if free is None or weights + (cache if there else 0) <= free or (not there and straight()):
             continue
         way = "" if there else f" on their way to {device}"
         kept = f", keys and values of {needs.said(room)} {_gb(cache)}" if there and cache >= _SMALL else ""

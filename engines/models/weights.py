@@ -40,7 +40,8 @@ _OTHERS: Final = (
 """Read, or only looked for, by `engines.models.hub`."""
 _SINGLE: Final = "model.safetensors"
 _HEAD: Final = "lm_head.weight"
-_FLOATS: Final = ("F16", "BF16", "F32")
+_FLOATS: Final = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32}
+"""Number formats that are read, as safetensors calls them."""
 _COMPUTED: Final = ".rotary_emb.inv_freq"
 """End of a tensor's name that older checkpoints hold and every class computes anew."""
 _WHOLE_BYTES: Final = 2**28
@@ -97,14 +98,23 @@ class Recipe:
     make: Callable[[Sequence[Tensor]], Tensor]
 
 
+def _none(*_: object) -> Mapping[str, Recipe]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """How a folder's tensors become native ones."""
 
     renamed: tuple[tuple[str, str], ...] = ()
     """Parts of a native tensor's name and what the folder calls them, applied in this order."""
-    recipes: Callable[[Mapping[str, tuple[int, ...]], Any], Mapping[str, Recipe]] = lambda *_: {}
+    recipes: Callable[[Mapping[str, tuple[int, ...]], Any], Mapping[str, Recipe]] = _none
     """Native names with their shapes, and the config, to what is made of other tensors."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether every native tensor is one of the folder's."""
+        return self.recipes is _none
 
     def original(self, native: str) -> str:
         """What the folder calls a native tensor."""
@@ -123,6 +133,8 @@ def read_network(
     source: Source, kind: type[Any], config: Any, dtype: torch.dtype, names: Names | None = None
 ) -> nn.Module:
     """A network of a native class with the weights of a folder, on the CPU.
+
+    What `lies_as_held` stays in its file until it is used or sent to a device.
 
     Args:
         source: Where the weights are.
@@ -155,6 +167,17 @@ def read_network(
     with _bars_on_terminals_only():
         network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
     return network
+
+
+def lies_as_held(source: Source, dtype: torch.dtype, names: Names | None = None) -> bool:
+    """Whether a folder's tensors are mapped as they lie in their files, and take no memory on their way to a device.
+
+    Raises:
+        ModelError: for files that are missing or broken.
+    """
+    held = [number for name, (_, number) in tensor_heads(source).items() if not name.endswith(_COMPUTED)]
+    formats = {_FLOATS.get(number) for number in held}
+    return formats == {dtype} and (names or Names()).plain
 
 
 def read_tensors(

@@ -8,15 +8,17 @@ import torch
 from safetensors.torch import load_file
 from support import cosmos, janus
 from support.checkpoints import GROUPS, LAYERS, write
+from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.__main__ import main
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import memory
 from engines.models.errors import ModelError
-from engines.models.hub import cosmos_convert, published
+from engines.models.hub import cosmos_convert, llada2, published
 from engines.models.memory import Needs, Room
-from engines.models.weights import Source
+from engines.models.spread import size_of
+from engines.models.weights import Source, lies_as_held, read_network
 from engines.runtime import expecting
 from engines.runtime.driver import Job, open_session
 from traces import read
@@ -146,6 +148,34 @@ def test_a_gpu_is_asked_and_so_is_the_way_to_it(monkeypatch: pytest.MonkeyPatch)
         memory.check_room(source, Needs(10**9), torch.bfloat16, "cuda")
     with pytest.raises(ModelError, match=r"take 12.0 GB in bfloat16 on cuda, and 10.0 GB are free; use a device"):
         memory.check_room(source, Needs(6 * 10**9), torch.bfloat16, "cuda")
+
+
+def test_weights_that_lie_as_they_are_held_take_no_memory_on_their_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source("it", write(tmp_path / "it", "qwen3"), "")
+    assert lies_as_held(source, torch.float32) and not lies_as_held(source, torch.bfloat16)
+    assert not lies_as_held(Source("it", write(tmp_path / "other", "llada2_moe"), ""), torch.float32, llada2.NAMES)
+    monkeypatch.setattr(memory, "free_bytes", {"cuda": 10 * GIGA, "cpu": GIGA}.get)
+    memory.check_room(source, Needs(4 * GIGA), torch.bfloat16, "cuda", straight=lambda: True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="this system has no /proc")
+def test_a_network_is_read_without_a_copy_of_its_weights(tmp_path: Path) -> None:
+    def anonymous() -> int:
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("RssAnon:"))
+
+    config = Qwen3Config(
+        vocab_size=10_000, hidden_size=1024, intermediate_size=4096, num_hidden_layers=2, num_attention_heads=16
+    )
+    Qwen3ForCausalLM(config).bfloat16().save_pretrained(tmp_path)
+    size = (tmp_path / "model.safetensors").stat().st_size
+    assert size > 10**8 / 2
+    before = anonymous()
+    network = read_network(Source("it", tmp_path, ""), Qwen3ForCausalLM, config, torch.bfloat16)
+    assert anonymous() - before < size / 4
+    assert size_of(network) > 0.9 * size
 
 
 def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ code as well.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ from engines.models.weights import (
     CONFIG,
     LARGEST,
     Source,
+    lies_as_held,
     number_of,
     other_hashes,
     parameters,
@@ -180,7 +181,8 @@ def _load(asked: _Asked) -> Model:
     known, room = max(tokenizer.get_vocab().values()) + 1, config.vocab_size
     if known > room:
         raise source.lacks(f"config.json has {room} for {family.sizes['vocab_size']!r}, its tokenizer {known} tokens")
-    check_room(source, _needs(source, settings), dtype, device, asked.room)
+    straight = partial(lies_as_held, source, dtype, family.names)
+    check_room(source, _needs(source, settings), dtype, device, asked.room, straight=straight)
     network = read_network(source, family.network, config, dtype, family.names)
     card = ModelCard(
         id=source.name,
