@@ -200,7 +200,7 @@ def _drafting(ordinary: float, row: Mapping[str, Any]) -> Drafting | None:
 def _continuous(folder: Path) -> Iterator[Tradeoff]:
     """CSpD on patches; quality was measured for whole paths, of any draft length, since they are exact."""
     result, patches = _read(folder, "continuous"), _read(folder, "patches")
-    graded = {row["decoder"]: row for row in _rows(patches)}
+    graded = {row["decoder"]: row for row in _rows(patches) if row.get("guidance", 1) == 1}  # as what was timed
     beside = _pictures_beside(graded.get("CSpD whole paths"), graded.get("target"))
     for row in _rows(result):
         tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
