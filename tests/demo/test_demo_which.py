@@ -80,6 +80,12 @@ def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None
     assert answer(exact, "text", 0, 1).startswith("Use S2D2 with always, block 32 for text: 2.")
 
 
+def test_continuous_tokens_are_graded_without_guidance_as_they_were_timed(alone: list[Tradeoff]) -> None:
+    shares = {row["decoder"]: row["all_three_percent"] for row in rows_of("patches") if row["guidance"] == 1}
+    change = float(str(shares["CSpD whole paths"])) - float(str(shares["target"]))
+    assert {one.change for one in alone if one.kind == "continuous"} == {change}
+
+
 def test_where_nothing_pays_the_answer_says_so(alone: list[Tradeoff]) -> None:
     best = max((one for one in alone if one.kind == "continuous"), key=lambda one: one.speed)
     assert best.speed < 1 and best.setting == "gamma 1, drafter small, verdict block"
