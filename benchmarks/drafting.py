@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
     options.add_argument("--images", type=positive, default=12)
-    options.add_argument("--problems", type=positive, default=40)
+    options.add_argument("--problems", type=positive, default=20)
     options.add_argument("--gammas", type=positive, nargs="+", default=list(GAMMAS))
     add_option(options)
     chosen = options.parse_args(given)

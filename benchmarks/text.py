@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
-    options.add_argument("--problems", type=positive, default=100)
+    options.add_argument("--problems", type=positive, default=500)
     options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
     add_option(options)
     chosen = options.parse_args(given)

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser(__doc__)
-    options.add_argument("--problems", type=positive, default=50)
+    options.add_argument("--problems", type=positive, default=40)
     options.add_argument("--block", default="4")
     add_option(options)
     chosen = options.parse_args(given)
