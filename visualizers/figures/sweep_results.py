@@ -8,6 +8,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
+from visualizers.boxes import Box
 from visualizers.figure import plain, side_by_side, titled
 from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
 from visualizers.style import NEUTRAL, series, themed
@@ -109,7 +110,7 @@ def _thin(figure: go.Figure, sign: int = 1) -> None:
     wide, high = (max(max(ends) - min(ends), 1e-9) for ends in zip(*points, strict=True))
     ends = [end(x for x, _ in points) / wide for end in (min, max)]
     best = dict(zip(points, on_frontier([(sign * x, y) for x, y in points]), strict=True))
-    taken = [_Box.around(x / wide, y / high, *_MARK) for x, y in points]
+    taken = [_mark_at(x / wide, y / high) for x, y in points]
     asked = [(curve, i) for curve in figure.data for i, text in enumerate(curve.text or ()) if text]
     texts = {id(curve): [""] * len(curve.text) for curve, _ in asked}
     places = {id(curve): list(curve.textposition) for curve, _ in asked}
@@ -117,7 +118,7 @@ def _thin(figure: go.Figure, sign: int = 1) -> None:
         x, y, text = curve.x[i] / wide, curve.y[i] / high, curve.text[i]
         first = curve.textposition[i]
         for place in (first, *(corner for corner in _CORNERS if corner != first)):
-            box = _Box.label(x, y, text, place)
+            box = _label_at(x, y, text, place)
             inside = ends[0] - _EDGE < box.left and box.right < ends[1] + _EDGE
             if inside and not any(box.meets(other) for other in taken):
                 taken.append(box)
@@ -127,32 +128,17 @@ def _thin(figure: go.Figure, sign: int = 1) -> None:
         curve.update(text=texts[id(curve)], textposition=places[id(curve)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A place in a figure, in shares of what its points span."""
+def _mark_at(x: float, y: float) -> Box:
+    """Where a marker stands."""
+    across, up = _MARK
+    return Box(x - across, x + across, y - up, y + up)
 
-    left: float
-    right: float
-    bottom: float
-    top: float
 
-    @classmethod
-    def around(cls, x: float, y: float, across: float, up: float) -> "_Box":
-        """So far to every side of a point."""
-        return cls(x - across, x + across, y - up, y + up)
-
-    @classmethod
-    def label(cls, x: float, y: float, text: str, place: str) -> "_Box":
-        """Where Plotly writes a label at one of the corners of a point."""
-        reach, middle = _LETTER * len(text), y + (2 * _LINE if place.startswith("top") else -2 * _LINE)
-        left = x - _MARK[0] - reach if place.endswith("left") else x + _MARK[0]
-        return cls(left, left + reach, middle - _LINE, middle + _LINE)
-
-    def meets(self, other: "_Box") -> bool:
-        """Whether one covers a part of the other."""
-        return (
-            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
-        )
+def _label_at(x: float, y: float, text: str, place: str) -> Box:
+    """Where Plotly writes a label at one of the corners of a point."""
+    reach, middle = _LETTER * len(text), y + (2 * _LINE if place.startswith("top") else -2 * _LINE)
+    left = x - _MARK[0] - reach if place.endswith("left") else x + _MARK[0]
+    return Box(left, left + reach, middle - _LINE, middle + _LINE)
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from traces.tradeoffs import Tradeoff, frontier
+from visualizers.boxes import Box
 from visualizers.figure import DataFigure, plain
 from visualizers.style import NEUTRAL, Series, series, translucent
 
@@ -33,18 +34,6 @@ class TradeoffView:
     """Percentage points of quality that may be lost."""
     best: Tradeoff | None = None
     """The answer, which gets a ring."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    left: float
-    right: float
-    bottom: float
-    top: float
-
-    def meets(self, other: "_Box") -> bool:
-        across = self.left < other.right and other.left < self.right
-        return across and self.bottom < other.top and other.bottom < self.top
 
 
 def _drawn(view: TradeoffView) -> go.Figure:
@@ -82,12 +71,12 @@ def _drawn(view: TradeoffView) -> go.Figure:
     return figure.update_layout(title_subtitle_text=plain(f"{len(view.measured)} settings measured{said}"))
 
 
-def _ends(view: TradeoffView) -> _Box:
+def _ends(view: TradeoffView) -> Box:
     """The ends of the axes: x in times, y in percentage points."""
     speeds = [one.speed for one in (*view.measured, *view.reported)] or [1.0]
     heights = [one.height for one in view.measured if one.height is not None and one.height >= LOWEST] or [0.0]
     spread = [(one.height or 0) + (one.error or 0) for one in view.measured]
-    return _Box(
+    return Box(
         left=min(*speeds, 0.6) / 1.25,
         right=max(*speeds, 2.0) * 1.45,
         bottom=min(*heights, -4.0) - 2.5,
@@ -95,7 +84,7 @@ def _ends(view: TradeoffView) -> _Box:
     )
 
 
-def _grounds(figure: go.Figure, view: TradeoffView, ends: _Box) -> None:
+def _grounds(figure: go.Figure, view: TradeoffView, ends: Box) -> None:
     """Where nothing, or no more than is allowed, is lost; and where a method is as fast as ordinary decoding."""
     free = translucent(series(2).color, 0.13)
     figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
@@ -103,7 +92,7 @@ def _grounds(figure: go.Figure, view: TradeoffView, ends: _Box) -> None:
     figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
 
 
-def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, ends: _Box) -> None:
+def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, ends: Box) -> None:
     """All points of a kind; those on the frontier are larger and named."""
     every = [(number, one) for number, one in enumerate(view.measured) if one.kind == kind]
     points = [(number, one) for number, one in every if one.predicted == predicted and one.height is not None]
@@ -143,11 +132,11 @@ def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, e
     )
 
 
-def _labels(view: TradeoffView, ends: _Box) -> Iterator[tuple[int, tuple[str, str]]]:
+def _labels(view: TradeoffView, ends: Box) -> Iterator[tuple[int, tuple[str, str]]]:
     """Number -> words and place of every named point; none where they would be written over others."""
     chosen = [one for one in frontier(view.measured) if (one.height or 0) >= ends.bottom]
     marks = {id(one): _share(one, ends) for one in chosen}
-    taken = [_Box(x - _GAP / 2, x + _GAP / 2, y - _GAP, y + _GAP) for x, y in marks.values()]
+    taken = [Box(x - _GAP / 2, x + _GAP / 2, y - _GAP, y + _GAP) for x, y in marks.values()]
     ordered = sorted(chosen, key=lambda one: (one is not view.best, -one.speed))
     for one in ordered:
         across, up = marks[id(one)]
@@ -159,13 +148,13 @@ def _labels(view: TradeoffView, ends: _Box) -> Iterator[tuple[int, tuple[str, st
                 break
 
 
-def _share(one: Tradeoff, ends: _Box) -> tuple[float, float]:
+def _share(one: Tradeoff, ends: Box) -> tuple[float, float]:
     """Where a point lies, in shares of the panel."""
     across = log10(one.speed / ends.left) / log10(ends.right / ends.left)
     return across, ((one.height or 0.0) - ends.bottom) / (ends.top - ends.bottom)
 
 
-def _places(across: float, up: float, width: float) -> Iterator[tuple[str, _Box]]:
+def _places(across: float, up: float, width: float) -> Iterator[tuple[str, Box]]:
     """Where a label of some width may stand beside a point."""
     for side, left in (
         ("right", across + _GAP / 2),
@@ -173,7 +162,7 @@ def _places(across: float, up: float, width: float) -> Iterator[tuple[str, _Box]
         ("center", across - width / 2),
     ):
         for edge, bottom in (("top", up + _GAP), ("bottom", up - _GAP - _LINE)):
-            yield f"{edge} {side}", _Box(left, left + width, bottom, bottom + _LINE)
+            yield f"{edge} {side}", Box(left, left + width, bottom, bottom + _LINE)
 
 
 def _hover(one: Tradeoff) -> str:
