@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -11,22 +12,77 @@ from huggingface_hub import try_to_load_from_cache
 
 from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, shown
+from engines.models.bundled.listing import OURS
+from engines.models.checkpoints.own_folders import OwnFolder, read_folder, read_folders
+from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as
 from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
-from engines.models.model_info import ModelInfo, own_info, published_info
-from engines.models.ours import OURS
-from engines.models.own_folders import group_of, read_folder, read_folders
-from engines.models.published_families import ASKS
-from engines.models.published_pictures import PICTURES
-from engines.models.published_texts import TEXTS
+from engines.models.model_info import ModelInfo
 from engines.protocol import Family, Model
 
-_HUB: Final = "engines.models.hub.published"
+_LOADING: Final = "engines.models.loading"
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
-MODELS: Final[dict[str, ModelInfo]] = {
-    info.id: info for info in chain(*OURS.values(), map(published_info, TEXTS), map(published_info, PICTURES))
+_FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
+    "causal": ("discrete-ar",),
+    "blocks": ("diffusion-lm", "discrete-ar"),
+    "bidirectional": ("diffusion-lm",),  # and so never causal
+    "codes of texts": ("discrete-ar",),
+    "vectors of texts": ("continuous-ar",),
+    "vectors of classes": ("continuous-ar",),
+    "clips": ("discrete-ar",),
 }
+_QUESTION: Final = (
+    "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
+    "Ask a question, or begin a text.",
+)
+_SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
+_CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
+_CLIP: Final = (
+    "",
+    "Continues a clip behind its first nine frames: give the path of a GIF or MP4 on the command line, or choose a "
+    "clip on the page.",
+)
+
+
+def _info(kind: Kind, name: str, title: str, needs: str) -> ModelInfo:
+    """What every checkpoint of a kind has in common."""
+    asks = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
+    clips = kind == "clips"
+    proof = "model.safetensors.index.json" if clips else "config.json"
+    return ModelInfo(name, title, _FAMILIES[kind], needs, *asks, proof=proof, clips=clips, writes=asks is _QUESTION)
+
+
+def _listed(row: Checkpoint, example: Example) -> ModelInfo:
+    """A published checkpoint; one whose name is no repository's is loaded by its folder."""
+    size = f"{example.gigabytes} GB" + ("" if row.kind.startswith("vectors") else " (twice that on a CPU)")
+    fetch = f"{example.files}, as docs/models.md says, then --model FOLDER" if example.files else ""
+    needs = f"{size}: {fetch or f'hf download {example.name}'}; {row.licence}, and no published weights were tried"
+    return replace(
+        _info(row.kind, example.name, example.title, needs),
+        small=example.drafter,
+        folder="/" not in example.name,
+        group=row.name,
+        gigabytes=example.gigabytes,
+        licence=row.licence,
+        terms=row.terms,
+    )
+
+
+def own_info(own: OwnFolder) -> ModelInfo:
+    """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
+    info = _info(own.kind, own.id, own.id, "nothing: it is in a folder of one's own")
+    return replace(info, group=own.group, gigabytes=own.gigabytes, terms=terms_of(own.id))
+
+
+def terms_of(name: str) -> str:
+    """What the licence of a checkpoint, by its name or folder, asks for before it is loaded; empty for nothing."""
+    row = published_as(name)
+    return row.terms if row else ""
+
+
+_PUBLISHED: Final = [_listed(row, example) for row in CHECKPOINTS for example in row.examples]
+MODELS: Final[dict[str, ModelInfo]] = {info.id: info for info in chain(*OURS.values(), _PUBLISHED)}
 _OWN, UNREADABLE = read_folders(os.environ, MODELS)
 """Checkpoints in folders of one's own by id, and a sentence for each folder that is none."""
 MODELS.update({own.id: own_info(own) for own in _OWN.values()})
@@ -42,9 +98,9 @@ def add_folder(named: str) -> str:
         folder = Path(named.strip()).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
         raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
-    found = next((own.id for own in _OWN.values() if own.folder == folder), None)
-    if found is not None:
-        return found
+    known = next((own.id for own in _OWN.values() if own.folder == folder), None)
+    if known is not None:
+        return known
     try:
         if not named.strip():
             raise ValueError("is empty; name the folder of a checkpoint.")
@@ -54,11 +110,6 @@ def add_folder(named: str) -> str:
     _OWN[own.id] = own
     MODELS[own.id] = own_info(own)
     return own.id
-
-
-def terms_of(name: str) -> str:
-    """What the licence of a model, by id or by its folder, asks for before it is loaded; empty for nothing."""
-    return MODELS[name].terms if name in MODELS else ASKS.get(group_of(Path(name)), "")
 
 
 def default_model(family: Family) -> str:
@@ -92,7 +143,9 @@ def small_of(model_id: str) -> str:
     """
     small = MODELS[model_id].small if model_id in MODELS else ""
     if not small:
-        raise ModelError(f"drafter: no small model drafts for {model_id!r}; set drafter=itself.")
+        raise ModelError(
+            f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model) or set drafter=itself."
+        )
     return small
 
 
@@ -104,12 +157,21 @@ def mixture_of(model_id: str) -> str:
     """
     mixture = MODELS[model_id].mixture if model_id in MODELS else ""
     if not mixture:
-        there = ", ".join(f"{info.mixture} for {info.id}" for info in MODELS.values() if info.mixture)
+        pairs = ", ".join(f"{info.mixture} for {info.id}" for info in MODELS.values() if info.mixture)
         raise ModelError(
-            f"drafter: no model drafts for {model_id!r} by mixing Gaussians, as {there} does; "
+            f"drafter: no model drafts for {model_id!r} by mixing Gaussians, as {pairs} does; "
             "set drafter=small or drafter=itself."
         )
     return mixture
+
+
+def drafter_of(model_id: str, drafter: str) -> str:
+    """The model that drafts for a model where the setting `drafter` is small or mixture.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    return (mixture_of if drafter == "mixture" else small_of)(model_id)
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
@@ -124,12 +186,15 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     if MODELS[model_id].folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     _need_assets(model_id)
-    if model_id in _OWN:
-        own: Model = import_module(_HUB).load_folder(_OWN[model_id].folder, resolve_several(device))
-        return own
     place = resolve_several(device)
-    load: Callable[[str, str], Model] = import_module(_LOADERS.get(model_id, _HUB)).load
-    return load(model_id, split(place)[0] if model_id in _LOADERS else place)
+    if model_id in _LOADERS:
+        load: Callable[[str, str], Model] = import_module(_LOADERS[model_id]).load
+        return load(model_id, split(place)[0])
+    loading = import_module(_LOADING)
+    model: Model = (
+        loading.load_folder(_OWN[model_id].folder, place) if model_id in _OWN else loading.load(model_id, place)
+    )
+    return model
 
 
 def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
@@ -149,12 +214,15 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
     number = None if dtype is None else DTYPES[dtype]
-    hub, place = import_module(_HUB), resolve_several(device)
-    read, what = (hub.load_folder, Path(name)) if Path(name).is_dir() else (hub.load, name)
-    model: Model = read(what, place, number, room)
+    loading, place = import_module(_LOADING), resolve_several(device)
+    model: Model = (
+        loading.load_folder(Path(name), place, number, room)
+        if Path(name).is_dir()
+        else loading.load(name, place, number, room)
+    )
     return model
 
 
 def _need_assets(model_id: str) -> None:
-    if _LOADERS.get(model_id, "").startswith("engines.models.studio") and not ASSETS.is_dir():
+    if _LOADERS.get(model_id, "").startswith("engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")

@@ -5,21 +5,24 @@ width and depth decide what a token costs. Submodules of the diffusion head have
 """
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from engines.continuous.denoising import Denoiser, Schedule, learnt_from_error
 from engines.continuous.gaussians import Gaussians
-from engines.models.lean_head import LeanHead
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
 _EPSILON: Final = 1e-6
 _LEAST_STD, _MOST_STD = 1e-3, 1e2
+_ROWS: Final = 512
+"""Pairs of step and token whose modulations are made together."""
 
 
 class TimeEmbedding(nn.Module):
@@ -39,7 +42,7 @@ class TimeEmbedding(nn.Module):
 
 
 class HeadBlock(nn.Module):
-    """A residual layer whose shift, scale and gate depend on timestep and condition."""
+    """The weights of a residual layer whose shift, scale and gate depend on timestep and condition."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -47,26 +50,14 @@ class HeadBlock(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
         self.adaLN_modulation = nn.Sequential(nn.SiLU(), nn.Linear(width, 3 * width))
 
-    def forward(self, x: Float[Tensor, "M C"], modulation: Float[Tensor, "M 3*C"]) -> Float[Tensor, "M C"]:
-        """One layer."""
-        shift, scale, gate = modulation.chunk(3, -1)
-        out: Tensor = x + gate * self.mlp(self.in_ln(x) * (1 + scale) + shift)
-        return out
-
 
 class FinalLayer(nn.Module):
-    """The output layer, modulated as well."""
+    """The weights of the output layer, modulated as well."""
 
     def __init__(self, width: int, out: int) -> None:
         super().__init__()
         self.linear = nn.Linear(width, out)
         self.adaLN_modulation = nn.Sequential(nn.SiLU(), nn.Linear(width, 2 * width))
-
-    def forward(self, x: Float[Tensor, "M C"], modulation: Float[Tensor, "M 2*C"]) -> Float[Tensor, "M O"]:
-        """The output."""
-        shift, scale = modulation.chunk(2, -1)
-        out: Tensor = self.linear(F.layer_norm(x, x.shape[-1:], eps=_EPSILON) * (1 + scale) + shift)
-        return out
 
 
 class DiffusionHead(nn.Module):
@@ -74,6 +65,7 @@ class DiffusionHead(nn.Module):
 
     def __init__(self, token: int, condition: int, width: int, depth: int) -> None:
         super().__init__()
+        self.width = width
         self.time_embed = TimeEmbedding(width)
         self.cond_embed = nn.Linear(condition, width)
         self.input_proj = nn.Linear(token, width)
@@ -91,24 +83,108 @@ class DiffusionHead(nn.Module):
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
         """Return eps and v for noisy tokens."""
         embedded = self.time_embed(timestep) + self.cond_embed(condition)
-        hidden = self.input_proj(x)
-        layers: list[Any] = [*self.res_blocks, self.final_layer]
-        for layer in layers:
-            hidden = layer(hidden, layer.adaLN_modulation(embedded))
-        eps, v = hidden.chunk(2, -1)
+        return self.step(x, F.linear(F.silu(embedded), *self.modulation()))
+
+    def modulation(self) -> tuple[Float[Tensor, "A C"], Float[Tensor, " A"]]:
+        """Weight and bias of what gives the modulations of all layers, see `step`, of an embedding."""
+        layers: list[Any] = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
+        one = torch.ones_like(self.final_layer.linear.weight[0])
+        factors = torch.cat([0 * one, one, 0 * one] * (len(layers) - 1) + [0 * one, one])
+        return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers]) + factors
+
+    def step(self, x: Float[Tensor, "... D"], modulation: Float[Tensor, "... A"]) -> tuple[Tensor, Tensor]:
+        """Both outputs for noisy tokens, before they are read.
+
+        Args:
+            x: noisy tokens.
+            modulation: shift, factor and gate of every layer, then shift and factor of the last one.
+        """
+        own = modulation.split(self.width, -1)
+        hidden, blocks = self.input_proj(x.to(self.input_proj.weight.dtype)), list[Any](self.res_blocks)
+        for k, block in enumerate(blocks):
+            shift, factor, gate = own[3 * k : 3 * k + 3]
+            inside = torch.addcmul(shift, block.in_ln(hidden), factor)
+            hidden = torch.addcmul(hidden, gate, block.mlp(inside))
+        normed = F.layer_norm(hidden, (self.width,), eps=_EPSILON)
+        eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
         return eps, v
 
     def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head given the conditions of M tokens, with few operations a step."""
-        return self.lean().conditioned_on(condition, schedule)
+        """The head given the conditions of M tokens; its weights stay as they are."""
+        return self.lean()(condition, schedule)
 
-    def lean(self) -> LeanHead:
-        """The head in its lean form, for weights that stay as they are."""
-        return LeanHead(self, _EPSILON)
+    @torch.no_grad()
+    def lean(self) -> Callable[[Tensor, Schedule], Denoiser]:
+        """What conditions the head, for weights that stay as they are."""
+        return _Conditioner(self)
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
         """Both outputs at step i of a schedule as eps and v; without i at all steps, the first first [n, M, D]."""
         return eps, v
+
+
+class _Conditioner:
+    """A head with what is computed of its weights and of a schedule alone."""
+
+    def __init__(self, head: DiffusionHead) -> None:
+        self.head, self._modulation = head, head.modulation()
+        self._times = lru_cache(maxsize=8)(self._embedded)
+
+    def __call__(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> "ConditionedHead":
+        return ConditionedHead(self, self.head.cond_embed(condition), schedule)
+
+    def modulations(self, schedule: Schedule, steps: slice, embedded: Float[Tensor, "M C"]) -> Float[Tensor, "S M A"]:
+        """Of all layers at some of the steps, the first first."""
+        return F.linear(F.silu(self._times(schedule)[steps, None] + embedded), *self._modulation)
+
+    def _embedded(self, schedule: Schedule) -> Float[Tensor, "n C"]:
+        with torch.inference_mode(False), torch.no_grad():
+            timesteps = torch.tensor(schedule.timestep[::-1], device=self._modulation[0].device)
+            times: Tensor = self.head.time_embed(timesteps.to(self._modulation[0].dtype))
+            return times
+
+
+class ConditionedHead:
+    """A head given the conditions of M tokens: an `engines.continuous.denoising.Conditioned`.
+
+    Modulations depend on step and condition alone, so they are made for many steps and tokens in one product.
+    """
+
+    def __init__(
+        self, lean: _Conditioner, embedded: Float[Tensor, "M C"], schedule: Schedule, made: Tensor | None = None
+    ) -> None:
+        self._lean, self._embedded, self._schedule = lean, embedded, schedule
+        self._count = max(1, _ROWS // len(embedded))
+        self._made, self._part, self._steps = made, -1, () if made is None else made.unbind()
+
+    def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+        """See `engines.continuous.denoising.Denoiser`."""
+        part, row = divmod(len(schedule) - 1 - i, self._count)
+        if part != self._part and self._made is None:
+            self._part, self._steps = part, self._modulations(part).unbind()
+        head = self._lean.head
+        return head.read(*head.step(x, self._steps[row]), schedule, i)
+
+    def along(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
+        """See `engines.continuous.denoising.Conditioned`."""
+        head, chunks = self._lean.head, before.split(self._count)
+        steps = [head.step(chunk, self._modulations(part)) for part, chunk in enumerate(chunks)]
+        eps, v = (torch.cat(out) for out in zip(*steps, strict=True))
+        return head.read(eps, v, schedule, None)
+
+    def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedHead":
+        """See `engines.continuous.denoising.Conditioned`. What is made for all steps serves again."""
+        made = None if self._made is None else self._made[:, index]
+        return ConditionedHead(self._lean, self._embedded[index], self._schedule, made)
+
+    def _modulations(self, part: int) -> Tensor:
+        if self._made is not None:
+            return self._made
+        steps = slice(part * self._count, (part + 1) * self._count)
+        modulations = self._lean.modulations(self._schedule, steps, self._embedded)
+        if self._count >= len(self._schedule):
+            self._made = modulations
+        return modulations
 
 
 class ResidualHead(DiffusionHead):

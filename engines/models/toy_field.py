@@ -22,7 +22,7 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.continuous.request import PathForward
-from engines.models.denoising_session import ContinuousSession, Head
+from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.protocol import Family
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
@@ -65,8 +65,8 @@ class ToyField:
         self.device, self.dtype = device, torch.float64
         self.shape, self._weights = shape, weights
 
-    def pose(self, prompt: str, config: Any) -> ContinuousTask:
-        """See `engines.protocol.Model.pose`. The field takes no prompt."""
+    def make_task(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.protocol.Model.make_task`. The field takes no prompt."""
         if prompt:
             raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
         if config.guided:
@@ -113,12 +113,12 @@ class FieldBackbone:
         self._std = weights.std
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
-        """See `engines.models.discrete.DiscreteSession.logits`."""
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
         conditions = [self._lane(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `engines.protocol.Session.cost`."""
+        """See `engines.models.sessions.denoising.Backbone.cost`."""
         return request.cost(self.rows, self.prefix)
 
     def _lane(self, request: PathForward) -> Tensor:

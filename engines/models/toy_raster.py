@@ -18,7 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.ar.request import Forward
-from engines.models.discrete import DiscreteSession
+from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
 from traces.schema import Canvas, Legend, ModelCard, Output, Tiles
@@ -58,8 +58,8 @@ class ToyRaster:
         self.device, self.dtype = device, torch.float64
         self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
 
-    def pose(self, prompt: str, config: Sampling) -> Task:
-        """See `engines.protocol.Model.pose`. The raster takes no prompt."""
+    def make_task(self, prompt: str, config: Sampling) -> Task:
+        """See `engines.protocol.Model.make_task`. The raster takes no prompt."""
         if prompt:
             raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
         if config.guided:
@@ -90,7 +90,7 @@ class ToySession(DiscreteSession):
         self._levels, self._weights = levels, weights
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        """See `engines.models.discrete.DiscreteSession.logits`."""
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
         return torch.nn.utils.rnn.pad_sequence([self._lane(r) for r in requests.values()], batch_first=True)[:, None]
 
     def _lane(self, request: Forward) -> Tensor:

@@ -1,20 +1,14 @@
-"""Reading a folder of safetensors into a native transformers class, checked name by name before a tensor is read."""
+"""The files of a checkpoint: its JSON, what the heads of its safetensors say, and hashes of all of it."""
 
 import hashlib
 import json
 import re
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
-from transformers.utils import logging
 
 from engines.config import shown
 from engines.models.errors import ModelError
@@ -37,21 +31,15 @@ _OTHERS: Final = (
     "chat_template.jinja",
     "generation_config.json",
 )
-"""Read, or only looked for, by `engines.models.hub`."""
+"""Read, or only looked for, by `engines.models.checkpoints`."""
 _SINGLE: Final = "model.safetensors"
-_HEAD: Final = "lm_head.weight"
-_FLOATS: Final = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32}
-"""Number formats that are read, as safetensors calls them."""
-_COMPUTED: Final = ".rotary_emb.inv_freq"
-"""End of a tensor's name that older checkpoints hold and every class computes anew."""
 _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
-_SAID: Final = 500
-"""Characters of a problem: libraries answer with pages."""
-_NAME: Final = 100
-"""Characters of a file's name."""
+_MOST_CHARACTERS: Final = 500
+"""Of a problem, as libraries answer with pages."""
+_LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +50,16 @@ class Source:
     folder: Path
     remedy: str
 
-    def lacks(self, problem: str) -> ModelError:
-        """The error that says what is wrong with this checkpoint."""
-        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}. {self.remedy}")
+    def incomplete(self, problem: str) -> ModelError:
+        """The error for files that are missing or damaged; it says how to fetch them again."""
+        return ModelError(f"{self._sentence(problem)} {self.remedy}")
 
-    def refuses(self, problem: str) -> ModelError:
-        """The error that says why this checkpoint is not for us, however often it is fetched."""
-        return ModelError(f"{self.name}: {' '.join(problem.split())[:_SAID]}.")
+    def unsupported(self, problem: str) -> ModelError:
+        """The error for a checkpoint that cannot be used, however often it is fetched."""
+        return ModelError(self._sentence(problem))
+
+    def _sentence(self, problem: str) -> str:
+        return f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}."
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files.
@@ -77,179 +68,16 @@ class Source:
             ModelError: when there is no such file, or it holds something else.
         """
         try:
-            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            value = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise self.lacks(f"{name} is missing in {self.folder}") from None
+            raise self.incomplete(f"{name} is missing in {self.folder}") from None
         except (ValueError, RecursionError) as error:
-            raise self.lacks(f"{name} is not JSON: {error}") from error
+            raise self.incomplete(f"{name} is not JSON: {error}") from error
         except OSError as error:
-            raise self.lacks(f"{name} cannot be read ({error.strerror})") from error
-        if not isinstance(found, dict):
-            raise self.lacks(f"{name} holds no JSON object")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A native tensor that is made of others, or of a part of one."""
-
-    sources: Mapping[str, tuple[int, ...]]
-    """What the folder calls them, with their shapes."""
-    make: Callable[[Sequence[Tensor]], Tensor]
-
-
-def _none(*_: object) -> Mapping[str, Recipe]:
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """How a folder's tensors become native ones."""
-
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Parts of a native tensor's name and what the folder calls them, applied in this order."""
-    recipes: Callable[[Mapping[str, tuple[int, ...]], Any], Mapping[str, Recipe]] = _none
-    """Native names with their shapes, and the config, to what is made of other tensors."""
-
-    @property
-    def plain(self) -> bool:
-        """Whether every native tensor is one of the folder's."""
-        return self.recipes is _none
-
-    def original(self, native: str) -> str:
-        """What the folder calls a native tensor."""
-        for part, own in self.renamed:
-            native = native.replace(part, own)
-        return native
-
-
-def parameters(kind: type[Any], config: Any) -> int:
-    """How many numbers a network of this config has; tied ones count once, and nothing is laid out in memory."""
-    with torch.device("meta"):
-        return sum(weight.numel() for weight in kind(config).parameters())
-
-
-def read_network(
-    source: Source, kind: type[Any], config: Any, dtype: torch.dtype, names: Names | None = None
-) -> nn.Module:
-    """A network of a native class with the weights of a folder, on the CPU.
-
-    What `lies_as_held` stays in its file until it is used or sent to a device.
-
-    Args:
-        source: Where the weights are.
-        kind: The native causal-LM class.
-        config: Its config.
-        dtype: What the weights become.
-        names: How the folder's tensors become native ones, by default as they are.
-
-    Raises:
-        ModelError: for files that are missing or broken, and for tensors that are missing, superfluous, misshapen or
-            no plain floats; the message names the first of them as the folder does.
-    """
-    with torch.device("meta"):
-        native = {name: tuple(tensor.shape) for name, tensor in kind(config).state_dict().items()}
-    names = names or Names()
-    recipes = names.recipes(native, config)
-    original = {name: names.original(name) for name in native if name not in recipes}
-    spare = original.get(_HEAD) if config.tie_word_embeddings else None  # the embedding takes its place
-    wanted = {original[name]: native[name] for name in original}
-    wanted |= {part: shape for recipe in recipes.values() for part, shape in recipe.sources.items()}
-    found = read_tensors(source, wanted, kind.__name__, spare)
-    state = {name: found.pop(original[name]) for name in original if original[name] in found}
-    left = Counter(part for recipe in recipes.values() for part in recipe.sources)
-    for name, recipe in recipes.items():
-        state[name] = recipe.make([found[part] for part in recipe.sources])
-        left.subtract(list(recipe.sources))
-        for part in recipe.sources:  # so that no tensor is held twice for long
-            if not left[part]:
-                del found[part]
-    with _bars_on_terminals_only():
-        network: nn.Module = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype)
-    return network
-
-
-def lies_as_held(source: Source, dtype: torch.dtype, names: Names | None = None) -> bool:
-    """Whether a folder's tensors are mapped as they lie in their files, and take no memory on their way to a device.
-
-    Raises:
-        ModelError: for files that are missing or broken.
-    """
-    held = [number for name, (_, number) in tensor_heads(source).items() if not name.endswith(_COMPUTED)]
-    formats = {_FLOATS.get(number) for number in held}
-    return formats == {dtype} and (names or Names()).plain
-
-
-def read_tensors(
-    source: Source,
-    wanted: Mapping[str, tuple[int, ...]],
-    kind: str,
-    spare: str | None = None,
-    ignored: tuple[str, ...] = (),
-) -> dict[str, Tensor]:
-    """The tensors of a folder, by the names that it has for them.
-
-    Args:
-        source: Where the weights are.
-        wanted: Shape of every tensor that must be there.
-        kind: What they are the weights of, for messages.
-        spare: A tensor of `wanted` that may be missing, and is left out where it is there.
-        ignored: How names begin that belong to what is not built; these tensors are neither checked nor read.
-
-    Raises:
-        ModelError: as `read_network` does.
-    """
-    found = tensor_heads(source).items()
-    heads = {name: head for name, head in found if not name.startswith(ignored) and not name.endswith(_COMPUTED)}
-    check_tensors(source, heads, wanted, kind, spare)
-    return {name: tensor for file in weight_files(source) for name, tensor in _tensors(file, heads.keys() - {spare})}
-
-
-def _tensors(file: Path, names: Set[str]) -> Iterator[tuple[str, Tensor]]:
-    """Some of the tensors of a file."""
-    with safe_open(file, framework="pt") as tensors:
-        for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
-            if name in names:
-                yield name, tensors.get_tensor(name)
-
-
-def check_tensors(
-    source: Source,
-    found: Heads,
-    wanted: Mapping[str, tuple[int, ...]],
-    kind: str,
-    spare: str | None = None,
-) -> None:
-    """Compare shapes and number formats, as safetensors calls them, with the wanted shapes.
-
-    Raises:
-        ModelError: as `read_network` does.
-    """
-    if missing := sorted(wanted.keys() - found.keys() - {spare}):
-        raise source.lacks(f"{_several(missing)} missing in its weights")
-    if extra := sorted(found.keys() - wanted.keys()):
-        raise source.lacks(f"{_several(extra)} in its weights, and a {kind} has no place for it")
-    for name in sorted(found):
-        shape, number = found[name]
-        if number not in _FLOATS:
-            raise source.lacks(f"tensor {name!r} is stored as {number}; only {', '.join(_FLOATS)} can be read")
-        if shape != wanted[name]:
-            raise source.lacks(
-                f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(wanted[name])}"
-            )
-
-
-@contextmanager
-def _bars_on_terminals_only() -> Iterator[None]:
-    """Keep progress out of logs and files."""
-    hidden = logging.is_progress_bar_enabled() and not sys.stderr.isatty()
-    if hidden:
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if hidden:
-            logging.enable_progress_bar()
+            raise self.incomplete(f"{name} cannot be read ({error.strerror})") from error
+        if not isinstance(value, dict):
+            raise self.incomplete(f"{name} holds no JSON object")
+        return value
 
 
 def weight_files(source: Source) -> list[Path]:
@@ -262,13 +90,15 @@ def weight_files(source: Source) -> list[Path]:
     if (source.folder / _INDEX).is_file():
         index = source.read_json(_INDEX).get("weight_map")
         if not isinstance(index, dict) or not index:
-            raise source.lacks(f"{_INDEX} has no 'weight_map'")
+            raise source.incomplete(f"{_INDEX} has no 'weight_map'")
         names = sorted(set(map(str, index.values())))
     for name in names:
-        if Path(name).name != name or len(name) > _NAME:
-            raise source.lacks(f"{_INDEX} names {name[:_NAME]!r}, which lies outside the folder or cannot be a file")
+        if Path(name).name != name or len(name) > _LONGEST_NAME:
+            raise source.incomplete(
+                f"{_INDEX} names {name[:_LONGEST_NAME]!r}, which lies outside the folder or cannot be a file"
+            )
         if not (source.folder / name).is_file():
-            raise source.lacks(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
+            raise source.incomplete(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
     return [source.folder / name for name in names]
 
 
@@ -288,11 +118,11 @@ def weight_hashes(source: Source) -> dict[str, str]:
     would cost seconds to minutes, the hash is of its size, of its head with every tensor's name, shape and place, and
     of one megabyte in 64; its name says so.
     """
-    found = {}
+    hashes = {}
     for file in weight_files(source):
         whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
-        found[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
-    return found
+        hashes[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
+    return hashes
 
 
 def sampled(file: Path) -> str:
@@ -320,16 +150,16 @@ def tensor_heads(source: Source) -> Heads:
     Raises:
         ModelError: for files that are missing or broken.
     """
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    heads: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in weight_files(source):
         try:
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
                     part = tensors.get_slice(name)
-                    found[name] = (tuple(part.get_shape()), part.get_dtype())
+                    heads[name] = (tuple(part.get_shape()), part.get_dtype())
         except (SafetensorError, OSError) as error:
-            raise source.lacks(f"{file.name} cannot be read: {error}") from error
-    return found
+            raise source.incomplete(f"{file.name} cannot be read: {error}") from error
+    return heads
 
 
 def shapes_in(heads: Heads) -> dict[str, tuple[int, ...]]:
@@ -346,14 +176,9 @@ def number_of(
         ModelError: where there is none.
     """
     if name not in settings:
-        raise source.lacks(f"config.json has no {name!r}")
+        raise source.incomplete(f"config.json has no {name!r}")
     value = settings[name]
     fits = isinstance(value, int | float if fraction else int) and not isinstance(value, bool) and 0 < value <= most
     if not fits:
-        raise source.lacks(f"config.json has {shown(value)} for {name!r}, which is not allowed")
+        raise source.incomplete(f"config.json has {shown(value)} for {name!r}, which is not allowed")
     return value  # type: ignore[no-any-return]
-
-
-def _several(names: Sequence[str]) -> str:
-    rest = len(names) - 1
-    return f"tensor {names[0]!r}" + (f" and {rest} more are" if rest else " is")

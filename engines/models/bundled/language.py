@@ -1,0 +1,56 @@
+"""The studio language models: they solve grade-school maths problems, or play a game. Weights ship in assets/models."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import torch
+from tokenizers import Tokenizer
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from engines.models.bundled import snakes
+from engines.models.bundled.image import FOLDER
+from engines.models.bundled.manifest import READS, entry_of, verify
+from engines.models.checkpoints.assembling import native_network, read_state
+from engines.models.language_model import DiffusionLM, Kind
+from engines.models.weights import CONFIG, Source
+from traces.schema import ModelCard
+
+MASK, END, PAD = "<mask>", "<end>", "<pad>"
+_READ: Final[Mapping[str, Callable[[str], str]]] = {"text": str.strip, "snakes": snakes.canonical}
+"""What the names of a family's models begin with -> how its prompts are read."""
+_SIZES: Final = (1, 2, 4, 8, 16, 32)
+
+
+def load(model_id: str, device: str = "cpu") -> DiffusionLM:
+    """A studio language model, loaded once per device and shared.
+
+    Raises:
+        ModelError: when files are missing or are not those in the manifest.
+    """
+    return _load(model_id, device)
+
+
+@cache
+def _load(model_id: str, device: str) -> DiffusionLM:
+    folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
+    tokens = f"{family}-tokenizer.json"
+    source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
+    entry = entry_of(FOLDER, model_id, model_id)
+    listed = {Path(file).name for file in entry.get(READS, {})} | entry.keys()
+    if missing := [part for part in (CONFIG, tokens, "title", "full", "shift") if part not in listed]:
+        raise source.incomplete(f"MANIFEST.json has no {missing[0]} of it")
+    weights = sorted(path.name for path in folder.glob("*.safetensors"))
+    if not weights or weights != sorted(entry.get("files", {})):
+        raise source.incomplete("weights are not those listed in MANIFEST.json" if weights else "weights are missing")
+    verify(folder, entry["files"], model_id, source.remedy)
+    files = verify(FOLDER, entry[READS], model_id, source.remedy)
+    config = Qwen3Config.from_pretrained(folder)
+    network = native_network(source, Qwen3ForCausalLM, config, read_state(source), torch.float32)
+    tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
+    card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
+    sizes = (8, 16, 32) if entry["full"] else _SIZES
+    ids = tokenizer.get_vocab()
+    traits = Kind(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=_READ[family])
+    return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

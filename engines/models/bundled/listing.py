@@ -1,0 +1,84 @@
+"""The models that come with the project: studio models, whose weights ship, and toys, which have none."""
+
+from typing import Final
+
+from engines.models.bundled import snakes
+from engines.models.model_info import ModelInfo
+from engines.protocol import Family
+
+_SHIPS: Final = "nothing: weights ship in assets/models"
+_DRAWS: Final = (_SHIPS, "a red ankle boot on grass", 'Say "a {tint} {garment} on {background}".')
+_TOY: Final = ("nothing: closed-form distributions", "", "Takes no prompt.")
+_SOLVES: Final = (
+    _SHIPS,
+    "A carton of juice is 10 ozs of juice. Robert drinks 5 cartons of juice. If juice has 3 calories per oz how many "
+    "calories did he consume?",
+    "Solves short grade-school maths problems of ten kinds.",
+)
+_PLAYS: Final = (
+    _SHIPS,
+    snakes.EXAMPLE,
+    f"Plays snakes and ladders: a square from {snakes.FIRST} to {snakes.LAST}, and {snakes.FEWEST} to {snakes.MOST} "
+    f"rolls of a die. An answer has {snakes.LINE} tokens for every roll.",
+)
+"""What is needed, a prompt, and what to write in its place."""
+_LARGE_BLOCKS: Final = (("block", "32"),)
+"""The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
+_ROLLS: Final = (*_LARGE_BLOCKS, ("length", 104))
+_GUIDED: Final = (("guidance", 3.0),)
+"""More pictures show what was asked: MAR's own are drawn with guidance, too."""
+_CODES: Final[tuple[Family, ...]] = ("discrete-ar",)
+_VECTORS: Final[tuple[Family, ...]] = ("continuous-ar",)
+_BLOCKS: Final[tuple[Family, ...]] = ("diffusion-lm", "discrete-ar")
+_FULL: Final[tuple[Family, ...]] = ("diffusion-lm",)
+
+OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
+    "engines.models.bundled.image": (
+        ModelInfo("studio-image", "Studio image model, 96x96", _CODES, *_DRAWS, "studio-image-draft"),
+        ModelInfo("studio-image-draft", "Studio image model, small drafter", _CODES, *_DRAWS),
+    ),
+    "engines.models.bundled.video": (
+        ModelInfo(
+            "studio-video",
+            "Studio video model, 33 frames of 48x48",
+            _CODES,
+            _SHIPS,
+            "clip 2",
+            "Continues a held-out clip behind its first nine frames: clip 1 to clip 48. On the command line, also the "
+            "path of a GIF or MP4.",
+            clips=True,
+        ),
+    ),
+    "engines.models.toy_raster": (
+        ModelInfo("toy-raster", "Toy raster, 16x16 grey levels", _CODES, *_TOY, "toy-raster-small"),
+        ModelInfo("toy-raster-small", "Toy raster, small model", _CODES, *_TOY),
+    ),
+    "engines.models.bundled.patch": (
+        ModelInfo(
+            "patch-target",
+            "Studio patch model, 48x48",
+            _VECTORS,
+            *_DRAWS,
+            "patch-draft",
+            mixture="patch-mixture",
+            opens=_GUIDED,
+        ),
+        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=_GUIDED),
+        ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
+    ),
+    "engines.models.toy_field": (
+        ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),
+        ModelInfo("toy-field-small", "Toy field, small model", _VECTORS, *_TOY),
+    ),
+    "engines.models.bundled.language": (
+        ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", opens=_LARGE_BLOCKS),
+        ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
+        ModelInfo("text-shift", "Studio language model, small, right-shifted", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
+        ModelInfo("text-full", "Studio language model, bidirectional", _FULL, *_SOLVES, opens=_LARGE_BLOCKS),
+        ModelInfo(
+            "snakes-target", "Snakes and ladders, where haste costs", _BLOCKS, *_PLAYS, "snakes-draft", opens=_ROLLS
+        ),
+        ModelInfo("snakes-draft", "Snakes and ladders, small", _BLOCKS, *_PLAYS, opens=_ROLLS),
+    ),
+}
+"""By the module that loads them; the first of a family is the one that pages open with."""

@@ -1,0 +1,282 @@
+"""The two networks of the studio image model: a VQ tokenizer and a causal transformer over its codes."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, cast
+
+import torch
+import torch.nn.functional as F
+from diffusers import VQModel
+from diffusers.models.autoencoders.vae import Decoder
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import Qwen3Config, Qwen3Model
+from transformers.cache_utils import Cache
+
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
+
+IMAGE_SIZE: Final = 48
+PATCH: Final = 4
+PICTURE_SCALE: Final = 2
+"""How many times larger the pictures are that codes are drawn as than those that they were learned from."""
+GRID: Final = IMAGE_SIZE // PATCH
+CODES: Final = 512
+CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
+
+
+class Tokenizer(nn.Module):
+    """Images to codes and back: diffusers' VQModel behind a pixel-unshuffle.
+
+    The unshuffle puts each 4x4 patch into the channels, so the convolutions work on the 12x12 token grid
+    and one code still sees its neighbours.
+    """
+
+    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
+        super().__init__()
+        self.vq = VQModel(
+            in_channels=3 * PATCH**2,
+            out_channels=3 * PATCH**2,
+            block_out_channels=(channels,),
+            layers_per_block=1,
+            latent_channels=code_dim,
+            num_vq_embeddings=CODES,
+            vq_embed_dim=code_dim,
+            mid_block_add_attention=False,
+            norm_num_groups=16,
+        )
+
+    @property
+    def codebook(self) -> Float[Tensor, "K D"]:
+        """The code vectors."""
+        weight: Tensor = self.vq.quantize.embedding.weight
+        return weight
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B D G G"]:
+        """What the encoder makes of images in [-1, 1], before quantisation."""
+        hidden: Tensor = self.vq.encode(F.pixel_unshuffle(image, PATCH)).latents
+        return hidden
+
+    def nearest(self, features: Float[Tensor, "B D G G"]) -> Int[Tensor, "B G G"]:
+        """The index of the closest code at every grid cell."""
+        flat = features.permute(0, 2, 3, 1).float()  # [B, G, G, D]
+        distance = (flat.square().sum(-1, keepdim=True) - 2 * flat @ self.codebook.T) + self.codebook.square().sum(-1)
+        return distance.argmin(-1)
+
+    def encode(self, image: Float[Tensor, "B 3 S S"]) -> Int[Tensor, "B G G"]:
+        """Images in [-1, 1] to codes."""
+        return self.nearest(self.features(image))
+
+    def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Quantised features to images, nominally in [-1, 1]."""
+        hidden: Tensor = self.vq.decode(features, force_not_quantize=True).sample
+        return F.pixel_shuffle(hidden, PATCH)
+
+    def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Codes to images, clipped to [-1, 1]."""
+        return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
+
+
+class PictureDecoder(nn.Module):
+    """Codes to pictures of 96x96 pixels: diffusers' Decoder before a pixel-shuffle.
+
+    It reads the codes of the tokenizer, which stays as it is, and learns to draw them at twice the size of the
+    pictures that these were learned from. Convolutions work on the 12x12 grid, so that a picture costs little more.
+    """
+
+    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
+        super().__init__()
+        self.patch = PATCH * PICTURE_SCALE
+        self.decoder = Decoder(
+            in_channels=code_dim,
+            out_channels=3 * self.patch**2,
+            block_out_channels=(channels,),
+            layers_per_block=1,
+            norm_num_groups=16,
+            mid_block_add_attention=False,
+        )
+
+    def forward(self, vectors: Float[Tensor, "B G G D"]) -> Float[Tensor, "B 3 S S"]:
+        """Code vectors to images, nominally in [-1, 1]."""
+        hidden: Tensor = self.decoder(vectors.permute(0, 3, 1, 2))
+        return F.pixel_shuffle(hidden, self.patch)
+
+
+class _Residual(nn.Module):
+    """Two convolutions without norms; starts as the identity."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        nn.init.zeros_(self.second.weight)
+        nn.init.zeros_(cast(Tensor, self.second.bias))
+
+    def forward(self, hidden: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
+        return hidden + cast(Tensor, self.second(F.silu(self.first(F.silu(hidden)))))
+
+
+class SceneTokenizer(Tokenizer):
+    """Pictures of 96x96 pixels to 12x12 codes and back, without norms; resolution changes by pixel-(un)shuffles.
+
+    Args:
+        codes: how many there are.
+        code_dim: of the code vectors.
+        encoder: widths at 4 and at 8 pixels a position.
+        decoder: widths at 8, 4 and 2 pixels a position; drawing is the harder half.
+    """
+
+    def __init__(
+        self,
+        codes: int = 1024,
+        code_dim: int = 12,
+        encoder: tuple[int, int] = (64, 128),
+        decoder: tuple[int, int, int] = (192, 96, 32),
+    ) -> None:
+        nn.Module.__init__(self)
+        fine, coarse = encoder
+        into = [nn.PixelUnshuffle(4), nn.Conv2d(48, fine, 3, padding=1), _Residual(fine)]
+        into += [nn.PixelUnshuffle(2), nn.Conv2d(4 * fine, coarse, 1), _Residual(coarse)]
+        self.encoder = nn.Sequential(*into, nn.SiLU(), nn.Conv2d(coarse, code_dim, 1))
+        coarse, middle, fine = decoder
+        out = [nn.Conv2d(code_dim, coarse, 3, padding=1), _Residual(coarse), _Residual(coarse)]
+        out += [nn.SiLU(), nn.Conv2d(coarse, 4 * middle, 1), nn.PixelShuffle(2), _Residual(middle), _Residual(middle)]
+        out += [nn.SiLU(), nn.Conv2d(middle, 4 * fine, 1), nn.PixelShuffle(2), _Residual(fine)]
+        self.decoder = nn.Sequential(*out, nn.SiLU(), nn.Conv2d(fine, 12, 3, padding=1), nn.PixelShuffle(2))
+        self.register_buffer("vectors", torch.randn(codes, code_dim))
+
+    @property
+    def codebook(self) -> Float[Tensor, "K D"]:
+        """The code vectors."""
+        return cast(Tensor, self.vectors)
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B D G G"]:
+        """What the encoder makes of images in [-1, 1], before quantisation."""
+        return cast(Tensor, self.encoder(image))
+
+    def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Quantised features to images, nominally in [-1, 1]."""
+        return cast(Tensor, self.decoder(features))
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerSize:
+    """Width and depth of the transformer."""
+
+    width: int = 256
+    layers: int = 6
+    heads: int = 8
+    feed_forward: int = 640
+
+
+DRAFTER: Final = TransformerSize(width=256, layers=1)
+"""Of the small transformer that drafts for the one of the default size."""
+
+
+def backbone(vocabulary: int, length: int, size: TransformerSize) -> Qwen3Model:
+    """Transformers' Qwen3Model at this size, without a padding token."""
+    return Qwen3Model(
+        Qwen3Config(
+            vocab_size=vocabulary,
+            hidden_size=size.width,
+            intermediate_size=size.feed_forward,
+            num_hidden_layers=size.layers,
+            num_attention_heads=size.heads,
+            num_key_value_heads=size.heads,
+            head_dim=size.width // size.heads,
+            max_position_embeddings=length,
+            attn_implementation="sdpa",
+            pad_token_id=None,
+        )
+    )
+
+
+class Transformer(nn.Module):
+    """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
+
+    The input is one id a condition (garment, tint, background; the last id of each table means "not said") and then
+    the codes in raster order. Output slot i is the distribution of the code that follows input slot i, so slots before
+    the last condition's are unused.
+
+    Args:
+        size: width and depth.
+        conditions: how many values each condition has.
+        codes: of the tokenizer.
+    """
+
+    def __init__(
+        self, size: TransformerSize | None = None, conditions: tuple[int, ...] = CONDITIONS, codes: int = CODES
+    ) -> None:
+        super().__init__()
+        size = size or TransformerSize()
+        self.conditions, self.codes, self.prefix = conditions, codes, len(conditions)
+        length = self.prefix + GRID**2
+        self.backbone = backbone(codes + sum(n + 1 for n in conditions), length, size)
+        self.position = nn.Embedding(length, size.width)
+        self.head = nn.Linear(size.width, codes, bias=False)
+        nn.init.normal_(self.position.weight, std=0.02)
+        nn.init.normal_(self.head.weight, std=0.02)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B T"],
+        positions: Int[Tensor, "B T"],
+        cache: Cache | None = None,
+        mask: Float[Tensor, "B 1 T S"] | None = None,
+    ) -> Float[Tensor, "B T K"]:
+        """Logits of the code after each input.
+
+        Args:
+            ids: input ids, see `condition_ids` for the first ones.
+            positions: absolute positions, 0 for the first condition id.
+            cache: earlier keys and values; the call appends to it.
+            mask: additive attention mask over the cache and the inputs; causal without one.
+        """
+        embedded = self.backbone.embed_tokens(ids) + self.position(positions)
+        hidden = self.backbone(
+            inputs_embeds=embedded,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=cache is not None,
+        ).last_hidden_state
+        logits: Tensor = self.head(hidden)
+        return logits
+
+
+def condition_ids(
+    values: Int[Tensor, "B C"], conditions: tuple[int, ...] = CONDITIONS, codes: int = CODES
+) -> Int[Tensor, "B C"]:
+    """Input ids of the conditions' values, such as indices of garment, tint and background; -1 is "not said"."""
+    counts = torch.tensor(conditions, device=values.device)
+    starts = codes + torch.cumsum(counts + 1, 0) - (counts + 1)
+    return starts + torch.where(values < 0, counts, values)
+
+
+class Classifier(nn.Module):
+    """Reads garment, tint and background off an image; the measure of prompt agreement."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        channels = [3, width, 2 * width, 4 * width]
+        self.trunk = nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU()
+                )
+                for a, b in pairwise(channels)
+            )
+        )
+        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
+        if image.shape[-1] > IMAGE_SIZE:
+            image = F.interpolate(image, (IMAGE_SIZE, IMAGE_SIZE), mode="area")
+        pooled: Tensor = self.trunk(image).mean((2, 3))
+        return pooled
+
+    def forward(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of garment, tint and background."""
+        hidden = self.features(image)
+        garment, tint, background = (head(hidden) for head in self.heads)
+        return garment, tint, background

@@ -1,0 +1,142 @@
+"""Decoders of CompVis's autoencoders in diffusers' classes: KL-16 of MAR, Chameleon's VQGAN, and MoVQGAN.
+
+Tensors have CompVis's names, and sizes are read off them; encoders lie beside them and are not read. In MoVQGAN
+(arXiv 2209.09002) every normalisation is scaled and moved by the latents, and the coarsest resolution attends.
+"""
+
+import re
+from typing import Any, Final
+
+import torch
+from diffusers import AutoencoderKL, VQModel
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines.models.checkpoints.assembling import PIXELS, State, counted, folder_in, load_state, on_meta, read_state
+from engines.models.checkpoints.conversion import Request, read_pickle
+from engines.models.weights import Source
+
+UNUSED: Final = ("encoder.", "quant_conv.", "loss.", "ema_")
+"""How names begin of what makes codes or latents, and of what it was trained by."""
+_NAMES: Final = (
+    (r"\.(attn\w*(?:\.\d+)?)\.norm\.", r".\1.{norm}."),
+    (r"\.mid\.block_1\.", ".mid_block.resnets.0."),
+    (r"\.mid\.block_2\.", ".mid_block.resnets.1."),
+    (r"\.mid\.attn_1\.", ".mid_block.attentions.0."),
+    (r"\.([qkv])\.", r".to_\1."),
+    (r"\.proj_out\.", ".to_out.0."),
+    (r"\.nin_shortcut\.", ".conv_shortcut."),
+    (r"\.norm_out\.", ".conv_norm_out."),
+)
+"""Parts of CompVis's tensor names and diffusers' for them, applied in this order; levels are in `_native`."""
+_PARTS: Final = {"block": "resnets", "attn": "attentions", "upsample": "upsamplers.0"}
+
+
+def decoder_of(source: Source, state: State) -> Any:
+    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL.
+
+    Raises:
+        ModelError: where they are not those of one.
+    """
+    own = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
+    try:
+        network, from_coarse = _network(own)
+    except (KeyError, IndexError, ValueError) as error:
+        raise source.incomplete(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
+    levels, spatial = len(network.config.block_out_channels), network.config.get("norm_type") == "spatial"
+    renamed = {_native(name, 0 if from_coarse else levels, spatial): part for name, part in own.items()}
+    flat = {name: part.flatten(1) if ".to_" in name and part.dim() == 4 else part for name, part in renamed.items()}
+    return load_state(source, network, flat, torch.float32)
+
+
+def pixels_of(vq: VQModel, codes: Int[Tensor, "B N"], columns: int) -> Float[Tensor, "B 3 H W"]:
+    """Pictures, nominally in [-1, 1], of codes in raster order."""
+    shape = (len(codes), -1, columns, vq.config.vq_embed_dim)
+    pixels: Tensor = vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample
+    return pixels
+
+
+def cell_of(network: Any) -> int:
+    """Pixels to a latent or a code, each way."""
+    return 1 << (len(network.config.block_out_channels) - 1)
+
+
+def _network(state: State) -> tuple[Any, bool]:
+    """A network of the sizes that tensors have, and whether levels are counted from the coarsest on."""
+    first = "decoder.up.{}.block.0.conv1.weight"
+    levels = counted(state, first)
+    widths = tuple(state[first.format(level)].shape[0] for level in range(levels))
+    latent, dim = state["post_quant_conv.weight"].shape[:2]
+    from_coarse = widths[0] > widths[-1]
+    attends = f"decoder.up.{0 if from_coarse else levels - 1}.attn.0.q.weight" in state
+    coarsest = "AttnUpDecoderBlock2D" if attends else "UpDecoderBlock2D"
+    sizes: dict[str, Any] = {
+        "down_block_types": ("DownEncoderBlock2D",) * levels,
+        "up_block_types": (coarsest, *("UpDecoderBlock2D",) * (levels - 1)),
+        "block_out_channels": widths[::-1] if from_coarse else widths,
+        "layers_per_block": counted(state, "decoder.up.0.block.{}.conv1.weight") - 1,
+        "latent_channels": latent,
+    }
+    book = state.get("quantize.embedding.weight")
+    if book is None:
+        network = on_meta(lambda: AutoencoderKL(**sizes))
+    else:
+        sizes |= {"vq_embed_dim": dim, "num_vq_embeddings": len(book), "lookup_from_codebook": True}
+        sizes |= {"norm_type": "spatial"} if "decoder.norm_out.conv_y.weight" in state else {}
+        network = on_meta(lambda: VQModel(**sizes))
+    del network.encoder, network.quant_conv
+    return network, from_coarse
+
+
+def _native(name: str, levels: int, spatial: bool) -> str:
+    """What diffusers calls a tensor; `levels` is 0 where the file counts levels as diffusers does."""
+    for published, native in _NAMES:
+        name = re.sub(published, native.replace("{norm}", "spatial_norm" if spatial else "group_norm"), name)
+    match = re.match(r"decoder\.up\.(\d+)\.(block|attn|upsample)\.", name)
+    if match is None:
+        return name
+    level = levels - 1 - int(match[1]) if levels else int(match[1])
+    return f"decoder.up_blocks.{level}.{_PARTS[match[2]]}.{name[match.end() :]}"
+
+
+def read_kl16(source: Source, channels: int) -> Any:
+    """The KL-16 in the folder `pixels` of a checkpoint whose tokens have so many channels.
+
+    Raises:
+        ModelError: when it is not whole, or has other channels.
+    """
+    beside = folder_in(source, PIXELS)
+    return check_channels(source, decoder_of(beside, read_state(beside)), channels)
+
+
+def kl16_of(request: Request) -> State:
+    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion.
+
+    Raises:
+        ConfigError: where there is no second file.
+        ModelError: where it holds something else.
+    """
+    return read_published(request.second_file("Give MAR's kl16.ckpt."))
+
+
+def read_published(source: Source) -> State:
+    """The tensors of the decoder in a pickle that a source is named after.
+
+    Raises:
+        ModelError: where it holds something else.
+    """
+    state = read_pickle(source, ("state_dict", "model"))
+    state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
+    decoder_of(source, state)
+    return state
+
+
+def check_channels(source: Source, autoencoder: Any, channels: int) -> Any:
+    """An autoencoder that takes a model's tokens.
+
+    Raises:
+        ModelError: where it does not.
+    """
+    if (latent := autoencoder.config.latent_channels) != channels:
+        raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
+    return autoencoder

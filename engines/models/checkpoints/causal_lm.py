@@ -1,0 +1,325 @@
+"""Any causal language model of transformers: handed over as an object, or read from a folder.
+
+It keeps its own attention, cache and masks: a pass feeds the tokens behind the cached ones, and rejected drafts are
+cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass.
+
+A folder is read by the class that AutoModelForCausalLM names for its `model_type`; code that comes along is not run.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer, DynamicCache
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from engines.ar.request import Forward
+from engines.models.checkpoints.assembling import card_of, format_of, native_network, parameters, read_state
+from engines.models.checkpoints.table import type_of
+from engines.models.devices import split
+from engines.models.language_model import Kind, TextModel
+from engines.models.memory import Needs, cached_numbers, check_cache
+from engines.models.sessions.discrete import DiscreteSession
+from engines.models.text import begins_of, chat_form, ends_of, read_tokenizer, size_of
+from engines.models.weights import LARGEST, Source
+from engines.protocol import Family, Task
+from engines.sampling.distributions import GuidedSampling
+from traces.schema import Canvas, Legend, ModelCard, Output
+
+_CUT: Final = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
+"""Layers whose memory is a KV cache, which can be cut off at any token."""
+_NOT_CAUSAL: Final = ("xlm", "xlnet")
+"""Have a class for causal language models whose attention is not causal."""
+
+
+class CausalLM:
+    """A model of the family discrete-ar around an object of transformers."""
+
+    families: tuple[Family, ...] = ("discrete-ar",)
+
+    def __init__(self, network: Any, field: str = "target", tokenizer: Any = None, ids: Any = None) -> None:
+        """Wrap a network as it is.
+
+        Args:
+            network: A transformers model with a head that predicts the next token.
+            field: What messages call it.
+            tokenizer: Reads prompts and names tokens; None where ids are all there is.
+            ids: The prompt as ids, a list or a tensor [N] or [1, N]; None where prompts are texts.
+
+        Raises:
+            ValueError: for a model that does not predict the next token or is in training mode, and for ids that it
+                cannot read.
+        """
+        check_network(network, field)
+        self._network, self._tokenizer = network, tokenizer
+        self.device: torch.device = network.device
+        config = network.config.get_text_config()
+        self._width = int(config.vocab_size)
+        self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
+        self._ids = None if ids is None else read_ids(ids, self.device, self._width)
+        name = str(getattr(network.config, "name_or_path", "") or "")
+        kind = type(network).__name__
+        self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        dtype: torch.dtype = self._network.dtype
+        return dtype
+
+    @property
+    def tokens(self) -> int:
+        """How many ids there are: all that two models without a common tokenizer can be compared by."""
+        return self._width
+
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`."""
+        return sum(weight.numel() for weight in self._network.parameters())
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids behind which nothing counts, as the model's generation config has them."""
+        settings = getattr(self._network, "generation_config", None)
+        ends = getattr(settings, "eos_token_id", None)
+        return () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+
+    @property
+    def prompt(self) -> str:
+        """The prompt's text, as far as there is a tokenizer to tell it."""
+        return self.text_of(self._ids or ())
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text of some ids; empty without a tokenizer."""
+        return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
+
+    def asked_as(self, other: "CausalLM") -> "CausalLM":
+        """The same network, asked what another is asked."""
+        same = copy(self)
+        same._ids = other._ids
+        return same
+
+    def make_task(self, prompt: str, config: GuidedSampling) -> Task:
+        """See `engines.protocol.Model.make_task`."""
+        if config.guided:
+            raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
+        ids = self._ids if self._ids is not None else self._read(prompt)
+        room = self._longest - config.length
+        if self._longest and len(ids) > room:
+            raise ValueError(
+                f"ids: the prompt has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
+                f"{config.length}; shorten it or lower length."
+            )
+        canvas = Canvas(kind="text", shape=(config.length,))
+        return Task(canvas, self._width, self.device, prompt=ids, ends=self.ends)
+
+    def _read(self, prompt: str) -> tuple[int, ...]:
+        if self._tokenizer is None:
+            raise ValueError("ids: are missing; give ids=..., or tokenizer=... to read a prompt with.")
+        return read_ids(self._tokenizer(prompt)["input_ids"], self.device, self._width)
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
+        """See `engines.protocol.Model.start`."""
+        return CausalLMSession(self._network, [task.prompt for task in tasks], self._width)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """The text of the tokens that occur."""
+        if self._tokenizer is None:
+            return Legend(ends=self.ends)
+        met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
+        return Legend(vocabulary={i: str(self._tokenizer.decode([i])) for i in sorted(met)}, ends=self.ends)
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """The text up to its end."""
+        if self._tokenizer is None:
+            return Output(tokens=tuple(tokens))
+        stop = next((i for i, token in enumerate(tokens) if token in self.ends), len(tokens))
+        text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
+        return Output(tokens=tuple(tokens), text=str(text))
+
+
+class CausalCheckpoint(TextModel):
+    """A model of the family discrete-ar that was read from a folder, with its tokenizer."""
+
+    families: tuple[Family, ...] = ("discrete-ar",)
+
+    def make_task(self, prompt: str, config: GuidedSampling) -> Task:
+        """See `engines.protocol.Model.make_task`."""
+        return self.left_to_right(prompt, config)
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
+        """See `engines.protocol.Model.start`."""
+        positions = sum(len(task.prompt) + task.length for task in tasks)
+        needed = positions * cached_numbers(self._network.config) * self.dtype.itemsize
+        check_cache(self.card.id, needed, str(self.device), len(tasks))
+        return CausalLMSession(self._network, [task.prompt for task in tasks], self._width)
+
+
+def is_causal(model_type: str | None) -> bool:
+    """Whether transformers has a causal language model of this `model_type`."""
+    return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in _NOT_CAUSAL
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
+    """The model of a folder.
+
+    Raises:
+        ModelError: when it is not whole, or no causal language model of transformers.
+    """
+    config = _config(source)
+    tokenizer = read_tokenizer(source, AutoTokenizer)
+    width = int(config.get_text_config().vocab_size)
+    kind = _kind(source, settings, config, tokenizer, size_of(source, tokenizer, width))
+    network = native_network(source, _class_of(source, config), config, read_state(source), dtype, device=device)
+    try:
+        check_network(network, type_of(settings) or "")
+    except ValueError as error:
+        raise source.unsupported(str(error)) from error
+    title = type_of(settings) or type(network).__name__
+    return CausalCheckpoint(network, tokenizer, kind, card_of(source, title), torch.device(split(device)[0]))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """The memory that the model of a folder needs, before a tensor of it is read.
+
+    Raises:
+        ModelError: as `load` does.
+    """
+    config = _config(source)
+    count = parameters(source, _class_of(source, config), config)
+    return Needs(count, position=cached_numbers(config), stored=format_of(source))
+
+
+def _config(source: Source) -> Any:
+    try:
+        return AutoConfig.from_pretrained(source.folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # of many kinds, also of validators
+        raise source.incomplete(f"config.json is refused: {error}") from error
+
+
+def _class_of(source: Source, config: Any) -> Any:
+    """The class of a config whose attention is causal."""
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", True) is False:
+        raise source.unsupported(f"a {config.model_type} is an encoder, which does not predict the next token")
+    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+
+
+def _kind(source: Source, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer, size: int) -> Kind:
+    """What its own files say of the beginning, the end and the form of a text."""
+    text = config.get_text_config()
+    longest = int(getattr(text, "max_position_embeddings", 0) or LARGEST)
+    rope = getattr(text, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":  # behind it the keys that are cached would have to turn again
+        longest = min(longest, int(rope.get("original_max_position_embeddings") or longest))
+    ends = ends_of(source, settings, size)
+    return Kind(None, ends, longest=longest, asks=chat_form(source, tokenizer), begins=begins_of(tokenizer))
+
+
+class CausalLMSession(DiscreteSession):
+    """Each sequence has a cache of its own; those that ask together are answered one behind the other."""
+
+    def __init__(self, network: Any, prompts: Sequence[tuple[int, ...]], width: int) -> None:
+        self._network, self._width = network, width
+        self.prefix = max(map(len, prompts))
+        self._prompts = [torch.tensor(prompt, device=network.device) for prompt in prompts]
+        self._caches: list[Any] = [DynamicCache() if can_cut(network) else None for _ in prompts]
+
+    @torch.inference_mode()
+    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        rows = [self._row(lane, request) for lane, request in requests.items()]
+        most = max(len(row) for row in rows)
+        return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, most - len(row))) for row in rows])[:, None]
+
+    def _row(self, lane: int, request: Forward) -> Tensor:
+        """Logits [W, V] of the positions that a lane asks for."""
+        text = torch.cat([self._prompts[lane], request.tokens.to(self._prompts[lane])])
+        first = len(self._prompts[lane]) + request.done - 1
+        cache = self._caches[lane]
+        start = 0
+        if cache is not None:
+            stored = cache.get_seq_length()
+            start = min(stored, len(self._prompts[lane]) + request.cached, first)
+            if start < stored:
+                cache.crop(start - stored)
+        out = self._network(
+            input_ids=text[start:][None], past_key_values=cache, use_cache=cache is not None, return_dict=True
+        )
+        logits: Tensor = out.logits[0, first - start :, : self._width]
+        return logits
+
+    def cost(self, request: Forward) -> tuple[int, int]:
+        """See `DiscreteSession.cost`."""
+        if self._caches[0] is None:
+            return 1, self.prefix + len(request.tokens)
+        return super().cost(request)
+
+
+def can_cut(network: Any) -> bool:
+    """Whether rejected drafts can be cut off the network's memory."""
+    layers = getattr(network.config.get_text_config(), "layer_types", None) or ()
+    return not getattr(network, "_is_stateful", False) and set(layers) <= _CUT
+
+
+def check_network(given: object, field: str) -> None:
+    """See that an object is a causal language model of transformers, ready to be asked.
+
+    Raises:
+        ValueError: where it is not; the message says what it is and what to do.
+    """
+    network: Any = given
+    kind = type(given).__name__
+    remedy = "give a causal language model, as AutoModelForCausalLM loads it."
+    if not (isinstance(given, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
+        raise ValueError(f"{field}: a {kind} is no model of transformers; {remedy}")
+    if getattr(network.config, "is_encoder_decoder", False):
+        raise ValueError(f"{field}: {kind} is an encoder-decoder, which has no prompt to go on from; {remedy}")
+    if not getattr(network, "can_generate", lambda: False)() or network.get_output_embeddings() is None:
+        raise ValueError(f"{field}: {kind} has no head that predicts the next token; {remedy}")
+    if network.training:
+        raise ValueError(f"{field}: {kind} is in training mode, where dropout changes every pass; call {field}.eval().")
+
+
+def check_drafter(target: CausalLM, draft: CausalLM) -> None:
+    """See that one model can draft for another.
+
+    Raises:
+        ValueError: where their vocabularies differ in size, or they live on different devices.
+    """
+    if draft.tokens != target.tokens:
+        raise ValueError(
+            f"draft: {draft.card.id} has {draft.tokens} tokens and {target.card.id} has {target.tokens}, so one cannot "
+            "verify the other's drafts; give a smaller model of the same vocabulary."
+        )
+    if draft.device != target.device:
+        raise ValueError(
+            f"draft: is on {draft.device} and the target on {target.device}; use draft.to({str(target.device)!r})."
+        )
+
+
+def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
+    """A prompt's ids on the host.
+
+    Raises:
+        ValueError: for ids on another device, of several texts, or that are no tokens; the message says what to do.
+    """
+    values = ids["input_ids"] if isinstance(ids, Mapping) else ids
+    if isinstance(values, Tensor):
+        if values.device != device:
+            raise ValueError(f"ids: are on {values.device} and the model on {device}; use ids.to({str(device)!r}).")
+        values = values.tolist()
+    rows = list(values) if isinstance(values, Sequence) and not isinstance(values, str) else []
+    if len(rows) == 1 and isinstance(rows[0], Sequence):
+        rows = list(rows[0])
+    if rows and isinstance(rows[0], Sequence):
+        raise ValueError(f"ids: hold {len(rows)} texts; give one, such as ids[:1].")
+    if not rows or any(isinstance(i, bool) or not isinstance(i, int) for i in rows):
+        raise ValueError("ids: are no list of at least one whole number; give what the tokenizer returns.")
+    wrong = next((i for i in rows if not 0 <= i < vocabulary), None)
+    if wrong is not None:
+        raise ValueError(f"ids: {wrong} is outside the vocabulary of {vocabulary}; use the tokenizer of the model.")
+    return tuple(rows)

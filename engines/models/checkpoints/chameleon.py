@@ -1,0 +1,227 @@
+"""Lumina-mGPT (arXiv 2408.02657, 2507.17801) and Anole (arXiv 2407.06135), which draw as Chameleon would have.
+
+All are Chameleon's decoder (arXiv 2405.09818), which transformers has. What differs is what stands around a picture,
+what its codes are called, and what draws them:
+
+    lumina-mgpt     <s> Generate an image of 768x768 according to the following prompt: prompt <reserved08706>
+                    <racm3:break> rows columns, in grids of 32 pixels; a row of codes ends with <reserved08799>
+    lumina-mgpt-2   the same behind the end of Qwen's texts, as its tokenizer has no beginning; codes are the tokens
+                    from 155,000 on, and a grid has 4 to a side where the first generation has 2
+    anole           <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes in one go
+
+The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
+Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, and of 2.0 from MoVQGAN, which lies in `pixels/` once it
+was converted, with the kind of model and the size of its pictures. Where there is no such folder and the checkpoint has
+the VQGAN among its own tensors, it is Anole.
+
+Guidance of 2.0's release is max(4, s (1 - n / N)) at the n-th token, with s what it was at the token before. Up to
+4, which its README runs, that is 4 throughout, and nothing stays above 4 for long: 10 comes to it within 65 tokens of
+9,216. So a constant says what it does; see docs/models.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import ChameleonConfig, ChameleonForConditionalGeneration
+
+from engines.config import ConfigError, shown
+from engines.models.checkpoints import autoencoder
+from engines.models.checkpoints.assembling import (
+    PIXELS,
+    State,
+    card_of,
+    folder_in,
+    native_config,
+    native_network,
+    part_of,
+    read_state,
+    stored,
+)
+from engines.models.checkpoints.conversion import Converted, Request
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts, check_vocabulary
+from engines.models.errors import ModelError
+from engines.models.memory import Needs, cached_numbers
+from engines.models.text import read_tokenizer
+from engines.models.weights import Source, number_of, tensor_heads
+from traces.schema import ModelCard
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sets a model of Chameleon's kind apart."""
+
+    title: str
+    side: int
+    """Codes to a side of its pictures, where nobody says."""
+    grid: int = 0
+    """Codes to a side of the squares in which it is told the size of a picture; 0 where it is not told."""
+    first: int = 0
+    """The token of code 0, the others following it; 0 where the tokenizer names them."""
+    begin: str = "<s>"
+    """The token that texts begin with."""
+
+
+KINDS: Final = {
+    "lumina-mgpt": Kind("Lumina-mGPT", 48, grid=2),
+    "lumina-mgpt-2": Kind("Lumina-mGPT 2.0", 96, grid=4, first=155_000),
+    "anole": Kind("Anole", 32),
+}
+CONVERT: Final = (
+    "python -m engines convert lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole; or lumina-mgpt-2 with "
+    "movqgan_270M.ckpt)"
+)
+_VQ: Final = "model.vqmodel."
+_MOST_SIDE, _MOST_TOKENS = 96, 2**24
+_TURN, _PICTURE, _LINE = "<reserved08706>", "<racm3:break>", "<reserved08799>"
+_CODE: Final = "IMGIMG"
+
+
+class ChameleonPictures(ChameleonForConditionalGeneration):  # type: ignore[misc]
+    """The decoder and its output layer; transformers' VQGAN cannot draw, as it has no decoder."""
+
+    def __init__(self, config: ChameleonConfig) -> None:
+        super().__init__(config)
+        del self.model.vqmodel
+
+
+class Chameleon(OneVocabulary):
+    """A model of Chameleon's kind with its tokenizers."""
+
+    def __init__(self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Kind, card: ModelCard) -> None:
+        """Wrap a `ChameleonPictures` and a VQModel that lie on their device.
+
+        Args:
+            network: The transformer.
+            vq: Codes to pixels.
+            tokenizer: Of texts.
+            ids: The token of every code.
+            kind: Which of the models it is, with the side of its pictures.
+            card: Who it is.
+
+        Raises:
+            ModelError: for a tokenizer that has no token for what stands around a picture.
+        """
+        self._vq, self._kind = vq, kind
+        shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings)
+        super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
+        special: tuple[str, ...] = (kind.begin, _TURN, _PICTURE)
+        if kind.grid:
+            if kind.side % kind.grid:
+                raise ModelError(
+                    f"{card.id}: pictures of {kind.side} codes a side are no whole grids. "
+                    f"Convert its VQGAN again, with another --side: {CONVERT}"
+                )
+            self._grids = f"<reserved{8800 + kind.side // kind.grid:05d}>"
+            special = (*special, _LINE, self._grids)
+        self._text = TextPrompts(tokenizer, card.id, *special)
+        if kind.grid:
+            self.line_end = self._text.special(_LINE) + shape.codes
+
+    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `OneVocabulary.prompts_in_words`."""
+        text, checked = self._text, self._text.checked(prompt)
+        begin, turn, picture = (text.special(name) for name in (self._kind.begin, _TURN, _PICTURE))
+        if not self._kind.grid:
+            return (begin, *text.ids(checked), turn, picture), (begin, picture)
+        side, grids = self._kind.side * autoencoder.cell_of(self._vq), text.special(self._grids)
+        request = f"Generate an image of {side}x{side} according to the following prompt:\n{checked}"
+        return (begin, *text.ids(request), turn, picture, grids, grids), (picture, grids, grids)
+
+    def pixels(self, codes: Tensor) -> Tensor:
+        """See `PictureModel.pixels`."""
+        return autoencoder.pixels_of(self._vq, codes, self._kind.side)
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
+    """The model of a folder; see `assembling`."""
+    kind, beside = _kind(source)
+    config = _config(source, settings)
+    state = read_state(source)
+    own = {name: part for name, part in state.items() if not name.startswith(_VQ)}
+    network = native_network(source, ChameleonPictures, config, _spread(own, config), dtype)
+    vq = autoencoder.decoder_of(beside or source, read_state(beside) if beside else part_of(state, _VQ)).to(device)
+    tokenizer, count = read_tokenizer(source), vq.config.num_vq_embeddings
+    ids = kind.first + torch.arange(count) if kind.first else _codes(source, tokenizer, count)
+    check_vocabulary(source, tokenizer, ids, config.vocab_size)
+    kind = replace(kind, begin=_first_token(source)) if kind.first else kind
+    card = card_of(source, kind.title, *([beside] if beside else []))
+    return Chameleon(network.to(device), vq, tokenizer, ids, kind, card)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling`."""
+    kind, beside = _kind(source)
+    exact = stored(beside) if beside else stored(source, prefix=_VQ)
+    columns = kind.side + bool(kind.grid)
+    return Needs(stored(source, (_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns)
+
+
+def convert(request: Request) -> Converted:
+    """Chameleon's vqgan.ckpt or movqgan_270M.ckpt, into the folder `pixels` of a model that is read where it lies."""
+    kind = KINDS[request.kind]
+    file = "MoVQGAN's movqgan_270M.ckpt" if kind.first else "Chameleon's vqgan.ckpt"
+    if request.second is not None:
+        raise ConfigError(f"SECOND: the VQGAN is all that is converted; give {file} as SOURCE.")
+    settings = {"kind": request.kind, "side": request.side or kind.side} | ({"first": kind.first} if kind.first else {})
+    return Converted({"": autoencoder.read_published(request.file(f"Give {file}."))}, settings)
+
+
+def _kind(source: Source) -> tuple[Kind, Source | None]:
+    """Which model it is, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
+    beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
+    if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in tensor_heads(source):
+        return KINDS["anole"], None
+    settings = beside.read_json("config.json")
+    name = settings.get("kind")
+    if not isinstance(name, str) or name not in KINDS:
+        raise beside.incomplete(f"config.json has {shown(name)} for 'kind'; it is one of {', '.join(KINDS)}")
+    kind = replace(KINDS[name], side=int(number_of(beside, settings, "side", most=_MOST_SIDE)))
+    if not kind.first:
+        return kind, beside
+    return replace(kind, first=int(number_of(beside, settings, "first", most=_MOST_TOKENS))), beside
+
+
+def _config(source: Source, settings: Mapping[str, Any]) -> Any:
+    """The native config; of its VQGAN, which is not built, nothing is kept."""
+    return native_config(source, ChameleonConfig, {**settings, "vq_config": None, "vocabulary_map": {"<image>": 0}})
+
+
+def _spread(state: State, config: Any) -> State:
+    """Norms of queries and keys for every head; a tensor may have one for all heads of a device in training."""
+    heads = {"q_norm": config.num_attention_heads, "k_norm": config.num_key_value_heads}
+
+    def spread(name: str, part: Tensor) -> Tensor:
+        wanted = next((count for norm, count in heads.items() if f".{norm}." in name), 0)
+        if not wanted or part.dim() != 2 or not len(part) or wanted % len(part):
+            return part
+        return part.repeat_interleave(wanted // len(part), 0)
+
+    return {name: spread(name, part) for name, part in state.items()}
+
+
+def _first_token(source: Source) -> str:
+    """The token that texts begin with: the tokenizer's beginning, or where it has none its end, as in the release."""
+    name = "tokenizer_config.json"
+    settings = source.read_json(name)
+    for field in ("bos_token", "eos_token"):
+        token = settings.get(field)
+        token = token.get("content") if isinstance(token, dict) else token
+        if isinstance(token, str):
+            return token
+    raise source.incomplete(f"{name} has neither 'bos_token' nor 'eos_token'")
+
+
+def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:
+    """The token of every code: its number is written in letters, A being 0, behind IMGIMG and before Z."""
+    numbers = {}
+    for name, token in tokenizer.get_vocab().items():
+        digits = name[len(_CODE) : -1]
+        if name.startswith(_CODE) and name.endswith("Z") and digits and set(digits) <= set("ABCDEFGHIJ"):
+            numbers[int("".join(str(ord(letter) - ord("A")) for letter in digits))] = token
+    if sorted(numbers) != list(range(count)):
+        raise source.incomplete(f"its tokenizer names {len(numbers)} codes, and its VQGAN has {count}")
+    return torch.tensor([numbers[code] for code in range(count)])

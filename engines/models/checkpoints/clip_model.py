@@ -1,0 +1,252 @@
+"""Continuing a clip: what models of video have in common, whatever their networks are.
+
+A clip is codes, latent frame by latent frame. Those of its first frames are given and go before the canvas; the others
+are the canvas. A prompt that reads `codes ...` holds the given ones, two bytes each, in base64: what a file of one's
+own is turned into, so that a trace says all that was given and the file is not needed.
+"""
+
+import base64
+import binascii
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+from PIL import Image
+from torch import Tensor
+
+from engines.config import ConfigError
+from engines.models.clip_files import read_clip
+from engines.models.networked import Networked
+from engines.models.pictures import as_uri
+from engines.models.sessions.causal import CausalSession
+from engines.protocol import Family, Task
+from engines.sampling.distributions import Sampling
+from traces.schema import Canvas, Frame, Legend, ModelCard, Output
+
+_CODES: Final = re.compile(r"codes\s+([A-Za-z0-9+/]+={0,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class ClipShape:
+    """Of what size clips are, and how much of them is given."""
+
+    frames: int
+    given_frames: int
+    span: int
+    """Frames to a latent frame; the first has one of its own."""
+    rows: int
+    """Of codes in a latent frame."""
+    columns: int
+    cell: int
+    """Pixels to a code, each way."""
+    codes: int
+    """Different ones; at most 2 ** 16."""
+
+    @property
+    def plane(self) -> int:
+        """Codes of a latent frame."""
+        return self.rows * self.columns
+
+    @property
+    def latents(self) -> int:
+        """Latent frames of a clip."""
+        return 1 + (self.frames - 1) // self.span
+
+    @property
+    def given(self) -> int:
+        """Codes that are given."""
+        return (1 + (self.given_frames - 1) // self.span) * self.plane
+
+    @property
+    def canvas(self) -> tuple[int, int, int]:
+        """What is decoded: latent frames, rows, columns."""
+        return self.latents - self.given // self.plane, self.rows, self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How much of a clip a trace holds as pictures."""
+
+    most: int = 64
+    """Pictures of the canvas, spread evenly over the passes of a run."""
+    together: int = 16
+    """Clips that are decoded at once for them."""
+    longest: int | None = None
+    """Pixels of the longer side that larger frames are shrunk to; None leaves all as they are."""
+
+
+def pack(codes: Sequence[int]) -> str:
+    """The prompt that gives a clip by the codes of its first frames."""
+    return "codes " + base64.b64encode(np.asarray(codes, "<u2").tobytes()).decode()
+
+
+def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
+    """The codes of a prompt that `pack` made; None for a prompt of another kind.
+
+    Args:
+        prompt: as it was said.
+        count: how many codes are given.
+        codes: how many different ones there are.
+
+    Raises:
+        ConfigError: where it is not `count` codes.
+    """
+    match = _CODES.fullmatch(prompt.strip())
+    if match is None:
+        return None
+    try:
+        data = base64.b64decode(match[1], validate=True)
+    except binascii.Error:
+        data = b""
+    found = tuple(np.frombuffer(data, "<u2").tolist()) if len(data) == 2 * count else ()
+    if not found or max(found) >= codes:
+        raise ConfigError(f"prompt: these are not {count} codes below {codes}; give the clip's file again.")
+    return found
+
+
+class ClipModel(Networked, ABC):
+    """A model of the family discrete-ar that continues clips."""
+
+    families: tuple[Family, ...] = ("discrete-ar",)
+    embedding: Float[Tensor, "K D"]
+    """Where codes lie."""
+    blank: int
+    """The code that stands for open positions in pictures."""
+    tokens: str
+    """What its tokens mean: models with the same tokenizer can draft for each other."""
+    layers: int
+    """Layers that have a KV cache."""
+
+    def __init__(self, card: ModelCard, device: torch.device, shape: ClipShape, pictures: Pictures) -> None:
+        self.card, self.device = card, device
+        self.shape, self._pictures = shape, pictures
+
+    @abstractmethod
+    def logits(
+        self, ids: Tensor, positions: Tensor, cache: object = None, mask: Tensor | None = None
+    ) -> Float[Tensor, "B N K"]:
+        """What `engines.models.sessions.causal.CausalSession` calls its network as."""
+
+    @abstractmethod
+    def given_by(self, prompt: str) -> tuple[int, ...]:
+        """The given codes that a prompt asks for.
+
+        Raises:
+            ConfigError: for a prompt that names no clip.
+        """
+
+    @abstractmethod
+    def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
+        """Codes of the first frames of a clip, in the order of the canvas."""
+
+    @abstractmethod
+    def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
+        """Codes, whole latent frames of them from a clip's first on, to frames, on the CPU."""
+
+    def make_task(self, prompt: str, config: Sampling) -> Task:
+        """See `engines.protocol.Model.make_task`; a prompt is never a path."""
+        if config.guided:
+            raise ValueError(f"guidance: {self.card.id} cannot run without its clip, as guidance does; use 1.")
+        given = self.given_by(prompt)
+        canvas = Canvas(kind="video", shape=self.shape.canvas)
+        return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=self._drawing(given))
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
+        """See `engines.protocol.Model.start`."""
+        prefixes = torch.tensor([[task.prompt] for task in tasks], device=self.device)
+        return CausalSession(self.logits, prefixes, tasks[0].length, self.layers)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """See `engines.protocol.Renderer.legend`; without a prompt, `blank` stands for what was given."""
+        return self._drawing((self.blank,) * self.shape.given).legend(canvases, mentioned)
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """See `engines.protocol.Renderer.output`; without a prompt, `blank` stands for what was given."""
+        return self._drawing((self.blank,) * self.shape.given).output(tokens)
+
+    def prompt_for(self, data: bytes) -> str:
+        """The prompt that gives the first frames of a GIF or MP4.
+
+        Raises:
+            ConfigError: see `engines.models.clip_files.read_clip`.
+        """
+        shape = self.shape
+        clip = read_clip(data, shape.given_frames, shape.cell * shape.rows, shape.cell * shape.columns)
+        return pack(self.encode(clip.to(self.device)).tolist())
+
+    def examples(self, count: int) -> Sequence[tuple[str, str]]:
+        """Prompts to begin with, at most `count`, each with what it shows; none where no clip ships."""
+        return ()
+
+    def given(self, prompt: str) -> UInt8[Tensor, "F H W 3"]:
+        """The frames that a prompt gives, as they come out of their codes."""
+        return self.decode(torch.tensor([self.given_by(prompt)]))[0]
+
+    def continued(self, prompt: str, tokens: Sequence[int]) -> UInt8[Tensor, "F H W 3"]:
+        """The whole clip: what the prompt gives, and its continuation by `tokens`."""
+        return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
+
+    def _drawing(self, given: tuple[int, ...]) -> "ClipDrawing":
+        return ClipDrawing(self.decode, given, self.blank, self.shape, self._pictures)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipDrawing:
+    """Draws the canvas behind the codes that were given: a latent frame is decoded with those before it."""
+
+    decode: Callable[[Tensor], Tensor]
+    given: tuple[int, ...]
+    blank: int
+    shape: ClipShape
+    pictures: Pictures
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
+        return Legend(frames=frames(canvases, self._strips, self.pictures))
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """All frames of the clip; the given ones as they come out of their codes."""
+        video = tuple(
+            as_uri(shrunk(Image.fromarray(frame), self.pictures), "PNG") for frame in self._clips([tokens])[0].numpy()
+        )
+        return Output(tokens=tuple(tokens), video=video, given=self.shape.given_frames)
+
+    def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
+        """Open positions hold `blank`, and viewers mark them."""
+        return self.decode(
+            torch.tensor([[*self.given, *(self.blank if t is None else t for t in tokens)] for tokens in canvases])
+        )
+
+    def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
+        last = self._clips(canvases)[:, self.shape.given_frames + self.shape.span - 1 :: self.shape.span]
+        strips = [[shrunk(Image.fromarray(frame), self.pictures) for frame in strip] for strip in last.numpy()]
+        return [Image.fromarray(np.concatenate([np.asarray(frame) for frame in strip], 1)) for strip in strips]
+
+
+def frames(
+    canvases: Mapping[int, Sequence[Any]],
+    drawn: Callable[[Sequence[Sequence[Any]]], Sequence[Image.Image]],
+    limits: Pictures,
+) -> tuple[Frame, ...]:
+    """Pictures of the canvas at steps that are spread evenly over a run, each as it is `drawn`."""
+    steps = sorted(canvases)
+    if len(steps) > limits.most:
+        steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.most)]
+    made = []
+    for i in range(0, len(steps), limits.together):
+        chunk = steps[i : i + limits.together]
+        pictures = drawn([canvases[step] for step in chunk])
+        made += [Frame(step=step, image=as_uri(one, "WEBP")) for step, one in zip(chunk, pictures, strict=True)]
+    return tuple(made)
+
+
+def shrunk(picture: Image.Image, limits: Pictures) -> Image.Image:
+    """A picture that is no larger than a trace may hold."""
+    if limits.longest is not None and max(picture.size) > limits.longest:
+        picture.thumbnail((limits.longest, limits.longest), Image.Resampling.BOX)
+    return picture

@@ -1,0 +1,161 @@
+"""The one-time conversion of checkpoints that were published as pickles or TorchScript: to safetensors.
+
+    python -m engines convert KIND SOURCE [SECOND] TARGET
+
+Of a pickle nothing but tensors is read. They are compared with the network before anything is written, and keep their
+published names. TARGET gets config.json last: a conversion that was interrupted is not taken for a whole one.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from huggingface_hub import save_torch_state_dict
+from safetensors import SafetensorError
+from torch import Tensor
+
+from engines.config import ConfigError, shown
+from engines.models.checkpoints.assembling import State, check_floats
+from engines.models.errors import ModelError
+from engines.models.weights import Source
+
+KINDS: Final = {
+    "lumina-mgpt": "chameleon",
+    "lumina-mgpt-2": "chameleon",
+    "anole": "chameleon",
+    "cosmos": "cosmos",
+    "mar": "mar",
+    "xar": "xar",
+    "harmon": "harmon",
+}
+"""What can be converted, and the module that does it."""
+SHARD_BYTES: Final = 2 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be converted."""
+
+    kind: str
+    """One of `KINDS`."""
+    source: Path
+    """File of the model, or the folder that it lies in."""
+    second: Path | None = None
+    """File of the autoencoder, or the folder of the tokenizer, where it is published apart."""
+    heads: int | None = None
+    side: int | None = None
+    """What tensors do not tell; None takes what the published models have."""
+
+    def file(self, remedy: str) -> Source:
+        """The file of the model."""
+        return Source(self.source.name, self.source.parent, remedy)
+
+    def second_file(self, remedy: str) -> Source:
+        """The second file.
+
+        Raises:
+            ConfigError: where there is none.
+        """
+        if self.second is None:
+            raise ConfigError(f"SECOND: is missing. {remedy}")
+        return Source(self.second.name, self.second.parent, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What is to be written."""
+
+    weights: Mapping[str, State]
+    """Tensors by folder, the model's own being ''."""
+    settings: Mapping[str, Any]
+    """config.json."""
+    files: Sequence[Path] = ()
+    """Files that are taken over as they are."""
+    inside: Mapping[str, Mapping[str, Any]] | None = None
+    """config.json of folders inside the model's."""
+
+
+def convert(request: Request, target: Path, say: Callable[[str], None] = lambda line: None) -> None:
+    """Write a folder that `engines.models.loading.load_folder` reads.
+
+    Args:
+        request: What is to be converted.
+        target: Folder to write; it is made, or empty.
+        say: Is told of every file that was written.
+
+    Raises:
+        ConfigError: for an unknown kind, or one that takes other files.
+        ModelError: for what is missing, misshapen, of another model, or in the way; nothing was written then. Also
+            for a disk that is full.
+        OSError: for a folder that cannot be made.
+    """
+    if request.kind not in KINDS:
+        raise ConfigError(f"KIND: {shown(request.kind)} is none; use {', '.join(KINDS)}.")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ModelError(f"{target}: is not an empty folder. Name a new one for the converted checkpoint.")
+    converted: Converted = import_module(f"engines.models.checkpoints.{KINDS[request.kind]}").convert(request)
+    for name, state in converted.weights.items():
+        (target / name).mkdir(parents=True, exist_ok=True)
+        for written in _write(state, target / name):
+            say(f"{written} written")
+    for file in converted.files:
+        (target / file.name).write_bytes(file.read_bytes())
+    for name, settings in {**(converted.inside or {}), "": converted.settings}.items():
+        _write_json(target / name / "config.json", settings)
+
+
+def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
+    """The tensors of a pickled state dict by name, which stay on disk until they are used; extra states are left out.
+
+    Args:
+        source: Whose folder it lies in.
+        inside: Keys under which the state dict may lie; the first that is there counts.
+        name: The file, by default the one that `source` is named after.
+
+    Raises:
+        ModelError: for a file that is missing or holds something else than tensors.
+    """
+    file = source.folder / (name or source.name)
+    if not file.is_file():
+        raise source.incomplete(f"{file.name} is missing in {source.folder}")
+    try:
+        # The arguments that a training was started with, which some checkpoints carry along, are plain values.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content: Any = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
+    except Exception as error:  # what a damaged pickle makes of the reader's stack is an error of any kind
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise source.incomplete(f"{file.name} cannot be read as tensors alone ({why:.200})") from None
+    if isinstance(content, dict):
+        content = next((content[key] for key in inside if key in content), content)
+    if not isinstance(content, dict) or not content:
+        raise source.incomplete(f"{file.name} holds no state dict")
+    state = {str(key): part for key, part in content.items() if "_extra_state" not in str(key)}
+    for key, part in state.items():
+        if not isinstance(part, Tensor):
+            raise source.incomplete(f"{file.name} has {key!r}, which is no tensor")
+    check_floats(source, state)
+    return state
+
+
+def _write(state: State, folder: Path) -> list[Path]:
+    """Write tensors, in several files where they are many, and the index that names these."""
+    apart: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, part in state.items():  # tensors of a storage in common are refused by the format
+        storage = part.untyped_storage().data_ptr()
+        apart[name] = part.clone() if storage in storages else part
+        storages.add(storage)
+    try:
+        save_torch_state_dict(apart, folder, max_shard_size=SHARD_BYTES)
+    except SafetensorError as error:
+        raise ModelError(f"{folder}: cannot be written ({error}). Make room, or name another folder.") from error
+    return sorted(folder.glob("*.safetensors"))
+
+
+def _write_json(file: Path, value: object) -> None:
+    file.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

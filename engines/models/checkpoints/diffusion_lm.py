@@ -1,0 +1,297 @@
+"""Published diffusion language models: SDAR, Fast-dLLM v2, LLaDA, Dream, LLaDA2 and openPangu Diffusion.
+
+Each is a decoder that transformers has, under another attention mask, so that a class of transformers holds its
+weights. What differs is what config.json and the tensors are called, the special tokens, and how a question is put:
+
+    sdar            SDAR, arXiv 2510.06303         block-causal, aligned         Qwen3
+    Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2
+    llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama under other names
+    Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2
+    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, see `llada2`
+    PanguEmbedded   openPangu Diffusion            causal before a block that sees all of itself, right-shifted; Llama
+                                                   with biases around attention
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from tokenizers import AddedToken, Tokenizer
+from torch import Tensor
+from transformers import (
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from engines.config import shown
+from engines.models.checkpoints import llada2
+from engines.models.checkpoints.assembling import (
+    State,
+    card_of,
+    check_fixed,
+    format_of,
+    native_config,
+    native_network,
+    parameters,
+    read_state,
+    renamed,
+)
+from engines.models.devices import split
+from engines.models.language_model import DiffusionLM, Kind
+from engines.models.memory import Needs, cached_numbers
+from engines.models.text import QWEN_CHAT, ChatForm, chat_form, read_tokenizer, size_of
+from engines.models.weights import Source, number_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffusionFamily:
+    """How the checkpoints of a family are laid out, and how they decode."""
+
+    title: str
+    config: type[Any]
+    network: type[Any]
+    mask: str
+    """The token of an open position."""
+    ends: tuple[str, ...]
+    """Tokens behind which nothing counts: first the end of a turn, last that of a document."""
+    chat: ChatForm = ("", "")
+    """What stands before and behind a question in a model that was taught to chat."""
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    """Fields of config.json that may be missing and, where present, must have this value: nothing else was built."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """A field of transformers' config -> what config.json calls it."""
+    constants: Mapping[str, object] = field(default_factory=dict)
+    """Fields of transformers' config that the family does not vary."""
+    native: Callable[[State, Any], Mapping[str, Tensor]] = lambda state, config: state
+    """The folder's tensors under the names of `network`, given its config."""
+    shift: bool = False
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other."""
+    causal: bool = False
+    """Whether a finished token sees only what stands before it."""
+    adds_mask: bool = False
+    """Whether a tokenizer without the mask gets it as its next id, as the release's own scripts do."""
+    begins: str = ""
+    """The token that every text begins with."""
+    trained: str = ""
+    """What config.json calls the one block size that was trained, for models that take no other but 1."""
+
+
+_QWEN_FIXED: Final = {"rope_scaling": None, "use_sliding_window": False}
+_QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+_ASSISTANT: Final = ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + QWEN_CHAT[0], QWEN_CHAT[1])
+_LLADA_NAMES: Final = (
+    ("model.transformer.ff_out.", "lm_head."),
+    ("model.transformer.wte.", "model.embed_tokens."),
+    ("model.transformer.ln_f.", "model.norm."),
+    ("model.transformer.blocks.", "model.layers."),
+    (".attn_norm.", ".input_layernorm."),
+    (".ff_norm.", ".post_attention_layernorm."),
+    (".q_proj.", ".self_attn.q_proj."),
+    (".k_proj.", ".self_attn.k_proj."),
+    (".v_proj.", ".self_attn.v_proj."),
+    (".attn_out.", ".self_attn.o_proj."),
+    (".ff_proj.", ".mlp.gate_proj."),
+    (".up_proj.", ".mlp.up_proj."),
+    (".ff_out.", ".mlp.down_proj."),
+)
+
+
+def _of_llada(state: State, config: Any) -> Mapping[str, Tensor]:
+    return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
+
+
+FAMILIES: Final = {
+    "sdar": DiffusionFamily(
+        title="SDAR",
+        config=Qwen3Config,
+        network=Qwen3ForCausalLM,
+        mask="<|MASK|>",
+        adds_mask=True,
+        ends=_QWEN_ENDS,
+        chat=QWEN_CHAT,
+        fixed=_QWEN_FIXED,
+    ),
+    "Fast_dLLM_Qwen": DiffusionFamily(
+        title="Fast-dLLM v2",
+        config=Qwen2Config,
+        network=Qwen2ForCausalLM,
+        mask="|<MASK>|",
+        ends=_QWEN_ENDS,
+        chat=_ASSISTANT,
+        fixed=_QWEN_FIXED,
+        shift=True,
+        trained="bd_size",
+    ),
+    "llada": DiffusionFamily(
+        title="LLaDA",
+        config=LlamaConfig,
+        network=LlamaForCausalLM,
+        mask="<|mdm_mask|>",
+        ends=("<|eot_id|>", "<|endoftext|>"),
+        chat=(
+            "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n",
+            "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        fixed={
+            "activation_type": "silu",
+            "alibi": False,
+            "attention_layer_norm": False,
+            "bias_for_layer_norm": False,
+            "block_group_size": 1,
+            "block_type": "llama",
+            "include_bias": False,
+            "include_qkv_bias": False,
+            "input_emb_norm": False,
+            "layer_norm_type": "rms",
+            "layer_norm_with_affine": True,
+            "multi_query_attention": None,
+            "rope": True,
+            "scale_logits": False,
+        },
+        fields={
+            "vocab_size": "embedding_size",
+            "hidden_size": "d_model",
+            "intermediate_size": "mlp_hidden_size",
+            "num_hidden_layers": "n_layers",
+            "num_attention_heads": "n_heads",
+            "num_key_value_heads": "n_kv_heads",
+            "max_position_embeddings": "max_sequence_length",
+            "tie_word_embeddings": "weight_tying",
+        },
+        native=_of_llada,
+        full=True,
+    ),
+    "Dream": DiffusionFamily(
+        title="Dream",
+        config=Qwen2Config,
+        network=Qwen2ForCausalLM,
+        mask="<|mask|>",
+        ends=_QWEN_ENDS,
+        chat=_ASSISTANT,
+        fixed=_QWEN_FIXED | {"use_mrope": False},
+        shift=True,
+        full=True,
+    ),
+    "llada2_moe": DiffusionFamily(
+        title="LLaDA2",
+        config=Glm4MoeConfig,
+        network=Glm4MoeForCausalLM,
+        mask="<|mask|>",
+        ends=("<|role_end|>", "<|endoftext|>"),
+        chat=(
+            "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>",
+            "<|role_end|><role>ASSISTANT</role>",
+        ),
+        fixed=_QWEN_FIXED
+        | {
+            "moe_router_enable_expert_bias": True,
+            "norm_head": False,
+            "norm_topk_prob": True,
+            "score_function": "sigmoid",
+            "use_bias": False,
+            "use_qk_norm": True,
+            "use_qkv_bias": False,
+        },
+        fields={"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"},
+        constants={"attention_bias": False, "use_qk_norm": True},
+        native=llada2.native_state,
+    ),
+    "PanguEmbedded": DiffusionFamily(
+        title="openPangu",
+        config=LlamaConfig,
+        network=LlamaForCausalLM,
+        mask="[unused0]",
+        ends=("[unused10]", "</s>"),
+        fixed=_QWEN_FIXED,
+        fields={"attention_bias": "bias"},
+        constants={"mlp_bias": False},
+        shift=True,
+        causal=True,
+        begins="<s>",
+    ),
+}
+_OTHERS_CODE: Final = ("architectures", "attn_implementation", "auto_map", "model_type")
+"""Fields of config.json that name code of the release."""
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
+    """The model of a folder; see `assembling`."""
+    family, config = _family(source, settings)
+    tokenizer = read_tokenizer(source)
+    kind = _kind(source, family, settings, config, tokenizer)
+    size_of(source, tokenizer, config.vocab_size)
+    state = dict(family.native(read_state(source), config))
+    if config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    network = native_network(source, family.network, config, state, dtype, device=device)
+    return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(split(device)[0]))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """The memory that the model of a folder needs; see `assembling`. A bidirectional one has no KV cache."""
+    family, config = _family(source, settings)
+    held = None if family.native is llada2.native_state else format_of(source)
+    count = parameters(source, family.network, config)
+    return Needs(count, position=0 if family.full else cached_numbers(config), stored=held)
+
+
+def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
+    """The family of a config.json, and the config of its network."""
+    family = FAMILIES[settings["model_type"]]
+    check_fixed(source, settings, family.fixed, family.title)
+    values = {name: value for name, value in settings.items() if name not in _OTHERS_CODE}
+    for name, published in family.fields.items():
+        if published not in settings:
+            raise source.incomplete(f"config.json has no {published!r}")
+        values[name] = settings[published]
+    number_of(source, values, "max_position_embeddings")
+    return family, native_config(source, family.config, values | dict(family.constants))
+
+
+def _kind(
+    source: Source, family: DiffusionFamily, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer
+) -> Kind:
+    """What its own files say of special tokens, blocks and the form of a question."""
+    if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
+        tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
+    mask = _id_of(source, tokenizer, _mask_of(source) or family.mask)
+    if settings.get("mask_token_id", mask) != mask:
+        raise source.incomplete(
+            f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
+        )
+    ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)
+    return Kind(
+        mask,
+        ends or (_id_of(source, tokenizer, family.ends[0]),),
+        family.shift,
+        family.full,
+        (1, int(number_of(source, settings, family.trained))) if family.trained else (),
+        longest=config.max_position_embeddings,
+        asks=chat_form(source, tokenizer, family.chat),
+        begins=(_id_of(source, tokenizer, family.begins),) if family.begins else (),
+        causal=family.causal,
+    )
+
+
+def _id_of(source: Source, tokenizer: Tokenizer, token: str) -> int:
+    number: int | None = tokenizer.token_to_id(token)
+    if number is None:
+        raise source.incomplete(f"its tokenizer has no {token}")
+    return number
+
+
+def _mask_of(source: Source) -> str:
+    """The mask's name in tokenizer_config.json; empty where it has none."""
+    name = "tokenizer_config.json"
+    mask = source.read_json(name).get("mask_token") if (source.folder / name).is_file() else None
+    mask = mask.get("content") if isinstance(mask, dict) else mask
+    return mask if isinstance(mask, str) else ""

@@ -1,0 +1,101 @@
+"""Emu3-Gen (arXiv 2409.18869) in transformers' layout: a decoder of Llama's kind that draws 90 by 90 codes.
+
+    <|extra_203|> text <|image start|> 90*90 <|image token|>, then rows of codes, each of which ends with <|extra_200|>
+
+Words for good pictures follow a visitor's text, as in the release, and its unconditional prompt asks for bad ones.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import Emu3Config, Emu3ForConditionalGeneration
+
+from engines.models.checkpoints.assembling import card_of, native_config, native_network, read_state, stored
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts, check_vocabulary
+from engines.models.memory import Needs, cached_numbers
+from engines.models.text import read_tokenizer
+from engines.models.weights import Source, number_of
+from traces.schema import ModelCard
+
+TITLE: Final = "Emu3-Gen"
+_GOOD: Final = " masterpiece, film grained, best quality."
+_BAD: Final = (
+    "lowres, bad anatomy, bad hands, text, error, missing fingers, extra digit, fewer digits, cropped, worst quality, "
+    "low quality, normal quality, jpeg artifacts, signature, watermark, username, blurry."
+)
+_AREA: Final = 518_400
+"""Pixels of a picture where config.json does not say."""
+_BEGIN, _START, _PICTURE, _LINE = "<|extra_203|>", "<|image start|>", "<|image token|>", "<|extra_200|>"
+_CODECS: Final = ("model.vqmodel.", "vqmodel.")
+"""How names of the tokenizer of pictures begin, in transformers' newer layout and in its older one."""
+_UNUSED: Final = tuple(f"{codec}{part}" for codec in _CODECS for part in ("encoder.", "quant_conv."))
+
+
+class Emu3Pictures(Emu3ForConditionalGeneration):  # type: ignore[misc]
+    """The parts that make pictures; the tokenizer of pictures stays in float32."""
+
+    _keep_in_fp32_modules_strict = ("vqmodel",)
+
+    def __init__(self, config: Emu3Config) -> None:
+        super().__init__(config)
+        del self.model.vqmodel.encoder, self.model.vqmodel.quant_conv
+
+
+class Emu3(OneVocabulary):
+    """An Emu3-Gen with its tokenizers."""
+
+    def __init__(self, network: Any, tokenizer: Tokenizer, ids: Tensor, side: int, card: ModelCard) -> None:
+        """Wrap an `Emu3Pictures` that lies on its device; pictures have `side` codes to a side."""
+        config, self._vq, self._side = network.config, network.model.vqmodel, side
+        shape = PictureShape(side, side, len(ids), config.text_config.max_position_embeddings)
+        super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
+        self._text = TextPrompts(tokenizer, card.id, _BEGIN, _START, _PICTURE, _LINE)
+        self.line_end = self._text.special(_LINE) + shape.codes
+
+    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `OneVocabulary.prompts_in_words`."""
+        text = self._text
+        begin, start, picture = (text.special(name) for name in (_BEGIN, _START, _PICTURE))
+        header = (start, *text.ids(f"{self._side}*{self._side}"), picture)
+        return (begin, *text.ids(text.checked(prompt) + _GOOD), *header), (begin, *text.ids(_BAD), *header)
+
+    def pixels(self, codes: Tensor) -> Tensor:
+        """See `PictureModel.pixels`."""
+        pixels: Tensor = self._vq.decode(codes.unflatten(1, (self._side, self._side)))
+        return pixels
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
+    """The model of a folder; see `assembling`."""
+    config = native_config(source, Emu3Config, settings)
+    state = read_state(source, _UNUSED)
+    state = {name.replace("text_model.lm_head.", "lm_head."): part for name, part in state.items()}
+    network = native_network(source, Emu3Pictures, config, state, dtype)
+    tokenizer, names = (
+        read_tokenizer(source),
+        (f"<|visual token {i:06d}|>" for i in range(config.vq_config.codebook_size)),
+    )
+    tokens = {name: tokenizer.token_to_id(name) for name in names}
+    for name, token in tokens.items():
+        if token is None:
+            raise source.incomplete(f"its tokenizer has no {name}")
+    ids = torch.tensor(list(tokens.values()))
+    check_vocabulary(source, tokenizer, ids, config.text_config.vocab_size)
+    return Emu3(network.to(device), tokenizer, ids, _side(source, settings, config), card_of(source, TITLE))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling`."""
+    config, side = (made := native_config(source, Emu3Config, settings)), _side(source, settings, made)
+    exact = sum(stored(source, _UNUSED, codec) for codec in _CODECS)
+    return Needs(stored(source, _CODECS), exact, cached_numbers(config.text_config), side * (side + 1))
+
+
+def _side(source: Source, settings: Mapping[str, Any], config: Any) -> int:
+    """Codes to a side of the picture."""
+    area = number_of(source, {"image_area": _AREA, **settings}, "image_area")
+    return max(round(math.sqrt(area)) >> (len(config.vq_config.channel_multiplier) - 1), 1)

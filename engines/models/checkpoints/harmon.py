@@ -1,0 +1,233 @@
+"""Harmon-0.5B and -1.5B (arXiv 2503.21979), the half that draws: the MAR of `mar.py` with a Qwen2 in its middle.
+
+What MAR's encoder makes of the visible tokens is projected into the Qwen2 and read there behind the prompt, causally:
+visible tokens in raster order, then the places that held a class in MAR. What comes out is projected back and added,
+and MAR's decoder and head go on from it.
+
+Positions in the Qwen2 count what a row can see: the prompt's own tokens, then the visible ones. Who is not visible, and
+the padding of a shorter prompt, is masked out, which equals leaving it out. As with MAR there is no KV cache, and a row
+is needed for every prefix.
+
+A folder is as on the hub: config.json with the sizes of both halves, and model.safetensors with the tensors of the
+Qwen2 (`llm.`), of the MAR (`mar.`), of the projections between them and of KL-16 (`vae.`). `side` in config.json, which
+is ours, asks for another canvas than that of the learnt positions: 32 for 512x512 pixels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import Qwen2Config, Qwen2Model
+
+from engines.continuous.denoising import ContinuousTask
+from engines.models.checkpoints.assembling import (
+    State,
+    card_of,
+    check_fixed,
+    load_state,
+    native_config,
+    native_network,
+    on_meta,
+    part_of,
+    read_state,
+    section,
+    stored,
+)
+from engines.models.checkpoints.autoencoder import UNUSED, check_channels, decoder_of, kl16_of
+from engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, size_of
+from engines.models.checkpoints.picture_model import TextPrompts
+from engines.models.memory import Needs
+from engines.models.sessions.denoising import ContinuousSession
+from engines.models.text import read_tokenizer
+from engines.models.weights import Source, number_of
+from traces.schema import ModelCard
+
+TITLE: Final = "Harmon"
+_REQUEST: Final = "Generate an image: "
+_UNCONDITIONAL: Final = "Generate an image."
+"""The request for a picture of anything, which guidance leads away from."""
+_TURN: Final = ("<|im_start|>", "<|im_end|>")
+_BEFORE, _BEHIND = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+_QWEN, _MAR, _KL16 = "llm.model.", "mar.", "vae."
+_UNBUILT: Final = ("llm.lm_head.", *(f"{_KL16}{name}" for name in UNUSED))
+"""How names begin of what writes text, reads pictures or was trained by."""
+_MOST_SIDE: Final = 64
+
+
+def _projection(inner: int, outer: int, between: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inner, between), nn.SiLU(), nn.Linear(between, outer))
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Embedded prompts of sequences times rows, padded behind their end."""
+
+    embedded: Float[Tensor, "K P E"]
+    there: Bool[Tensor, "K P"]
+    """Where a prompt has a token."""
+
+
+class Harmon(nn.Module):
+    """The parts that make pictures."""
+
+    def __init__(self, size: MARSize, qwen: Any) -> None:
+        """Put a MAR of this size around a Qwen2Model."""
+        super().__init__()
+        width = qwen.config.hidden_size
+        self.qwen = qwen
+        self.mar = MAR(size)
+        self.proj_in = _projection(size.width, width, width)
+        self.proj_out = _projection(width, size.width, width)
+
+    def embed(self, prompts: Sequence[Sequence[int]], device: torch.device) -> Prompts:
+        """Prompts, embedded once."""
+        rows = [torch.tensor(ids, device=device) for ids in prompts]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+        return Prompts(self.qwen.embed_tokens(ids.clamp(min=0)), ids >= 0)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "B N D"],
+        visible: Bool[Tensor, "B N"],
+        row: Int[Tensor, " B"],
+        prompts: Prompts,
+    ) -> Float[Tensor, "B N H"]:
+        """Conditions of the head at every position.
+
+        Args:
+            tokens: in raster order; what is not visible may hold anything.
+            visible: which of them may be seen.
+            row: of `prompts`, by row.
+            prompts: what the rows are conditioned on.
+        """
+        buffer = self.mar.buffer
+        encoded = self.mar.encode(tokens, visible, self.mar.fake_latent.expand(len(tokens), -1))
+        inside = self.proj_in(encoded)
+        text, there = prompts.embedded[row], prompts.there[row]
+        there = torch.cat([there, visible, there.new_ones(len(tokens), buffer)], 1)
+        out = self._read(torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1), there)[:, text.shape[1] :]
+        return self.mar.decode(encoded + self.proj_out(torch.cat([out[:, -buffer:], out[:, :-buffer]], 1)), visible)
+
+    def _read(self, x: Float[Tensor, "B L E"], there: Bool[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+        """The Qwen2 over rows of which only some places are there."""
+        places = torch.arange(x.shape[1], device=x.device)
+        seen = there[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
+        mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device).masked_fill_(~seen, torch.finfo(x.dtype).min)
+        positions = (there.cumsum(1) - 1).clamp(min=0)
+        out: Tensor = self.qwen(
+            inputs_embeds=x, attention_mask=mask[:, None], position_ids=positions, use_cache=False
+        ).last_hidden_state
+        return out
+
+
+def stretch(mar: MAR, side: int) -> None:
+    """Give a MAR's learnt positions another side, by linear interpolation, as the release does for larger pictures."""
+    for name, front in (
+        ("encoder_pos_embed_learned", mar.buffer),
+        ("decoder_pos_embed_learned", mar.buffer),
+        ("diffusion_pos_embed_learned", 0),
+    ):
+        table = getattr(mar, name).detach()
+        old = round((table.shape[1] - front) ** 0.5)
+        if old != side:
+            grid = table[:, front:].transpose(1, 2).unflatten(2, (old, old))
+            grid = F.interpolate(grid, size=(side, side), mode="bilinear").flatten(2).transpose(1, 2)
+            setattr(mar, name, nn.Parameter(torch.cat([table[:, :front], grid], 1), requires_grad=False))
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask(ContinuousTask):
+    """A picture of a text; drafter and target each read it by their own tokenizer."""
+
+    text: str = ""
+
+
+class HarmonModel(AnyOrder):
+    """A Harmon as a model of the family continuous-ar."""
+
+    def __init__(
+        self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
+    ) -> None:
+        """See `AnyOrder`.
+
+        Raises:
+            ModelError: for a tokenizer without the tokens of a turn.
+        """
+        super().__init__(network, network.mar, autoencoder, card, device)
+        self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
+        height, width = self.canvas().shape
+        self.tokens = f"KL-16, {height}x{width}, drawn to a text"
+
+    def make_task(self, prompt: str, config: Any) -> TextTask:
+        """See `engines.protocol.Model.make_task`.
+
+        Raises:
+            ValueError: for a prompt that is empty or holds a special token.
+        """
+        checked = self._prompts.checked(prompt)
+        return TextTask(self.canvas(), 0, self.device, width=self._width, gaps=True, text=checked)
+
+    def start(self, tasks: Sequence[TextTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        requests = [text for task in tasks for text in (_REQUEST + task.text, _UNCONDITIONAL)[: 1 + guided]]
+        with torch.inference_mode():
+            ids = [self._prompts.ids(_BEFORE + text + _BEHIND) for text in requests]
+            prompts = self._harmon.embed(ids, self.device)
+            rows = torch.arange(len(requests), device=self.device).unflatten(0, (len(tasks), -1))
+            return self.session(lambda tokens, visible, row: self._harmon(tokens, visible, row, prompts), tasks, rows)
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> HarmonModel:
+    """The model of a folder, in float32 whatever `dtype` is; see `assembling`."""
+    del dtype
+    state = read_state(source, _UNBUILT)
+    network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
+    if "side" in settings:
+        stretch(network.mar, int(number_of(source, settings, "side", most=_MOST_SIDE)))
+    channels = network.mar.z_proj.in_features
+    autoencoder = check_channels(source, decoder_of(source, part_of(state, _KL16)), channels)
+    card = card_of(source, TITLE)
+    return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes, all of it in float32; see `assembling`."""
+    del settings
+    return Needs(0, stored(source, _UNBUILT))
+
+
+def convert(request: Request) -> Converted:
+    """harmon_1.5b-o.pth or another, with config.json and tokenizer.json of its copy on the hub, and MAR's kl16.ckpt."""
+    source = request.file(
+        "Put config.json and tokenizer.json of hf download wusize/Harmon-1_5B, or of -0_5B, beside its .pth."
+    )
+    settings = source.read_json("config.json")
+    state = read_pickle(source, ("state_dict", "model"))
+    _network(source, settings, {name: part for name, part in state.items() if not name.startswith(_UNBUILT)})
+    whole = state | {f"{_KL16}{name}": part for name, part in kl16_of(request).items()}
+    tokenizer = source.folder / "tokenizer.json"
+    if not tokenizer.is_file():
+        raise source.incomplete(f"tokenizer.json is missing in {source.folder}")
+    return Converted({"": whole}, settings, [tokenizer])
+
+
+def _network(source: Source, settings: Mapping[str, Any], state: State) -> Harmon:
+    """The network of all tensors but those of KL-16; sizes of the MAR are those of its tensors."""
+    mar, text = section(source, settings, "mar"), section(source, settings, "llm")
+    check_fixed(source, text, {"model_type": "qwen2", "use_sliding_window": False}, TITLE)
+    heads = int(number_of(source, mar, "encoder_num_heads")) if "encoder_num_heads" in mar else None
+    size = size_of(source, part_of(state, _MAR), heads)
+    fixed = {"patch_size": 1, "class_num": 1000, "encoder_embed_dim": size.width, "vae_embed_dim": size.token}
+    check_fixed(source, mar, fixed, f"{TITLE} with these tensors")
+    config = native_config(source, Qwen2Config, text)
+    qwen = native_network(source, Qwen2Model, config, part_of(state, _QWEN), torch.float32)
+    network = on_meta(lambda: Harmon(size, qwen))
+    rest = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
+    own = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
+    return load_state(source, network, rest | own, torch.float32)

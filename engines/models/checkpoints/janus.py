@@ -1,0 +1,93 @@
+"""Janus-Pro (arXiv 2501.17811), its half that draws: a Llama that reads text and codes, and writes codes.
+
+The network and the layout are transformers' own. What reads pictures and what writes text is left out.
+
+    unconditional prompt   the prompt with padding in place of all but its first and its last token, as the release
+                           has it: the padding is seen
+    pictures               384x384 pixels: 24x24 codes of VQ-16 (arXiv 2406.06525), in raster order
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import JanusConfig, JanusForConditionalGeneration
+
+from engines.models.checkpoints.assembling import card_of, native_config, native_network, read_state, stored
+from engines.models.checkpoints.picture_model import Ids, PictureModel, PictureShape, TextPrompts
+from engines.models.memory import Needs, cached_numbers
+from engines.models.networked import hidden_states
+from engines.models.text import read_tokenizer
+from engines.models.weights import Source
+from traces.schema import ModelCard
+
+TITLE: Final = "Janus-Pro"
+_OTHER_HALF: Final = ("model.vision_model.", "model.aligner.", "lm_head.")
+"""How names begin of what is not loaded."""
+_CODEC: Final = "model.vqmodel."
+_BEGIN, _PAD, _PICTURE = "<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>"  # noqa: RUF001
+
+
+class JanusPictures(JanusForConditionalGeneration):  # type: ignore[misc]
+    """The parts that make pictures; the tokenizer of pictures stays in float32."""
+
+    _keep_in_fp32_modules_strict = ("vqmodel",)
+    _tied_weights_keys: Mapping[str, str] = {}
+
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__(config)
+        del self.model.vision_model, self.model.aligner, self.lm_head
+
+
+class Janus(PictureModel):
+    """A Janus-Pro with its tokenizers."""
+
+    def __init__(self, network: Any, tokenizer: Tokenizer, card: ModelCard, device: str) -> None:
+        """Wrap a `JanusPictures`."""
+        self._janus = network.to(device).model
+        config = network.config
+        side, codes = config.vq_config.num_patches, config.vq_config.num_embeddings
+        shape = PictureShape(side, side, codes, config.text_config.max_position_embeddings)
+        book = self._janus.vqmodel.quantize.embedding.weight
+        super().__init__(network, self._janus.language_model, book, shape, card, unit=True)
+        self._text = TextPrompts(tokenizer, card.id, _BEGIN, _PAD, _PICTURE)
+
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
+        text, codes = self._text, self.shape.codes
+        request = text.ids(f"<|User|>: {text.checked(prompt)}\n\n<|Assistant|>:")
+        begin, pad, picture = (text.special(name) for name in (_BEGIN, _PAD, _PICTURE))
+        both = (begin, *request, picture), (begin, *(pad for _ in request), picture)
+        conditional, unconditional = (tuple(i + codes for i in ids) for ids in both)
+        return conditional, unconditional
+
+    def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
+        """See `PictureModel.logits`."""
+        janus, codes = self._janus, self.shape.codes
+        drawn = janus.generation_aligner(janus.generation_embeddings(ids.clamp(max=codes - 1)))
+        read = janus.language_model.embed_tokens((ids - codes).clamp(min=0))
+        inputs = torch.where((ids < codes)[..., None], drawn, read)
+        states = hidden_states(janus.language_model, positions, cache, mask, inputs_embeds=inputs)
+        logits: Tensor = janus.generation_head(states)
+        return logits
+
+    def pixels(self, codes: Tensor) -> Tensor:
+        """See `PictureModel.pixels`."""
+        pixels: Tensor = self._janus.vqmodel.decode(codes)
+        return pixels
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
+    """The model of a folder; see `assembling`."""
+    config = native_config(source, JanusConfig, settings)
+    network = native_network(source, JanusPictures, config, read_state(source, _OTHER_HALF), dtype)
+    return Janus(network, read_tokenizer(source), card_of(source, TITLE), device)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `assembling`."""
+    config = native_config(source, JanusConfig, settings)
+    exact, side = stored(source, prefix=_CODEC), config.vq_config.num_patches
+    return Needs(stored(source, (*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)

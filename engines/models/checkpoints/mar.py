@@ -1,0 +1,330 @@
+"""MAR-B, -L and -H (arXiv 2406.11838): a class to a picture of 256x256 pixels, token by token in a random order.
+
+The network is our own; its parameters have the names and shapes of the published checkpoints. Who is not visible is
+masked out of the encoder's attention, which equals leaving it out. A folder is one that `convert` wrote: config.json
+with the sizes, model.safetensors with the averaged weights, and `pixels/` with KL-16, all under their published names.
+
+Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
+gamma + 1 rows, one per prefix, and there is no KV cache. That is what exact verification costs here; the released code
+of CSpD judges all drafts by the verified prefix instead, in one row, which is another distribution.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+
+from engines.continuous.denoising import ContinuousTask
+from engines.continuous.request import PathForward
+from engines.models.checkpoints.assembling import (
+    PIXELS,
+    State,
+    card_of,
+    counted,
+    folder_in,
+    load_state,
+    on_meta,
+    read_state,
+    stored,
+)
+from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
+from engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from engines.models.checkpoints.picture_model import CLASSES, LatentPictures, class_of
+from engines.models.heads import DiffusionHead
+from engines.models.memory import Needs
+from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.weights import Source, number_of
+from traces.schema import Canvas, ModelCard
+
+TITLE: Final = "MAR"
+HEADS: Final = {768: 12, 1024: 16, 1280: 16}
+"""Of attention, by width: tensors do not tell."""
+_MOST: Final = 4096
+_EPSILON: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class MARSize:
+    """Sizes of a MAR; the defaults are those of MAR-B."""
+
+    side: int = 16
+    """Tokens per side of the picture."""
+    token: int = 16
+    width: int = 768
+    depth: int = 12
+    """Layers of the encoder, and again of the decoder."""
+    heads: int = 12
+    buffer: int = 64
+    """Places in front of the tokens that hold the class."""
+    head_width: int = 1024
+    head_depth: int = 6
+
+
+class Attention(nn.Module):
+    """Self-attention with one matrix for queries, keys and values."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
+        """Attend to what `mask` allows, everything without one."""
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        out: Tensor = self.proj(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
+        return out
+
+
+class Layer(nn.Module):
+    """A layer of a vision transformer."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
+        self.attn = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
+        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)})
+
+    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
+        """One layer."""
+        x = x + self.attn(self.norm1(x), mask)
+        out: Tensor = x + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(x))))
+        return out
+
+
+class MAR(nn.Module):
+    """Encoder of what is visible, decoder of every position, and a diffusion head."""
+
+    def __init__(self, size: MARSize) -> None:
+        super().__init__()
+        width, count = size.width, size.side**2
+        self.buffer = size.buffer
+        self.class_emb = nn.Embedding(CLASSES, width)
+        self.fake_latent = nn.Parameter(torch.zeros(1, width))
+        self.z_proj = nn.Linear(size.token, width)
+        self.z_proj_ln = nn.LayerNorm(width, eps=_EPSILON)
+        self.encoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
+        self.encoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.encoder_norm = nn.LayerNorm(width, eps=_EPSILON)
+        self.decoder_embed = nn.Linear(width, width)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.decoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
+        self.decoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.decoder_norm = nn.LayerNorm(width, eps=_EPSILON)
+        self.diffusion_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
+        self.diffloss = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
+
+    @property
+    def head(self) -> DiffusionHead:
+        """The diffusion head."""
+        head = self.diffloss["net"]
+        assert isinstance(head, DiffusionHead)
+        return head
+
+    def forward(
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
+    ) -> Float[Tensor, "B N C"]:
+        """Conditions of the head at every position.
+
+        Args:
+            tokens: in raster order; what is not visible may hold anything.
+            visible: which of them may be seen.
+            label: embedded class, or `fake_latent` for none.
+        """
+        return self.decode(self.encode(tokens, visible, label), visible)
+
+    def encode(
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
+    ) -> Float[Tensor, "B M C"]:
+        """What the encoder makes of the label's places and of all positions; invisible ones mean nothing."""
+        seen = F.pad(visible, (self.buffer, 0), value=True)
+        x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
+        x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
+        for layer in self.encoder_blocks:
+            x = layer(x, seen[:, None, None])
+        out: Tensor = self.encoder_norm(x)
+        return out
+
+    def decode(self, encoded: Float[Tensor, "B M C"], visible: Bool[Tensor, "B N"]) -> Float[Tensor, "B N C"]:
+        """Conditions of the head at every position, of what the encoder made of the visible ones."""
+        seen = F.pad(visible, (self.buffer, 0), value=True)
+        x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
+        for layer in self.decoder_blocks:
+            x = layer(x, None)
+        out: Tensor = self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTask(ContinuousTask):
+    """A picture of a class."""
+
+    label: int = 0
+
+
+class StackedRows:
+    """The backbone session: a row for every prefix that is asked about, twice that with guidance."""
+
+    prefix = 0
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor, Tensor], Tensor],
+        orders: Int[Tensor, "lanes N"],
+        labels: Shaped[Tensor, "lanes R ..."],
+        buffer: int,
+    ) -> None:
+        """Rows of several sequences on one network.
+
+        Args:
+            network: called with the tokens [B, N, D] in raster order, who of them is visible [B, N] and the rows'
+                labels [B, ...]; gives conditions [B, N, H].
+            orders: of generation.
+            labels: what the rows of a sequence are conditioned on: with guidance the prompt first, then none.
+            buffer: places that every row has besides.
+        """
+        self.rows = labels.shape[1]
+        self._network, self._order, self._labels, self._buffer = network, orders, labels, buffer
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """Rows, and tokens fed over all of them: every row is whole."""
+        rows = self.rows * (1 if request.unseen else request.wanted)
+        return rows, rows * (self._order.shape[1] + self._buffer)
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`: conditions [B, R, W, H]."""
+        parts = [self._stack(lane, request) for lane, request in requests.items()]
+        out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
+        conditions, start = [], 0
+        for (lane, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
+            own = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
+            start += len(tokens)
+            cells = self._order[lane, request.done : request.done + request.wanted]
+            row = torch.zeros_like(cells) if request.unseen else torch.arange(len(cells), device=cells.device)
+            conditions.append(own[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
+        return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
+
+    def _stack(self, lane: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
+        """A sequence's rows: tokens, who is visible, labels; [R * prefixes, ...]."""
+        order, known = self._order[lane], len(request.tokens)
+        tokens = torch.zeros(1, len(order), request.tokens.shape[1], device=order.device)
+        tokens[0, order[:known]] = request.tokens.float()
+        lengths = [known - request.unseen] if request.unseen else range(request.done, request.done + request.wanted)
+        visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
+        for row, length in enumerate(lengths):
+            visible[row, order[:length]] = True
+        labels = self._labels[lane].repeat_interleave(len(lengths), 0)
+        return tokens.expand(len(labels), -1, -1), visible.repeat(self.rows, 1), labels
+
+
+class AnyOrder(LatentPictures):
+    """What is drawn token by token in one random order, which is the same for all runs and models."""
+
+    def __init__(self, network: nn.Module, mar: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
+        """Wrap a network, whose part that draws is `mar`; see `LatentPictures`."""
+        super().__init__(network, autoencoder, card, device, mar.z_proj.in_features)
+        self._mar, self._count = mar, mar.diffusion_pos_embed_learned.shape[1]
+        self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
+
+    def canvas(self) -> Canvas:
+        """The positions of a picture."""
+        side = math.isqrt(self._count)
+        return Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
+
+    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
+        """See `LatentPictures.raster`."""
+        side = math.isqrt(self._count)
+        placed = torch.zeros(tokens.shape).index_copy(1, self._order, tokens).transpose(1, 2)
+        latents: Tensor = placed.unflatten(2, (side, side))
+        return latents
+
+    def session(
+        self, network: Callable[..., Tensor], tasks: Sequence[ContinuousTask], labels: Tensor
+    ) -> ContinuousSession:
+        """A session of `network`; see `StackedRows`."""
+        orders = torch.tensor([task.canvas.order for task in tasks], device=self.device)
+        rows = StackedRows(network, orders, labels, self._mar.buffer)
+        return ContinuousSession(rows, Head(self._mar.head.lean()))
+
+
+class MARModel(AnyOrder):
+    """A MAR as a model of the family continuous-ar."""
+
+    tokens = "KL-16"
+
+    def __init__(self, network: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
+        """See `AnyOrder`."""
+        super().__init__(network, network, autoencoder, card, device)
+
+    def make_task(self, prompt: str, config: Any) -> ClassTask:
+        """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
+
+        Raises:
+            ValueError: for anything else.
+        """
+        label = class_of(prompt)
+        return ClassTask(self.canvas(), 0, self.device, width=self._width, gaps=True, label=label)
+
+    def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        with torch.inference_mode():
+            labels = self._mar.class_emb(torch.tensor([task.label for task in tasks], device=self.device))
+            both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [lanes, R, C]
+            return self.session(self._mar, tasks, both)
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> MARModel:
+    """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
+    del dtype
+    size = MARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(MARSize)})
+    if size.width % size.heads:
+        raise source.incomplete(
+            f"config.json has {size.heads} for 'heads', which do not divide its 'width' {size.width}"
+        )
+    network = load_state(source, on_meta(lambda: MAR(size)), read_state(source), torch.float32)
+    autoencoder = read_kl16(source, size.token)
+    card = card_of(source, TITLE, folder_in(source, PIXELS))
+    return MARModel(network, autoencoder, card, torch.device(device))
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes, all of it in float32; see `assembling`."""
+    del settings
+    return Needs(0, stored(source) + stored(folder_in(source, PIXELS), UNUSED))
+
+
+def convert(request: Request) -> Converted:
+    """checkpoint-last.pth, of which the averaged weights are taken, and kl16.ckpt."""
+    source = request.file("Give the checkpoint-last.pth of a MAR.")
+    state = read_pickle(source, ("model_ema", "model"))
+    size = size_of(source, state, request.heads)
+    load_state(source, on_meta(lambda: MAR(size)), state)
+    return Converted({"": state, PIXELS: kl16_of(request)}, {"model_type": "mar", **asdict(size)})
+
+
+def size_of(source: Source, state: State, heads: int | None) -> MARSize:
+    """The sizes that tensors have; without `heads` of attention, those of the published models.
+
+    Raises:
+        ModelError: where they are those of no MAR.
+    """
+    try:
+        count, width = state["diffusion_pos_embed_learned"].shape[1:]
+        buffer = state["encoder_pos_embed_learned"].shape[1] - count
+        token, head_width = state["z_proj.weight"].shape[1], state["diffloss.net.input_proj.weight"].shape[0]
+    except (KeyError, ValueError, IndexError) as error:
+        raise source.incomplete(f"its tensors are not those of a MAR: no {error}") from None
+    depth = counted(state, "encoder_blocks.{}.attn.qkv.bias")
+    head_depth = counted(state, "diffloss.net.res_blocks.{}.in_ln.bias")
+    heads = heads or HEADS.get(width)
+    if heads is None or width % heads:
+        raise source.incomplete(
+            f"its width is {width}, and no published MAR has it; say how many heads it has by --heads"
+        )
+    return MARSize(math.isqrt(count), token, width, depth, heads, buffer, head_width, head_depth)

@@ -1,0 +1,312 @@
+"""What published models that draw have in common: prompts, codes or latents, pictures of the canvas."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import torch
+from jaxtyping import Float, Int
+from PIL import Image
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engines.models.checkpoints.clip_model import Pictures, frames, shrunk
+from engines.models.errors import ModelError
+from engines.models.memory import cached_numbers, check_cache
+from engines.models.networked import Networked, hidden_states
+from engines.models.pictures import as_uri
+from engines.models.sessions.picture import Fed, PictureSession, Prompts
+from engines.models.weights import Source
+from engines.protocol import Family, Task
+from engines.sampling.distributions import GuidedSampling
+from traces.schema import Canvas, Legend, ModelCard, Output, Token
+
+FEW_PICTURES: Final = Pictures(most=16, together=4, longest=512)
+"""Decoders of published models take seconds a picture on a CPU."""
+CLASSES: Final = 1000
+"""Of ImageNet."""
+Ids = tuple[int, ...]
+
+
+class TextPrompts:
+    """A tokenizer, and the special tokens that a model's prompts are made with."""
+
+    def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
+        """Look the special tokens up.
+
+        Raises:
+            ModelError: for the first that is missing.
+        """
+        self._tokenizer, self.owner = tokenizer, owner
+        self._special: dict[str, int] = {}
+        for name in special:
+            token = tokenizer.token_to_id(name)
+            if token is None:
+                raise ModelError(f"{owner}: its tokenizer has no {name}. Fetch its tokenizer.json again.")
+            self._special[name] = token
+        added = tokenizer.get_added_tokens_decoder().values()
+        self._reserved = {token.content for token in added if token.special} | set(special)
+
+    def special(self, name: str) -> int:
+        """The id of one of the special tokens."""
+        return self._special[name]
+
+    def ids(self, text: str) -> Ids:
+        """The ids of a text, with nothing added."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def checked(self, prompt: str) -> str:
+        """A visitor's prompt, which may not be empty and holds no special token.
+
+        Raises:
+            ValueError: where it is not like that.
+        """
+        if not prompt.strip():
+            raise ValueError("prompt: is empty; say what to draw.")
+        for name in sorted(self._reserved):
+            if name in prompt:
+                raise ValueError(f"prompt: holds {name!r}, which {self.owner} keeps for itself; leave it out.")
+        return prompt.strip()
+
+
+def class_of(prompt: str) -> int:
+    """The class of ImageNet that a prompt names.
+
+    Raises:
+        ValueError: for anything but the number of one.
+    """
+    if not prompt.isdecimal() or int(prompt) >= CLASSES:
+        raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {CLASSES - 1}.")
+    return int(prompt)
+
+
+class Draws(ABC):
+    """A model that shows its canvas as pictures."""
+
+    @abstractmethod
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
+        """Pictures of canvases in [-1, 1], which may be overstepped."""
+
+    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Pictures of the canvas, drafts included; viewers mark open positions."""
+        return Legend(frames=frames(canvases, self._shrunk, FEW_PICTURES))
+
+    def output(self, tokens: Sequence[Token | None]) -> Output:
+        """The finished picture."""
+        return Output(tokens=tuple(tokens), image=as_uri(self._drawn([tokens])[0], "PNG"))
+
+    def _shrunk(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
+        return [shrunk(picture, FEW_PICTURES) for picture in self._drawn(canvases)]
+
+    @torch.inference_mode()
+    def _drawn(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
+        pixels = (self.pixels_of(canvases).float().clamp(-1, 1) + 1) * 127.5
+        return [Image.fromarray(picture) for picture in pixels.round().byte().permute(0, 2, 3, 1).cpu().numpy()]
+
+
+# ---------------------------------------------------------------- codes
+
+
+@dataclass(frozen=True, slots=True)
+class PictureTask(Task):
+    """A picture to decode."""
+
+    prompts: tuple[Ids, Ids] = ((), ())
+    """Ids of the conditional prompt and of the unconditional one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureShape:
+    """Of what size pictures are."""
+
+    rows: int
+    """Of codes."""
+    columns: int
+    codes: int
+    """Different ones."""
+    longest: int = 0
+    """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
+
+
+class PictureModel(Networked, Draws):
+    """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
+
+    families: tuple[Family, ...] = ("discrete-ar",)
+    line_end: int | None = None
+    """See `PictureSession`."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        decoder: Any,
+        book: Float[Tensor, "K D"],
+        shape: PictureShape,
+        card: ModelCard,
+        unit: bool = False,
+    ) -> None:
+        """Wrap a network that lies on its device.
+
+        Args:
+            network: The transformer, and what else is computed with it.
+            decoder: The native decoder in it, which has the KV cache.
+            book: The codebook, on the same device. Models with the same one can draft for each other.
+            shape: Of pictures.
+            card: Who it is.
+            unit: Whether codes lie on the unit sphere.
+        """
+        self.card, self.device, self.shape = card, book.device, shape
+        self.network, self._decoder = network, decoder
+        self.embedding = F.normalize(book.double(), dim=-1) if unit else book.double()
+        """Where codes lie."""
+        self.tokens = digest(book)
+        """What its tokens mean: models with the same codebook can draft for each other."""
+        self.blank = int((self.embedding - self.embedding.mean(0)).square().sum(-1).argmin())
+        """The code nearest to the mean of the codebook, which stands for open positions in pictures."""
+        self.layers: int = len(decoder.layers)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the transformer computes in; pixels are made in float32."""
+        dtype: torch.dtype = self._decoder.dtype
+        return dtype
+
+    @abstractmethod
+    def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
+        """Logits [B, N, K] of the codes; what `CausalSession` calls its network as.
+
+        Ids below K are codes, others belong to the prompt.
+        """
+
+    @abstractmethod
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """Ids that stand before the picture: with the prompt, and without it.
+
+        Raises:
+            ValueError: for a prompt that the model cannot read.
+        """
+
+    @abstractmethod
+    def pixels(self, codes: Int[Tensor, "B N"]) -> Float[Tensor, "B 3 H W"]:
+        """Codes in the order of the canvas to pictures in [-1, 1], which may be overstepped."""
+
+    def make_task(self, prompt: str, config: GuidedSampling) -> PictureTask:
+        """See `engines.protocol.Model.make_task`."""
+        shape, prompts = self.shape, self.prompts(prompt)
+        room = shape.longest - shape.rows * (shape.columns + (self.line_end is not None))
+        if shape.longest and len(prompts[0]) > room:
+            raise ValueError(
+                f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "
+                "shorten it."
+            )
+        canvas = Canvas(kind="image", shape=(shape.rows, shape.columns))
+        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=prompts)
+
+    def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
+        """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
+        prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
+        rows, longest = sum(map(len, prompts)), max(len(row) for rows in prompts for row in rows)
+        positions = rows * (longest + self.shape.rows * (self.shape.columns + 1))
+        size = positions * cached_numbers(self._decoder.config) * self.dtype.itemsize
+        check_cache(self.card.id, size, str(self.device), len(prompts))
+        fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
+        return PictureSession(self.logits, prompts, fed, self.layers, self.device)
+
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
+        """See `Draws.pixels_of`; open positions hold `blank`."""
+        codes = [[t if isinstance(t, int) else self.blank for t in tokens] for tokens in canvases]
+        return self.pixels(torch.tensor(codes, device=self.device))
+
+
+class OneVocabulary(PictureModel):
+    """A model whose codes are tokens of the vocabulary that it writes in, and only codes may stand in a picture.
+
+    What a release does by masking all other logits is done by computing no others: the output layer keeps the rows of
+    the codes alone, which is the same distribution.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        decoder: Any,
+        ids: Int[Tensor, " K"],
+        book: Float[Tensor, "K D"],
+        shape: PictureShape,
+        card: ModelCard,
+    ) -> None:
+        """Wrap a network that lies on its device, and whose output layer is its own `lm_head`; `ids` are the codes'."""
+        super().__init__(network, decoder, book, shape, card)
+        self._head, self._ids = network.lm_head, ids.to(book.device)
+        self._head.weight = nn.Parameter(self._head.weight[self._ids], requires_grad=False)
+
+    @abstractmethod
+    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`, in ids of the vocabulary."""
+
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
+        conditional, unconditional = self.prompts_in_words(prompt)
+        codes = self.shape.codes
+        return tuple(i + codes for i in conditional), tuple(i + codes for i in unconditional)
+
+    def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
+        """See `PictureModel.logits`."""
+        codes = self.shape.codes
+        words = torch.where(ids < codes, self._ids[ids.clamp(max=codes - 1)], ids - codes)
+        logits: Tensor = self._head(hidden_states(self._decoder, positions, cache, mask, input_ids=words))
+        return logits
+
+
+def check_vocabulary(source: Source, tokenizer: Tokenizer, ids: Int[Tensor, " K"], size: int) -> None:
+    """See that every token has a place in a network's vocabulary.
+
+    Raises:
+        ModelError: where one has not.
+    """
+    if max(int(ids.max()), *tokenizer.get_vocab().values()) >= size:
+        raise source.incomplete(f"config.json has {size} for 'vocab_size', and its tokenizer has more tokens")
+
+
+def digest(book: Float[Tensor, "K D"]) -> str:
+    """Names a codebook, whatever number format it was stored in."""
+    data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
+    return hashlib.sha256(str(tuple(book.shape)).encode() + data).hexdigest()
+
+
+# ---------------------------------------------------------------- latents
+
+
+class LatentPictures(Draws):
+    """A model of the family continuous-ar that draws latents of KL-16, or groups of them.
+
+    All are held in float32: steps of denoising are narrow, down to a standard deviation of 0.006, and half precision
+    would blur them.
+    """
+
+    families: ClassVar[tuple[Family, ...]] = ("continuous-ar",)
+    dtype: ClassVar[torch.dtype] = torch.float32
+    scale: ClassVar[float] = 0.2325
+    """Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
+
+    def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device, width: int) -> None:
+        """Wrap a network and the AutoencoderKL of its tokens, which have `width` numbers, and move both to `device`."""
+        self.card, self.device, self._width = card, device, width
+        self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
+
+    @property
+    def parameters(self) -> int:
+        """See `engines.protocol.Model.parameters`; the autoencoder's decoder is counted, too."""
+        return sum(weight.numel() for part in (self._network, self._autoencoder) for weight in part.parameters())
+
+    @abstractmethod
+    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
+        """Tokens in the order of generation, on the CPU, as the latents of pictures."""
+
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
+        """See `Draws.pixels_of`; open positions hold the mean token."""
+        blank = (0.0,) * self._width
+        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
+        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
+        return pixels

@@ -1,0 +1,149 @@
+"""Published checkpoints, loaded from the hub's cache or a folder.
+
+Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
+code as well. `engines.models.checkpoints.table` says which module loads a family; a causal language model of
+transformers needs no row there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+from engines.config import shown
+from engines.models.checkpoints.table import CHECKPOINTS, row_of, type_of
+from engines.models.devices import split
+from engines.models.errors import ModelError
+from engines.models.memory import Needs, Room, check_room, usual
+from engines.models.weights import CONFIG, Source
+from engines.protocol import Model
+
+_PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
+"""How files end that are converted, if anything is done with them."""
+_ON_SEVERAL: Final = ("causal_lm", "diffusion_lm")
+"""Modules whose networks may lie on several devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A checkpoint, and how it is to be held."""
+
+    source: Source
+    device: str
+    dtype: torch.dtype | None
+    room: Room = field(compare=False)
+    """What is to be decoded first; the same model serves for more and for less."""
+
+
+def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
+    """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
+
+    Raises:
+        ModelError: when it was not fetched yet, or not all of it; the message says how to.
+    """
+    return _load(_Request(cached_source(model_id), device, dtype, room or Room()))
+
+
+def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
+    """A checkpoint from a folder, loaded once per device and shared.
+
+    Args:
+        folder: Has config.json, safetensors and the tokenizer's files under their published names, or is what
+            `engines.models.checkpoints.conversion` wrote.
+        device: cpu, cuda, ...; for a language model also several, as "cuda:0,cuda:1".
+        dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
+        room: What is to be decoded: where there is no room for it, the weights are not read.
+
+    Raises:
+        ModelError: when it is not all there, of no family that can be read, or too large.
+    """
+    return _load(_Request(_local(folder), device, dtype, room or Room()))
+
+
+def needs_of(name: str) -> Needs:
+    """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read.
+
+    Raises:
+        ModelError: for what is no checkpoint, or of no family that can be read.
+    """
+    source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
+    settings = _settings(source)
+    needs: Needs = _module(source, settings).needs(source, settings)
+    return needs
+
+
+def cached_source(model_id: str) -> Source:
+    """A repository OWNER/NAME in the hub's cache.
+
+    Raises:
+        ModelError: where it is not; the message says how to fetch it.
+    """
+    fetch = f"hf download {model_id}"
+    try:
+        folder = snapshot_download(model_id, local_files_only=True)
+    except HFValidationError:
+        raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
+    except LocalEntryNotFoundError:
+        raise ModelError(f"{model_id}: is not in the hub's cache. Fetch it with: {fetch}") from None
+    return Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
+
+
+def _local(folder: Path) -> Source:
+    remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
+    return Source(folder.resolve().name, folder.resolve(), remedy)
+
+
+def _settings(source: Source) -> dict[str, Any]:
+    """config.json; where pickles lie in its place, the error says what can be done with those."""
+    if not (source.folder / CONFIG).is_file():
+        files = sorted(file.name for file in source.folder.iterdir() if file.suffix in _PICKLES)
+        if files:
+            converted = "; ".join(row.name for row in CHECKPOINTS if row.convert)
+            raise source.unsupported(
+                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
+                f"{converted}: docs/models.md"
+            )
+    settings = source.read_json(CONFIG)
+    if settings.get("quantization_config") is not None:
+        raise source.unsupported("its weights are quantized, which is not read; use the checkpoint in bfloat16")
+    return settings
+
+
+def _module(source: Source, settings: Mapping[str, Any]) -> Any:
+    """The module that reads a checkpoint: that of its row, else the one for any causal language model.
+
+    Raises:
+        ModelError: for a family that is not read.
+    """
+    row = row_of(settings)
+    if row is None:
+        from engines.models.checkpoints import causal_lm
+
+        if not causal_lm.is_causal(type_of(settings)):
+            others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
+            raise source.unsupported(
+                f"config.json has {shown(settings.get('model_type'))} for 'model_type', which is no causal language "
+                f"model of transformers and none of {others}; docs/models.md lists what can be read"
+            )
+        return causal_lm
+    if not row.module:
+        raise source.unsupported(f"is of the family {row.name}, which is not read. {row.note.rstrip('.')}")
+    return import_module(f"engines.models.checkpoints.{row.module}")
+
+
+@cache
+def _load(request: _Request) -> Model:
+    source, device, dtype = request.source, request.device, request.dtype or usual(request.device)
+    settings = _settings(source)
+    module = _module(source, settings)
+    if len(split(device)) > 1 and module.__name__.rpartition(".")[2] not in _ON_SEVERAL:
+        raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
+    check_room(source, module.needs(source, settings), dtype, device, request.room)
+    model: Model = module.load(source, settings, device, dtype)
+    return model

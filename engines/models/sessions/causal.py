@@ -1,0 +1,170 @@
+"""Decode many sequences in lockstep on one causal transformer, each at its own length.
+
+Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
+and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
+a rejected draft lies behind every later query until the token that replaces it overwrites the slot.
+
+The lanes of a pass have the first rows of the buffer, so that it is read as it lies: when a lane has ended, the last
+one changes places with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers.cache_utils import Cache, DynamicLayer
+
+from engines.ar.request import Forward
+from engines.continuous.request import PathForward
+from engines.models.sessions.discrete import DiscreteSession
+from engines.to_device import to_device
+
+
+class SlotLayer(DynamicLayer):  # type: ignore[misc]
+    """Keys and values [rows, heads, slots, dim] of one layer; `slots` is shared by all layers of a cache."""
+
+    keys: Tensor | None
+    values: Tensor
+
+    def __init__(self, slots: "Slots") -> None:
+        super().__init__()
+        self._slots = slots
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Write this pass's keys and values and return those that may be seen."""
+        at = self._slots
+        if self.keys is None:
+            heads, dim = key_states.shape[1], key_states.shape[3]
+            self.keys = key_states.new_zeros(at.rows, heads, at.count, dim)
+            self.values = torch.zeros_like(self.keys)
+        keys, values = self.keys[: at.used], self.values[: at.used]
+        if at.contiguous is not None:
+            keys[:, :, at.contiguous] = key_states
+            values[:, :, at.contiguous] = value_states
+        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves behind, hence the transposes
+            keys[at.row, :, at.index] = key_states.transpose(1, 2)
+            values[at.row, :, at.index] = value_states.transpose(1, 2)
+        return keys[:, :, : at.end], values[:, :, : at.end]
+
+    def swap(self, one: slice, other: slice) -> None:
+        """Exchange the keys and values of some rows and as many others."""
+        for buffer in (self.keys, self.values) if self.keys is not None else ():
+            held = buffer[one].clone()
+            buffer[one] = buffer[other]
+            buffer[other] = held
+
+
+class Slots:
+    """Which rows take part in the current pass, where it writes and how far it may look."""
+
+    def __init__(self, rows: int, count: int) -> None:
+        self.rows, self.count = rows, count
+        self.used = rows
+        """Rows that take part: the first ones."""
+        self.end = 0
+        self.contiguous: slice | None = None
+        """The slots that all of them write, where they are the same."""
+        self.row = self.index = torch.empty(0, dtype=torch.long)
+
+
+class CausalSession(DiscreteSession):
+    """The session of a causal transformer. See the module for how rollback works.
+
+    Args:
+        network: called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]); gives logits [n, T, V].
+            Where tokens are continuous, ids are [n, T, D].
+        prefixes: input ids before the first canvas position [lanes, rows, prefix], with an axis D where tokens have.
+        length: canvas length.
+        layers: number of cached layers.
+    """
+
+    def __init__(
+        self,
+        network: Callable[..., Tensor],
+        prefixes: Int[Tensor, "B R P"] | Float[Tensor, "B R P D"],
+        length: int,
+        layers: int,
+    ) -> None:
+        lanes, self.rows, self.prefix = prefixes.shape[:3]
+        self._network, self._prefixes = network, prefixes
+        # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
+        self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
+        self._layers = [SlotLayer(self._slots) for _ in range(layers)]
+        self._cache = Cache(layers=self._layers)
+        self._fed = [0] * lanes
+        self._holders = list(range(lanes))
+        """The lane whose keys and values the rows hold, row by row."""
+        self._numbers = torch.arange(self._slots.count, device=prefixes.device)
+
+    @torch.inference_mode()
+    def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        lanes = self._seat(requests)
+        asked = [requests[lane] for lane in lanes]
+        starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in zip(lanes, asked, strict=True)]
+        inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
+        order = [lanes.index(lane) for lane in requests]
+        logits = self._slice(self._looked(*self._aim(inputs, starts)), starts, asked)
+        if order != sorted(order):
+            logits = logits[to_device(torch.tensor(order), logits.device)]
+        for lane, request in requests.items():
+            self._fed[lane] = self.prefix + len(request.tokens)
+        return logits
+
+    def _looked(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits [lanes * rows, T, V] of a pass that `_slots` is aimed at."""
+        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
+        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
+        return self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
+
+    def _lanes(self, count: int) -> list[int]:
+        """The lanes that the first rows of a pass hold."""
+        return self._holders[:count]
+
+    def _seat(self, requests: Mapping[int, Any]) -> list[int]:
+        """Let the lanes of a pass have the first rows; the lanes in the order of their rows."""
+        holders, count = self._holders, len(requests)
+        empty = [place for place in range(count) if holders[place] not in requests]
+        late = [place for place in range(count, len(holders)) if holders[place] in requests]
+        for to, origin in zip(empty, late, strict=True):
+            holders[to], holders[origin] = holders[origin], holders[to]
+            for layer in self._layers:
+                layer.swap(*(slice(place * self.rows, (place + 1) * self.rows) for place in (origin, to)))
+        return holders[:count]
+
+    def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
+        """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
+        canvas = request.tokens.expand(self.rows, *request.tokens.shape).to(self._prefixes.dtype)
+        if start >= self.prefix:
+            return canvas[:, start - self.prefix :]
+        return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
+
+    def _aim(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Ids and positions [lanes * rows, T], and where the cache writes; padding sits in the spare slot."""
+        slots, widths = self._slots, [i.shape[1] for i in inputs]
+        width, slots.used = max(widths), len(inputs) * self.rows
+        slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
+        if len(set(starts)) == len(set(widths)) == 1:
+            slots.contiguous = slice(starts[0], slots.end)
+            ids = inputs[0] if len(inputs) == 1 else torch.cat([*inputs])
+            return ids, self._numbers[slots.contiguous].expand(len(ids), -1)
+        inner, device = (0, 0) * (inputs[0].ndim - 2), inputs[0].device
+        ids = torch.cat([torch.nn.functional.pad(i, (*inner, 0, width - i.shape[1])) for i in inputs])
+        both = torch.tensor([starts, widths], device=device).repeat_interleave(self.rows, 1)[..., None]
+        offset = self._numbers[:width]
+        positions = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
+        slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], positions
+        return ids, positions
+
+    def _slice(self, out: Tensor, starts: Sequence[int], asked: Sequence[Forward | PathForward]) -> Tensor:
+        """The rows that were asked for, left-aligned: [lanes, rows, T', V]."""
+        out = out.reshape(len(asked), self.rows, *out.shape[1:])
+        widths = [r.wanted for r in asked]
+        firsts = [self.prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
+        if len(set(firsts)) == 1:
+            return out[:, :, firsts[0] : firsts[0] + max(widths)]
+        offset = to_device(torch.tensor(firsts), out.device)[:, None] + torch.arange(max(widths), device=out.device)
+        index = offset.clamp(max=out.shape[2] - 1)[:, None, :, None].expand(-1, self.rows, -1, out.shape[-1])
+        return out.gather(2, index)

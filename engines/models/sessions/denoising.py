@@ -1,0 +1,244 @@
+"""Sessions of models whose tokens are vectors: a backbone gives conditions, a head turns noise into tokens."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engines.continuous.bridges import bridge
+from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Gone, Lead, Led, Onward, PathDensity, Paths, Steer
+from engines.continuous.request import PathForward
+from engines.protocol import Answer, Lap
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A session that gives conditions as others give logits, [B, R, W, H]."""
+
+    def logits(self, requests: Any) -> Tensor:
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        ...
+
+    def cost(self, request: Any) -> tuple[int, int]:
+        """Rows evaluated for a request, and tokens fed over all of them."""
+        ...
+
+
+ConditionedOn = Callable[[Tensor, Schedule], Denoiser]
+"""A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
+Mix = Callable[[Tensor], Gaussians]
+"""A GMM head: conditions [M, H] to the distribution of the tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The one head or the other."""
+
+    conditioned_on: ConditionedOn | None = None
+    mix: Mix | None = None
+
+
+class ContinuousSession:
+    """Lanes of one model: conditions from its backbone, paths from its head."""
+
+    def __init__(self, backbone: Backbone, head: Head) -> None:
+        self._backbone, self._head = backbone, head
+
+    @torch.inference_mode()
+    def answer(self, requests: Mapping[int, PathForward], sampling: ContinuousSampling, lap: Lap) -> dict[int, Answer]:
+        """See `engines.protocol.Session.answer`; values are `Paths`."""
+        conditions = self.conditions(requests)
+        lap("forward", next(iter(conditions.values())))
+        paths = self.paths(requests, conditions, sampling)
+        lap("logits", next(iter(paths.values())).last.mean)
+        return {lane: Answer(paths[lane], *self.cost(request)) for lane, request in requests.items()}
+
+    @torch.inference_mode()
+    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
+        """One forward pass of the backbone: by lane, what the head is conditioned on at the positions asked for."""
+        conditions = self._backbone.logits(requests)
+        return {lane: conditions[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
+
+    @torch.inference_mode()
+    def paths(
+        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
+    ) -> Mapping[int, Paths]:
+        """Run the head for all lanes at once, whose tokens lie end to end in one batch; the answers by lane."""
+        found: dict[int, Paths] = {}
+        for way, do in ((False, self._walk), (True, self._follow)):
+            lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
+            if lanes:
+                done = do([requests[lane] for lane in lanes], [conditions[lane] for lane in lanes], sampling)
+                found |= dict(zip(lanes, done, strict=True))
+        return found
+
+    def _walk(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens by their noise."""
+        condition = torch.cat([*conditions], 1)  # [R, M, H]
+        noise = torch.cat([request.noise for request in asked])
+        if self._head.mix is not None:
+            whole = _mixed(self._head.mix(condition[0]), noise, [request.pick for request in asked], sampling)
+        else:
+            scale = torch.cat([request.guidance for request in asked])
+            rows = _Rows(self._head, condition, scale, sampling)
+            whole = walk(rows.every, noise, sampling, _steering(asked))
+            if any(request.role == "draft" for request in asked):
+                whole = replace(whole, densities=tuple(map(rows.density, range(len(noise)))))
+        return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
+
+    def _follow(
+        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+    ) -> list[Paths]:
+        """Tokens along paths of drafts; one a lane is led on where they are left."""
+        follows = [request.follow for request in asked if request.follow is not None]
+        wanted, counts = _slices([request.wanted for request in asked]), [len(follow.states) for follow in follows]
+        scale = torch.cat([request.guidance for request in asked])
+        rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
+        states = torch.cat([follow.states for follow in follows])
+        places = torch.arange(len(scale), device=states.device)
+        followed = torch.cat([places[own][:count] for own, count in zip(wanted, counts, strict=True)])
+        whole = along(rows.some(followed), states, sampling)
+        own = _slices(counts)
+        leads = [follow.lead(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
+        led = _lead(leads, [places[each] for each in wanted], rows, sampling)
+        return [_led(states[o], whole[:, o], one) for o, one in zip(own, led, strict=True)]
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """See `Backbone.cost`."""
+        return self._backbone.cost(request)
+
+
+class _Rows:
+    """The conditions of some tokens, and the head conditioned on them as far as it has been."""
+
+    def __init__(
+        self, head: Head, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"], sampling: ContinuousSampling
+    ) -> None:
+        assert head.conditioned_on is not None
+        self._conditioned_on = head.conditioned_on
+        self._condition, self._scale, self._sampling = condition, scale, sampling
+
+    @cached_property
+    def every(self) -> Denoiser:
+        """The head, conditioned on all tokens."""
+        return self._denoiser(self._condition, self._scale)
+
+    def some(self, index: Int[Tensor, " N"]) -> Denoiser:
+        """The head, conditioned on some of the tokens."""
+        if len(self._condition) == 1 and isinstance(self.every, Conditioned):
+            return self.every.rows(index)
+        return self._denoiser(self._condition[:, index], self._scale[index])
+
+    def one(self, index: Int[Tensor, "1"], count: int) -> Denoiser:
+        """The head, conditioned on one token, for `count` noisy ones."""
+        alone = self.some(index)
+        return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
+
+    def density(self, row: int) -> PathDensity:
+        """The density of paths of one token."""
+        return partial(self._log_density, row)
+
+    def _log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+        whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
+        return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+
+    def _denoiser(self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Denoiser:
+        """The head conditioned, and guided: eps of both rows mixed, v of the conditional one."""
+        denoise = self._conditioned_on(condition.flatten(0, 1), self._sampling.schedule)
+        if len(condition) == 1:
+            return denoise
+
+        def guided(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+            eps, v = denoise(x.repeat(2, 1), schedule, i)
+            conditional, unconditional = eps.chunk(2)
+            weight = scale[:, None].to(eps.dtype)
+            return unconditional + weight * (conditional - unconditional), v[: len(x)]
+
+        return guided
+
+
+def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sampling: ContinuousSampling) -> Paths:
+    """What a mixture says of its tokens: at once, or by paths in closed form where these are asked for."""
+    given = [pick for pick in picks if pick is not None]
+    if len(given) == len(picks):
+        return bridge(tokens, sampling).walk(noise, torch.cat(given))
+    tempered = Gaussians(tokens.log_weight, tokens.mean, sampling.temperature * tokens.std)
+    return Paths(tempered[None], noise[:, :0])
+
+
+def _lead(leads: Sequence[Lead], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling) -> list[Led]:
+    """Run what decides where paths are left, denoising together what it asks for in each round.
+
+    Args:
+        leads: one a lane.
+        places: by lane, where its tokens lie among those of `rows`.
+        rows: the conditions of all.
+        sampling: how the head draws.
+    """
+    ended: dict[int, Led] = {}
+    told: dict[int, Gone | None] = dict.fromkeys(range(len(leads)))
+    while told:
+        asked: dict[int, Onward] = {}
+        for lane, gone in told.items():
+            try:
+                asked[lane] = next(leads[lane]) if gone is None else leads[lane].send(gone)
+            except StopIteration as stop:
+                ended[lane] = stop.value
+        told = {}
+        if asked:
+            x, left, noise = (torch.cat([getattr(a, part) for a in asked.values()]) for part in ("x", "left", "noise"))
+            index = [places[lane][one.row] for lane, one in asked.items()]
+            every = [at.expand(len(one.x)) for at, one in zip(index, asked.values(), strict=True)]
+            denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
+            whole, states = go_on(denoise, x, left, noise, sampling)
+            own = _slices([len(one.x) for one in asked.values()])
+            told = {lane: Gone(whole[:, o], states[o]) for lane, o in zip(asked, own, strict=True)}
+    return [ended[lane] for lane in range(len(leads))]
+
+
+def _slices(counts: Sequence[int]) -> list[slice]:
+    """Where each of several groups of rows lies among all."""
+    ends = torch.tensor(counts).cumsum(0).tolist()
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _led(states: Tensor, whole: Gaussians, led: Led) -> Paths:
+    """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
+
+    Args:
+        states: of the drafts [W, n + 1, D].
+        whole: the target's distributions of all steps along them.
+        led: where the target left them.
+    """
+    rows = torch.cat([states, led.states])
+    steps = torch.arange(states.shape[1], device=states.device)
+    followed = steps < states.shape[1] - 1 - led.left
+    rows = rows.index_copy(0, led.row, torch.where(followed[:, None], rows[led.row], led.states))
+    return Paths(whole, rows[:, :-1], led)
+
+
+def _steering(asked: Sequence[PathForward]) -> Steer | None:
+    """The lanes' steers as one, each having a say over its own tokens."""
+    if all(request.steer is None for request in asked):
+        return None
+
+    def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
+        parts, start = [], 0
+        for request in asked:
+            own = slice(start, start + request.wanted)
+            start = own.stop
+            if request.steer is None or i > request.steered:
+                parts.append(x[own])
+            else:
+                parts.append(request.steer(i, distribution[own], x[own]))
+        return torch.cat(parts)
+
+    return steer

@@ -1,0 +1,107 @@
+"""Two models under one decoder: one drafts, one verifies, each with a cache of its own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from engines.config import ConfigError, shown
+from engines.continuous.denoising import ContinuousTask
+from engines.diffusion_lm.sequence import TextTask
+from engines.protocol import Answer, Lap, Model, Role, Session, Task
+
+
+class PairSession:
+    """Hands every request to the session of its role; lanes may ask for different roles in one round."""
+
+    def __init__(self, sessions: Mapping[Role, Session], devices: Mapping[Role, torch.device] | None = None) -> None:
+        """Sessions of the same lanes and tokens; `devices` says where each lives, if they live apart."""
+        self._sessions, self._devices = sessions, devices or {}
+
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> dict[int, Answer]:
+        """See `engines.protocol.Session.answer`."""
+        answers: dict[int, Answer] = {}
+        for role in dict.fromkeys(request.role for request in requests.values()):
+            asked = {lane: request for lane, request in requests.items() if request.role == role}
+            answers |= self._ask(role, asked, sampling, lap)
+        return {lane: answers[lane] for lane in requests}
+
+    def _ask(self, role: Role, asked: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+        """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
+        if self._devices.get(role) == self._devices.get("target"):
+            return self._sessions[role].answer(asked, sampling, lap)
+        there, here = self._devices[role], self._devices["target"]
+        moved = {lane: replace(request, tokens=request.tokens.to(there)) for lane, request in asked.items()}
+        answers = self._sessions[role].answer(moved, sampling, lap)
+        return {lane: replace(answer, value=answer.value.to(here)) for lane, answer in answers.items()}
+
+
+def check_pair(target: Model, draft: Model) -> None:
+    """See that two models speak of the same tokens.
+
+    Raises:
+        ValueError: when they do not; the message names a token that they disagree about.
+    """
+    if target.tokens != draft.tokens:
+        raise ValueError(
+            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
+            f"{_differs(target, draft)}, so one cannot verify the other's drafts; give a drafter of the same "
+            "tokenizer, or set drafter=itself."
+        )
+
+
+def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
+    """See that two models of one vocabulary read a text alike: what each made of the prompt.
+
+    Raises:
+        ValueError: when what one predicts at a place the other does at another, or not from the same text.
+    """
+    if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
+        return
+    if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
+        raise ValueError(
+            f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
+            "are not of the same places; give a drafter of the same kind, or set drafter=itself."
+        )
+
+
+def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
+    """See that drafts of a model of vectors come the way the settings say.
+
+    Args:
+        drafter: the setting.
+        task: what the target is to decode.
+        name: id of the model that drafts.
+        own: what it makes of the same prompt.
+
+    Raises:
+        ConfigError: where it denoises though drafts are to have a closed form, or the other way round.
+    """
+    mixes = isinstance(own, ContinuousTask) and own.mixture
+    if drafter == "mixture" and not mixes:
+        raise ConfigError(
+            f"drafter: 'mixture' is for models that mix Gaussians, as patch-mixture does; {name} denoises, set "
+            "drafter=small."
+        )
+    if drafter == "small" and mixes and not task.mixture:
+        raise ConfigError(f"drafter: 'small' is for models that denoise; {name} mixes Gaussians, set drafter=mixture.")
+
+
+def _reads(task: TextTask) -> str:
+    sight = "bidirectional" if task.full else "causal before its block" if task.causal else "block-causal"
+    return f"{sight} and {'right-shifted' if task.shift else 'aligned'} with the mask {task.mask}"
+
+
+def _differs(target: Model, draft: Model) -> str:
+    """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
+    one, other = target.tokens, draft.tokens
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return ""
+    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
+    said = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
+    return f": token {shown(token)} is {said[0]} and {said[1]}"
+
+
+def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
+    return {token for token in one.keys() | other.keys() if one.get(token) != other.get(token)}

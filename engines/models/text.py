@@ -1,0 +1,114 @@
+"""What the files of a language model say of its texts: the tokenizer, how a question is put, and where texts end."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tokenizers import Tokenizer
+from transformers import Qwen2Tokenizer
+
+from engines.config import shown
+from engines.models.weights import Source
+
+ChatForm = tuple[str, str]
+"""What stands before and behind a question."""
+QWEN_CHAT: Final[ChatForm] = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+_CHATS: Final[Mapping[str, ChatForm]] = {
+    "<|im_start|>": QWEN_CHAT,
+    "<|start_header_id|>": (
+        "<|start_header_id|>user<|end_header_id|>\n\n",
+        "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+    ),
+    "[INST]": ("[INST] ", "[/INST]"),
+}
+"""By a token of the tokenizer."""
+
+
+def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
+    """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in.
+
+    Args:
+        source: The folder.
+        kind: The class of transformers that reads several files.
+
+    Raises:
+        ModelError: when there is none, or it cannot be read.
+    """
+    folder = source.folder
+    if (folder / "tokenizer.json").is_file():
+        try:
+            return Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except BaseException as error:
+            raise _unread(source, "tokenizer.json", error) from error
+    if (folder / "tokenizer.model").is_file():
+        raise source.unsupported(
+            "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
+            "once, as docs/models.md says"
+        )
+    if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
+        raise source.incomplete(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
+    try:
+        tokenizer: Tokenizer = kind.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        ).backend_tokenizer
+    except BaseException as error:
+        raise _unread(source, "vocab.json, merges.txt or tokenizer_config.json", error) from error
+    return tokenizer
+
+
+def _unread(source: Source, files: str, error: BaseException) -> BaseException:
+    """What to raise for files that the library of tokenizers refuses; it raises bare exceptions, and panics."""
+    library = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+    return source.incomplete(f"{files} cannot be read: {error}") if library else error
+
+
+def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None) -> ChatForm:
+    """How a question is put: as plain text, or, to a checkpoint with a chat template, in the form it was taught.
+
+    Args:
+        source: The checkpoint. Its chat template is code, and only looked for.
+        tokenizer: Whose tokens tell the form.
+        own: The form of its family, where all of its checkpoints have the same.
+    """
+    name = "tokenizer_config.json"
+    beside = (source.folder / name).is_file() and "chat_template" in source.read_json(name)
+    if not beside and not (source.folder / "chat_template.jinja").is_file():
+        return "", ""
+    known = (form for token, form in _CHATS.items() if tokenizer.token_to_id(token) is not None)
+    return own or next(known, ("", ""))
+
+
+def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Ids that a tokenizer puts before every text."""
+    plain, whole = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))
+    return tuple(whole[: len(whole) - len(plain)]) if plain and whole[-len(plain) :] == plain else ()
+
+
+def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
+    """Ids behind which nothing counts, as generation_config.json and config.json have them.
+
+    Raises:
+        ModelError: for what is no id of a tokenizer of this size.
+    """
+    name = "generation_config.json"
+    generation = source.read_json(name) if (source.folder / name).is_file() else {}
+    ends: dict[int, None] = {}
+    for value in (generation.get("eos_token_id"), settings.get("eos_token_id")):
+        for end in value if isinstance(value, list) else [] if value is None else [value]:
+            if isinstance(end, bool) or not isinstance(end, int) or not 0 <= end < size:
+                raise source.incomplete(
+                    f"'eos_token_id' is {shown(value)}, and its tokenizer has the ids 0 to {size - 1}"
+                )
+            ends[end] = None
+    return tuple(ends)
+
+
+def size_of(source: Source, tokenizer: Tokenizer, rows: int) -> int:
+    """How many ids a tokenizer has.
+
+    Raises:
+        ModelError: where the network has fewer `rows` for them.
+    """
+    size = max(tokenizer.get_vocab().values()) + 1
+    if size > rows:
+        raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
+    return size
