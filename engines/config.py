@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 
 def shown_name(name: object) -> str:
-    """A name that somebody gave, with which a message begins: as it is where it could be one."""
+    """A name that someone gave, with which a message begins: as it is where it could be one."""
     return name if isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN else shown(name)
 
 

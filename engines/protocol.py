@@ -1,10 +1,10 @@
 """What a method, a model and the driver promise each other.
 
-A method is a generator that asks for forward passes and holds no model. It yields a `Request` for a forward pass, is
-sent the answer, yields a `Decision` on it, is sent the few integers of it that it needs on the host, and so on until
-its canvas is full; it returns the tokens. Every Request is answered by exactly one Decision: that pair becomes one step
-of the trace. A `Model` opens a `Session` for sequences that are decoded together, and the session answers their
-requests. Batching, timing, recording, pausing and stopping are the driver's business.
+A method is a generator that asks for forward passes and holds no model. It yields a `ForwardRequest`, is sent the
+answer, yields a `Decision` on it, is sent the few integers of it that it needs on the host, and so on until its canvas
+is full; it returns the tokens. Every request is answered by exactly one Decision: that pair becomes one step of the
+trace. A `Model` opens a `Session` for sequences that are decoded together, and the session answers their requests.
+Batching, timing, recording, pausing and stopping are the driver's business.
 """
 
 import math
@@ -41,7 +41,7 @@ class Task:
     """Tokens before the canvas, where they are of the same vocabulary."""
     ends: tuple[int, ...] = ()
     """Ids behind which nothing counts."""
-    drawing: "Drawing | None" = field(default=None, kw_only=True)
+    drawing: "Renderer | None" = field(default=None, kw_only=True)
     """Who draws this canvas where it cannot be drawn without the prompt; the model does elsewhere."""
 
     @property
@@ -56,7 +56,7 @@ class Task:
 
 
 @runtime_checkable
-class Request(Protocol):
+class ForwardRequest(Protocol):
     """A forward pass that a decoder asks for. Every family has its own kind, in its `request` module."""
 
     @property
@@ -70,7 +70,7 @@ class Request(Protocol):
         ...
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """Rows evaluated, and tokens fed over all of them, where a lane has `rows` rows and `prefix` prompt tokens."""
+        """Rows evaluated, and tokens fed over all of them, for a sequence of `rows` rows and `prefix` prompt tokens."""
         ...
 
     def drawn(self) -> Mask | None:
@@ -87,7 +87,7 @@ class DraftGraph:
     positions: tuple[tuple[int, ...], ...]
     """Positions that a row fills."""
     accepted: Bool[Tensor, " K"]
-    vouched: Bool[Tensor, "K K"]
+    accepted_under: Bool[Tensor, "K K"]
     """Whether row p let row k pass."""
 
 
@@ -133,8 +133,8 @@ class Decision:
     """How the drafts were denoised, for the record alone."""
 
 
-Decoder: TypeAlias = Generator[Request | Decision, Any, Tensor]
-"""Is sent the answer to a Request, of a type that its family fixes, and to a Decision its `readback` as integers."""
+Decoder: TypeAlias = Generator[ForwardRequest | Decision, Any, Tensor]
+"""Is sent the answer to a request, of a type that its family fixes, and to a Decision its `readback` as integers."""
 
 
 def ask_probs(answer: Any) -> Tensor:
@@ -154,30 +154,38 @@ Lap: TypeAlias = Callable[[Literal["forward", "logits"], Tensor], None]
 makes distributions of its output. The driver waits for the tensor and stops the time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a session gives for one request."""
+
+    value: Any
+    """What the decoder is sent, on the model's device: distributions [W, V] or [K, W, V], or `Paths`."""
+    rows: int
+    """Rows evaluated."""
+    query_tokens: int
+    """Tokens fed over all rows."""
+
+
 @runtime_checkable
 class Session(Protocol):
-    """Sequences, called lanes, that are decoded together; caches live here."""
+    """Sequences that are decoded together; caches live here."""
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
-        """One forward pass for the lanes that ask.
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+        """One forward pass for the sequences that ask.
 
         Args:
-            requests: By lane, requests of the kind that the model answers.
+            requests: By sequence, requests of the kind that the model answers.
             sampling: The settings by which network outputs become distributions, a method's Config.
             lap: Stops the time of a stage.
 
         Returns:
-            By lane, in the order of `requests`, the answer on the model's device.
+            By sequence, in the order of `requests`.
         """
-        ...
-
-    def cost(self, request: Any) -> tuple[int, int]:
-        """Rows evaluated for a request, and tokens fed over all of them."""
         ...
 
 
 @runtime_checkable
-class Drawing(Protocol):
+class Renderer(Protocol):
     """Draws a canvas."""
 
     def legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
@@ -195,7 +203,7 @@ class Drawing(Protocol):
 
 
 @runtime_checkable
-class Model(Drawing, Protocol):
+class Model(Renderer, Protocol):
     """A network, or a formula in place of one, with the canvas that it fills."""
 
     card: ModelCard
@@ -218,7 +226,7 @@ class Model(Drawing, Protocol):
         """Numbers that its network was trained to; 0 for a formula."""
         ...
 
-    def pose(self, prompt: str, config: Any) -> Task:
+    def make_task(self, prompt: str, config: Any) -> Task:
         """What a prompt asks for.
 
         Raises:
@@ -228,5 +236,5 @@ class Model(Drawing, Protocol):
         ...
 
     def start(self, tasks: Sequence[Any], guided: bool) -> Session:
-        """Open a session, one lane per task."""
+        """Open a session, one sequence per task."""
         ...

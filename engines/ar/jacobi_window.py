@@ -21,21 +21,13 @@ InitialDrafts = Annotated[
     Initial,
     Knob(
         "Initial drafts",
-        "What stands at a place before the model has looked at it. random: any token. uniform: the same, judged "
-        "so that more pass. repeat-left: the token to its left. left-argmax: what the model finds likeliest one "
-        "place to the left.",
+        "The first draft of a position. random: any token. uniform: the same, verified so that more pass. "
+        "repeat-left: the token to its left. left-argmax: the likeliest token one position to the left.",
     ),
 ]
 WindowSize = Annotated[
     int,
-    Knob(
-        "Window L",
-        "How many tokens a pass is fed: the last final one and L - 1 drafts. More can settle more tokens at once "
-        "and make every pass dearer; 1 is ordinary decoding.",
-        1,
-        256,
-        1,
-    ),
+    Knob("Window L", "Tokens a pass is fed: the last final one and L - 1 drafts. 1 is ordinary decoding.", 1, 256, 1),
 ]
 
 
@@ -47,7 +39,7 @@ class Window:
     q: Float[Tensor, "W V"]
     """The distribution each draft was drawn from."""
     age: Int[Tensor, " W"]
-    """Iterations in the window; 0 marks an initial guess."""
+    """Iterations in the window; 0 marks an initial draft."""
     left: Float[Tensor, "n V"]
     """The distribution of the last final token, in one row; no row before there is one."""
 
@@ -97,7 +89,7 @@ class Window:
     def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:
         """Accepted left of r, resampled at r or a bonus behind all drafts, and what became of the drafts to the right.
 
-        Where an initial guess was redrawn, and behind the drafts, the model places its first draft.
+        Where an initial draft was redrawn, and behind the drafts, the model places its first draft.
         """
         W, code = len(self), FATE_CODES
         slot = torch.arange(W, device=after.device)
@@ -135,11 +127,11 @@ def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor
 
 @dataclass(frozen=True, slots=True)
 class Guesser:
-    """Fills windows with initial guesses.
+    """Fills windows with initial drafts.
 
-    Guesses are judged as point masses, whatever they came from: MRS then accepts a guess x with probability p(x) and
-    draws from the rest of p otherwise, which is exact for every guess that does not look to its right. Only "uniform"
-    judges a random guess against the uniform distribution it was drawn from, which is as exact and accepts more often.
+    Guesses are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
+    draws from the rest of p otherwise, which is exact for every draft that does not look to its right. Only "uniform"
+    judges a random draft against the uniform distribution it was drawn from, which is as exact and accepts more often.
     """
 
     task: Task
@@ -149,7 +141,7 @@ class Guesser:
     chance: Chance
 
     def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
-        """Append guesses until the window is full or reaches the end of the canvas."""
+        """Append drafts until the window is full or reaches the end of the canvas."""
         fresh = min(self.width, self.task.length - len(done)) - len(window)
         if fresh <= 0:
             return window

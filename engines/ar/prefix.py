@@ -5,7 +5,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from engines.protocol import FATE_CODES, NO_ENTRY, Task
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 _FINAL = torch.tensor([code for fate, code in FATE_CODES.items() if fate.final])
@@ -29,9 +29,9 @@ def cut_at_end(
     if not task.ends:
         return gain, torch.zeros_like(gain), fate
     slot = torch.arange(len(after), device=after.device)
-    ends: Bool[Tensor, " E"] = torch.isin(after, sent(torch.tensor(task.ends), after.device)) & (slot < gain)
+    ends: Bool[Tensor, " E"] = torch.isin(after, to_device(torch.tensor(task.ends), after.device)) & (slot < gain)
     first = torch.where(ends, slot, len(after)).min()
-    final = torch.isin(fate, sent(_FINAL, fate.device))
+    final = torch.isin(fate, to_device(_FINAL, fate.device))
     dropped = torch.where(fate == FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED], NO_ENTRY)
     fate = torch.where((slot > first) & final, dropped, fate)
     return torch.minimum(gain, first + 1), ends.any().long(), fate

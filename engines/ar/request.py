@@ -23,7 +23,7 @@ class Forward:
     mode: str = "causal"
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """Rows evaluated, and tokens fed over all of them, where a lane has `rows` rows and `prefix` prompt tokens."""
+        """Rows evaluated, and tokens fed over all of them, for a sequence of `rows` rows and `prefix` prompt tokens."""
         return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
 
     @property

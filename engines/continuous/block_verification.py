@@ -33,7 +33,7 @@ _LARGEST_ROUND: Final = 1024
 
 
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
-    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a coin is compared with.
+    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a uniform number is compared with.
 
     Args:
         p: distributions of the target at the draft's states, [n, W].

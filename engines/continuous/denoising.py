@@ -55,88 +55,33 @@ class ContinuousSampling:
     """How a head draws tokens; the base of every Config of the family."""
 
     steps: Annotated[
-        int,
-        Knob(
-            "Denoising steps",
-            "In how many steps noise becomes a token. More steps follow the model more closely and take longer; a "
-            "GMM head takes none.",
-            2,
-            250,
-            1,
-        ),
+        int, Knob("Denoising steps", "Steps from noise to token. More follow the model more closely.", 2, 250, 1)
     ] = 20
     temperature: Annotated[
-        float,
-        Knob(
-            "Temperature",
-            "Multiplies the random part of every denoising step. Below 1 results vary less, above 1 more. 1 is the "
-            "model as it is.",
-            0.1,
-            2.0,
-            0.05,
-        ),
+        float, Knob("Temperature", "Scales the random part of every step. 1 is the model as it is.", 0.1, 2.0, 0.05)
     ] = 1.0
     guidance: Annotated[
-        float,
-        Knob(
-            "Guidance",
-            "How closely the result follows the prompt: the model runs with and without it, and the difference is "
-            "multiplied by this. 1 is off; above 1 every pass computes two rows, which costs more.",
-            1.0,
-            10.0,
-            0.5,
-        ),
+        float, Knob("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5)
     ] = 1.0
     ramp: Annotated[
-        bool,
-        Knob(
-            "Ramp guidance",
-            "Begin without guidance and raise it over the picture to the number set, as MAR does. Off: the same for "
-            "every token.",
-        ),
+        bool, Knob("Ramp guidance", "Raise guidance from 1 to its value over the picture, as MAR does.")
     ] = False
     sampler: Annotated[
         Literal["ddpm", "ddim"],
-        Knob(
-            "Sampler",
-            "How much noise is added anew in every denoising step. ddpm: as much as the model has learnt. ddim: as "
-            "much as eta says.",
-        ),
+        Knob("Sampler", "Noise added in every step. ddpm: as much as was learnt. ddim: as much as eta says."),
     ] = "ddpm"
     eta: Annotated[
         float,
         Knob(
-            "Eta",
-            "How much noise ddim adds in every step, from 1, as much as is usual, to 0, none. With 0 nothing is left "
-            "to chance, so that drafts cannot be judged.",
-            0.0,
-            1.0,
-            0.05,
-            {"sampler": ("ddim",)},
+            "Eta", "Noise that ddim adds, from 1, the usual amount, to 0, none.", 0.0, 1.0, 0.05, {"sampler": ("ddim",)}
         ),
     ] = 1.0
     last: Annotated[
-        int,
-        Knob(
-            "Last timestep",
-            "How much noise is left, of 1000, where the last denoising step begins. Higher: that step is more "
-            "random, so more drafts are accepted, but the picture is softer. A flow model takes 40 for 0.",
-            0,
-            300,
-            5,
-        ),
+        int, Knob("Last timestep", "Noise level, of 1000, at the last step. Higher accepts more and blurs.", 0, 300, 5)
     ] = 0
 
     first: Annotated[
-        int,
-        Knob(
-            "First timestep",
-            "How much noise, of 1000, denoising begins with. MAR begins with 999; the first steps from there magnify "
-            "what the model gets wrong, the more so the fewer steps there are.",
-            500,
-            999,
-            1,
-        ),
+        int, Knob("First timestep", "Noise level, of 1000, at the first step. MAR begins with 999.", 500, 999, 1)
     ] = 960
 
     @property

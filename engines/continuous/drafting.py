@@ -23,46 +23,17 @@ class DraftedSampling(ContinuousSampling):
     """The settings of every method that drafts; the base of their Configs."""
 
     gamma: Annotated[
-        int,
-        Knob(
-            "Draft length",
-            "How many tokens (gamma) the drafter guesses before the target checks them. More save passes of the "
-            "target while guesses are right; those behind a wrong one are lost. 0 is ordinary decoding.",
-            0,
-            64,
-            1,
-        ),
+        int, Knob("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, 64, 1)
     ] = 8
     prefill: Annotated[
-        float,
-        Knob(
-            "Pre-fill",
-            "Share of the tokens that the target decodes alone before anything is guessed. At the beginning the two "
-            "models differ most, so that guesses there are mostly rejected.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Pre-fill", "Share of the tokens that the target decodes alone at the start.", 0.0, 1.0, 0.05)
     ] = 0.05
     tries: Annotated[
-        int,
-        Knob(
-            "Tries",
-            "How often, at most, a replacement for a rejected draft is proposed before a plain draw of the target "
-            "stands in. Such a draw is slightly off; fewer tries make it likelier, more can take longer.",
-            1,
-            100_000,
-            1,
-        ),
+        int, Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1)
     ] = 10_000
     drafter: Annotated[
         Literal["small", "itself", "mixture"],
-        Knob(
-            "Drafter",
-            "Who guesses. small is a smaller model; itself is the target, for comparison; mixture is a small model "
-            "that mixes bell curves (Gaussians) and so draws a token without denoising steps, which makes a guess "
-            "cheap.",
-        ),
+        Knob("Drafter", "small: a smaller model. itself: the target, to compare. mixture: a small model of Gaussians."),
     ] = "small"
 
     def __post_init__(self) -> None:

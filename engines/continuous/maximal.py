@@ -37,7 +37,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         drawn: paths of the drafts, with their densities.
         x: where these paths end.
         most: proposals before a plain draw stands in.
-        chance: where coins and proposals come from.
+        chance: where uniform numbers and proposals come from.
     """
     states = torch.cat([drawn.states, x[:, None]], 1)
 
@@ -75,7 +75,7 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
         draft: the density q.
         shape: of a path, S x D.
         most: see above.
-        chance: where coins and proposals come from.
+        chance: where uniform numbers and proposals come from.
         at: names the draws; one position.
     """
     made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
@@ -83,8 +83,8 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
         noise = chance.normal(_part(at, f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
         gone = yield _proposals(row, noise)
         log_p = gone.whole.log_density(gone.states[:, 1:].transpose(0, 1)).sum(0)
-        bar = -torch.expm1(draft(gone.states) - log_p)  # 1 - q / p; below 0 where q is larger
-        taken = chance.uniform(_part(at, f"coins {made}"), count)[0] < bar
+        accept_prob = -torch.expm1(draft(gone.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        taken = chance.uniform(_part(at, f"coins {made}"), count)[0] < accept_prob
         if bool(taken.any()):
             first = int(taken.long().argmax())
             return _led(row, gone.states[first : first + 1], made + first + 1, taken.new_zeros(1))

@@ -53,35 +53,16 @@ class Plane:
     """What sets the draft apart from the target, and how both denoise."""
 
     variance: Annotated[
-        float,
-        Knob(
-            "Draft's variances",
-            "How widely the draft's denoising steps scatter beside the true ones: the ratio of the variances. 1 is "
-            "alike.",
-            0.5,
-            2,
-            0.05,
-        ),
+        float, Knob("Draft's variances", "The draft's variances over the true ones. 1 is alike.", 0.5, 2, 0.05)
     ] = 0.85
     shift: Annotated[
-        float,
-        Knob(
-            "Draft's shift",
-            "How far to the right of the target's points the draft's lie. The further, the fewer drafts are accepted.",
-            0,
-            1,
-            0.05,
-        ),
+        float, Knob("Draft's shift", "How far the draft's points lie to the right of the target's.", 0, 1, 0.05)
     ] = 0.15
     steps: Annotated[
         int, Knob("Denoising steps", "In how many steps draft and target turn noise into a token.", 2, 20, 1)
     ] = 6
     align: Annotated[
-        bool,
-        Knob(
-            "Align trajectories",
-            "Draft and target denoise with the same noise, so that they end up close together and more drafts pass.",
-        ),
+        bool, Knob("Align trajectories", "Draft and target denoise with the same noise, so that more drafts pass.")
     ] = True
 
     @property

@@ -97,8 +97,8 @@ def draw_replacements(
         count = min(count, most - made)
         here, named = ratio[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
         proposals = _propose(here.p, count, chance, named)
-        bar = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
-        taken = chance.uniform(_part(named, "coin"), count) < bar
+        accept_prob = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
+        taken = chance.uniform(_part(named, "coin"), count) < accept_prob
         first = taken.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
         tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)

@@ -1,4 +1,4 @@
-"""Copies of a block that differ in which open positions hold a guess already, looked at as rows of one pass."""
+"""Copies of a block that differ in which open positions hold a draft already, looked at as rows of one pass."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,7 +11,7 @@ from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 MOST_BYTES: Final = 8 * 2**30
@@ -50,7 +50,7 @@ class Branches:
 
 
 def branch(row: Row, guesses: Guesses | None, graph: Graph) -> Branches:
-    """The rows of the nodes whose ranks exist; without guesses, the text as it is."""
+    """The rows of the nodes whose ranks exist; without drafts, the text as it is."""
     position = row.open
     if guesses is None:
         nothing = torch.zeros_like(position)
@@ -75,7 +75,7 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
 
 
 def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> Guesses | None:
-    """Put the tokens that were kept into the row; the others are guesses, unless the block is full.
+    """Put the tokens that were kept into the row; the others are drafts, unless the block is full.
 
     Args:
         row: As it was when the distributions were asked for.
@@ -88,10 +88,10 @@ def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> G
     row.fill(position[chosen].tolist(), token[chosen].tolist())
     if row.block != block or not len(left):
         return None
-    return Guesses(token[left], rank[left], probs[sent(left, probs.device)])
+    return Guesses(token[left], rank[left], probs[to_device(left, probs.device)])
 
 
-def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K K"]) -> DraftGraph:
+def fared(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
     """The rows and what became of them, for the record."""
     graph = rows.graph
     place = dict(zip(rows.rank.tolist(), rows.position.tolist(), strict=True))
@@ -99,7 +99,7 @@ def fared(rows: Branches, accepted: Bool[Tensor, " K"], vouched: Bool[Tensor, "K
         parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
         positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
         accepted=accepted,
-        vouched=vouched,
+        accepted_under=accepted_under,
     )
 
 
@@ -108,18 +108,18 @@ def tell(
 ) -> Decision:
     """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
 
-    A draft is judged by the row that vouched for the smallest accepted set that holds it, or else by the winner; it is
+    A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
-    order = sent(guesses.rank.argsort()[: rows.graph.reach], probs.device)
-    filled, winner = sent(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
+    order = to_device(guesses.rank.argsort()[: rows.graph.reach], probs.device)
+    filled, winner = to_device(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
     inside = outcome.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
-    by = torch.where(won, outcome.vouched[:, first].int().argmax(0), winner)
+    by = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
     next_ = outcome.below[winner][0] & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
-    p, draft = probs[by, order], sent(guesses.token, probs.device)[order]
+    p, draft = probs[by, order], to_device(guesses.token, probs.device)[order]
     drafted = {
         "confidence": p.amax(-1),
         "rank": torch.arange(len(order), device=probs.device) + 1.0,
@@ -137,32 +137,35 @@ def tell(
         probs=torch.cat([p, probs[winner][0]]),
         numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
-        graph=fared(rows, outcome.accepted, outcome.vouched),
+        graph=fared(rows, outcome.accepted, outcome.accepted_under),
     )
 
 
 def tell_scores(
     decision: Decision, rows: Branches, guesses: Guesses, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
 ) -> Decision:
-    """Put before a decision on the winner's open positions the guesses that only losing rows hold, with scores."""
-    order = sent(guesses.rank.argsort()[: rows.graph.reach], score.device)
-    filled = sent(rows.filled, score.device)
+    """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
+    order = to_device(guesses.rank.argsort()[: rows.graph.reach], score.device)
+    filled = to_device(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)
     lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
     rest = torch.full_like(order, torch.nan, dtype=score.dtype)
     own = torch.where(won, score[winner[None]], torch.nan)
     scores = {"branch_score": torch.cat([score[first[order]], own])}
     accepted = torch.arange(len(score), device=score.device) == winner
-    count, vouched = len(decision.position), torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
+    count, accepted_under = (
+        len(decision.position),
+        torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device),
+    )
     return replace(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
-        token=torch.cat([sent(guesses.token, score.device)[order], decision.token]),
+        token=torch.cat([to_device(guesses.token, score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
         probs=torch.cat([guesses.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
         row=torch.cat([first[order], winner.expand(count)]),
-        graph=fared(rows, accepted, vouched),
+        graph=fared(rows, accepted, accepted_under),
     )
 
 

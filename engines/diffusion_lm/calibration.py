@@ -1,4 +1,4 @@
-"""Draft graphs chosen by what came true on other prompts, for one model, transfer policy and block size.
+"""Draft graphs chosen by what were accepted on other prompts, for one model, transfer policy and block size.
 
 `python -m engines calibrate` decodes some prompts with the policy alone, and notes at every step which ranks became
 final next with the tokens foreseen (traces.foresight). From these sequences a graph of any size can be chosen: the sets
@@ -51,14 +51,14 @@ def prompts(path: Path, count: int) -> list[str]:
 
 
 def emitted(runs: Sequence[Sequence[Step]]) -> Sequences:
-    """How often each sequence of ranks came true."""
+    """How often each sequence of ranks was accepted."""
     return Counter(ranks for steps in runs for ranks in rank_sequences(steps, DEEPEST))
 
 
 def choose(sequences: Sequences, depth: int, rows: int) -> Graph:
     """The graph of at most so many rows and levels that reaches deepest on average, found greedily.
 
-    At a step, a graph is followed along the sequence that came true for as long as it holds the ranks met so far. Every
+    At a step, a graph is followed along the accepted sequence for as long as it holds the ranks met so far. Every
     addition is the next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller
     set, then to lower ranks.
     """

@@ -20,18 +20,16 @@ GraphName = Annotated[
     Literal["dag", "chain", "calibrated"],
     Knob(
         "Draft graph",
-        "Which sets of guesses are tried out side by side. chain: the surest, the two surest, and so on. dag: "
-        "beside each of these, one with the next surest in place of its last. calibrated: the sets that came "
-        "true most often on other prompts.",
+        "Sets of drafts verified side by side. chain: the surest, the two surest, and so on. dag: each also with the "
+        "next surest in place of its last. calibrated: those accepted most often on other prompts.",
     ),
 ]
 Acceptance = Annotated[
     Literal["policy", "token", "strict"],
     Knob(
         "Acceptance",
-        "Which guesses stay. policy: those that would have been filled in at their place, maybe with others. "
-        "token: those that pass its test one by one. strict: only what would have been filled in exactly, so "
-        "that the text is the same as without guessing.",
+        "Which drafts stay. policy: those that the policy would have revealed, maybe with others. token: those that "
+        "pass its test one by one. strict: exactly what it would have revealed.",
     ),
 ]
 
@@ -59,10 +57,10 @@ class Graph:
     def worth(self, confidence: Float[Tensor, " m"], least: float) -> "Graph":
         """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
 
-        A node gains a token when all that it fills comes true, and no node of its size that is fed comes true.
+        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted.
 
         Args:
-            confidence: Of the guesses by rank, taken for independent probabilities that they come true.
+            confidence: Of the drafts by rank, taken for independent probabilities that they be accepted.
             least: Tokens.
         """
         fed: list[tuple[int, ...]] = []
@@ -130,7 +128,7 @@ def rivals(k: int, given: int = 0) -> Graph:
 class Accepted:
     """What became of the nodes of a graph."""
 
-    vouched: Bool[Tensor, "K K"]
+    accepted_under: Bool[Tensor, "K K"]
     """Whether parent p is accepted and everything that k adds to it holds under p's distributions."""
     accepted: Bool[Tensor, " K"]
     winner: Int[Tensor, ""]
@@ -164,8 +162,8 @@ def accept_nodes(
     accepted = torch.arange(len(filled), device=filled.device) == 0
     for _ in range(depth):
         accepted = accepted | (accepted[:, None] & good).any(0)
-    vouched = good & accepted[:, None]
+    accepted_under = good & accepted[:, None]
     mean = torch.where(added, confidence[:, None], 0.0).sum(-1) / added.sum(-1).clamp(min=1)
-    surest = torch.where(vouched, mean, 0.0).amax(0)
+    surest = torch.where(accepted_under, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
-    return Accepted(vouched, accepted, winner, below)
+    return Accepted(accepted_under, accepted, winner, below)

@@ -13,7 +13,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, ask_numbers, ask_probs
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 MOST_PASSES: Final = 16
@@ -23,7 +23,7 @@ MOST_PASSES: Final = 16
 def repair(probs: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
     """The likeliest tokens, their probability and the fates [m] of positions that hold a token: edited, or no entry."""
     confidence, token = probs.max(-1)
-    edited = unmasking.edits(confidence, token, sent(held, probs.device), threshold)
+    edited = unmasking.edits(confidence, token, to_device(held, probs.device), threshold)
     return token, confidence, torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
 
 
@@ -34,7 +34,7 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
         probs = ask_probs((yield row.look("edit", read=position)))
         token, confidence, fate = repair(probs, row.tokens[position], threshold)
         answer = yield Decision(
-            sent(position - row.asked, probs.device),
+            to_device(position - row.asked, probs.device),
             token,
             fate,
             readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),

@@ -33,16 +33,15 @@ class RouterSettings(PartSettings):
         Literal["always", "span", "score", "hysteresis", "bandit", "never"],
         Knob(
             "Router",
-            "When drafts are checked. always: each time. span: where enough stand side by side. score and "
-            "hysteresis: where enough are expected to pass. bandit: where it has paid so far. never: tokens are "
-            "filled in by confidence alone.",
+            "When drafts are verified. span: where enough stand in a row. score, hysteresis: where enough are "
+            "expected to pass. bandit: where verifying has paid so far.",
         ),
     ] = "always"
     span_threshold: Annotated[
         int,
         Knob(
             "Shortest span",
-            "How many drafts have to stand side by side to be checked. Higher checks less often; 1 checks always.",
+            "The fewest drafts in a row that are verified. 1 is always.",
             1,
             33,
             1,
@@ -52,94 +51,44 @@ class RouterSettings(PartSettings):
     score_threshold: Annotated[
         float,
         Knob(
-            "Score threshold",
-            "The score from which drafts are checked. Higher checks less often; at 0 as many have to be expected to "
-            "pass as a check costs.",
-            -10.0,
-            32.0,
-            0.5,
-            {"router": ("score",)},
+            "Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, {"router": ("score",)}
         ),
     ] = 0.0
     cost: Annotated[
-        float,
-        Knob(
-            "Cost c",
-            "How many tokens a check has to bring to be worth it: the score is the number of drafts expected to "
-            "pass, less this. Higher checks less often.",
-            0.0,
-            8.0,
-            0.25,
-            _SCORES,
-        ),
+        float, Knob("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES)
     ] = 1.0
     scoring: Annotated[
         Literal["static", "dynamic"],
-        Knob(
-            "Score",
-            "static: the cost counts once. dynamic: it counts once for every token that the model is sure of without "
-            "a check, so that checks are made where little else can be filled in.",
-            when=_SCORES,
-        ),
+        Knob("Score", "static: the cost counts once. dynamic: once for every token above the threshold.", when=_SCORES),
     ] = "static"
     switch_on: Annotated[
         float,
         Knob(
-            "Switch on",
-            "Drafts are checked from the time that the score reaches this.",
-            -10.0,
-            32.0,
-            0.5,
-            {"router": ("hysteresis",)},
+            "Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
         ),
     ] = 1.0
     switch_off: Annotated[
         float,
         Knob(
-            "Switch off",
-            "Checking ends when the score falls below this. It lies below the number above, so that the router does "
-            "not switch to and fro.",
-            -10.0,
-            32.0,
-            0.5,
-            {"router": ("hysteresis",)},
+            "Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
         ),
     ] = -5.0
     exploration: Annotated[
         float,
-        Knob(
-            "Exploration",
-            "How much the router tries what it has tried rarely (beta). 0 goes by what has paid so far alone.",
-            0.0,
-            10.0,
-            0.1,
-            {"router": ("bandit",)},
-        ),
+        Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, {"router": ("bandit",)}),
     ] = 1.0
     bins: Annotated[
         Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
-        Knob(
-            "Bins",
-            "Into how many classes each of three things is divided: the number of drafts, how much of the block is "
-            "done, and entropy. What paid is noted for every class, so more classes tell more apart and learn more "
-            "slowly.",
-            when={"router": ("bandit",)},
-        ),
+        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when={"router": ("bandit",)}),
     ] = "2,2,2"
     estimator: Annotated[
-        Estimator,
-        Knob(
-            "Estimator",
-            "By which formula it is guessed, before a check, how likely a draft is to pass. All look at the "
-            "distribution that the draft was drawn from, but random, which is there for comparison.",
-        ),
+        Estimator, Knob("Estimator", "How a draft's chance to pass is estimated before it is verified.")
     ] = "entropy"
     exponent: Annotated[
         float,
         Knob(
             "Estimator strength",
-            "entropy and power: higher expects fewer uncertain drafts to pass. clipped_margin: higher expects more "
-            "drafts to pass.",
+            "Higher expects fewer uncertain drafts to pass (clipped_margin: more).",
             0.0,
             5.0,
             0.05,
@@ -150,8 +99,7 @@ class RouterSettings(PartSettings):
         float,
         Knob(
             "Estimator cut",
-            "margin: a draft is expected to pass if its probability leads the next token's by this much. "
-            "hard_entropy: if its entropy is below this share of the largest one.",
+            "margin: the lead over the next token. hard_entropy: share of the largest entropy.",
             0.0,
             1.0,
             0.01,
@@ -160,26 +108,10 @@ class RouterSettings(PartSettings):
     ] = 0.1  # the margin of least error in the paper's Table 4
 
     threshold: Annotated[
-        float,
-        Knob(
-            "Threshold",
-            "How sure the model has to be of a token to fill it in where nothing is checked. Lower fills in more "
-            "tokens per pass, with more mistakes.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Threshold", "Confidence from which a token is revealed without verification.", 0.0, 1.0, 0.05)
     ] = 0.9
     steps: Annotated[
-        int,
-        Knob(
-            "Steps per block",
-            "In how many steps a block is filled in at most: each fills in its share, if need be with tokens that "
-            "the model is less sure of. 0 asks for one token a step.",
-            0,
-            32,
-            1,
-        ),
+        int, Knob("Steps per block", "The most steps per block; each reveals its share. 0: one token a step.", 0, 32, 1)
     ] = 0
 
     def __post_init__(self) -> None:

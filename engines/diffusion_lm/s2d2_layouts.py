@@ -21,28 +21,14 @@ class SpanSettings(RouterSettings):
     """Settings of what the passes see."""
 
     ar_cache: Annotated[
-        bool,
-        Knob(
-            "AR cache",
-            "Finished tokens are stored as they look to a model that writes from left to right, so that verdicts are "
-            "exact. Off: as they look within their block.",
-        ),
+        bool, Knob("AR cache", "Store finished tokens as a left-to-right model sees them, for exact verdicts.")
     ] = True
     causal_draft: Annotated[
-        bool,
-        Knob(
-            "Partly causal drafts",
-            "While guessing, what stands before the first blank does not see what comes later, as if it were written "
-            "from left to right.",
-        ),
+        bool, Knob("Partly causal drafts", "Tokens before the first mask do not see what comes later while drafting.")
     ] = False
     layout: Annotated[
         Literal["minimal", "full"],
-        Knob(
-            "Verifier input",
-            "How much a check is fed. minimal: up to the last draft. full: the whole block, as in the released code. "
-            "Verdicts are the same, and full costs more.",
-        ),
+        Knob("Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."),
     ] = "minimal"
 
 

@@ -3,7 +3,7 @@
 Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt. A
 bidirectional model has no grid, nor has one whose finished tokens see only what stands before them (openPangu): their
 blocks begin where the prompt ends. A finished block is not committed by a pass of its own: its tokens lead the next
-block's first pass, which stores their keys and values. A right-shifted model is the exception: the pass that stores a
+block's first pass, which stores them in the KV cache. A right-shifted model is the exception: the pass that stores a
 block predicts the next one's first token, and so comes before it (Fast-dLLM v2, arXiv 2509.26328). Block size 1 is
 ordinary autoregressive decoding, in one pass a token.
 """
@@ -22,7 +22,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.protocol import Role, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import MOST_TOKENS, Sampling
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Canvas, ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
@@ -59,18 +59,11 @@ class TextSampling(Sampling):
     """What every decoder of diffusion language models shares with ordinary decoding."""
 
     length: Annotated[
-        int,
-        Knob(
-            "Length", "The most tokens that the text may have, its end included; it may end sooner.", 8, MOST_TOKENS, 8
-        ),
+        int, Knob("Length", "The most tokens of the text, its end included; it may end sooner.", 8, MOST_TOKENS, 8)
     ] = 64
     mode: Annotated[
         Literal["sample", "greedy"],
-        Knob(
-            "Tokens",
-            "greedy takes the likeliest token. sample draws one by its probability, so that another seed gives "
-            "another text.",
-        ),
+        Knob("Tokens", "greedy takes the likeliest token; sample draws one by its probability."),
     ] = "greedy"
 
 
@@ -79,12 +72,7 @@ class BlockSettings(TextSampling):
     """Settings of decoders that go from block to block."""
 
     block: Annotated[
-        Size,
-        Knob(
-            "Block size",
-            "How many tokens are decoded together, in any order. Larger blocks let a pass fill in more and make it "
-            "dearer; 1 is ordinary decoding, one token a pass from left to right.",
-        ),
+        Size, Knob("Block size", "Tokens decoded together, in any order. 1 is ordinary decoding, left to right.")
     ] = "8"
 
     @property
@@ -98,21 +86,10 @@ class PartSettings(BlockSettings):
     """Settings of decoders that may go through a block part by part, as Fast-dLLM v2 does."""
 
     sub_block: Annotated[
-        SubSize,
-        Knob(
-            "Sub-block",
-            "A block is filled in by parts of this many tokens, one after the other, while all of it is seen. block "
-            "is the whole at once.",
-        ),
+        SubSize, Knob("Sub-block", "Tokens of a block revealed in turn, while all of it is seen; block is all at once.")
     ] = "block"
     carry: Annotated[
-        bool,
-        Knob(
-            "Carry",
-            "Matters for models that predict a token from the place to its left. On: the pass that stores a block "
-            "also gives the first token of the next, as in Fast-dLLM v2. Off: the next block's first pass does both, "
-            "which saves a pass a block.",
-        ),
+        bool, Knob("Carry", "On right-shifted models, the pass that stores a block gives the next one's first token.")
     ] = True
 
     def __post_init__(self) -> None:
@@ -172,7 +149,7 @@ class Row:
         self._ends = torch.tensor(task.ends, dtype=torch.long)
         self._origin = self.asked if task.full or task.causal else self.asked // size * size
         self._first = self._origin
-        self._stored: dict[Role, int] = {}  # tokens whose keys and values a model has
+        self._stored: dict[Role, int] = {}  # tokens in the KV cache of a model
 
     @property
     def block(self) -> slice:
@@ -327,5 +304,5 @@ def propose(
     if mode == "greedy":
         confidence, token = probs.max(-1)
         return token, confidence
-    token = chance.categorical(probs, Draw("draft", iteration, sent(position, probs.device)))
+    token = chance.categorical(probs, Draw("draft", iteration, to_device(position, probs.device)))
     return token, probs.gather(1, token[:, None]).squeeze(1)

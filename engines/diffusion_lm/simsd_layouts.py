@@ -15,27 +15,17 @@ Verifier = Annotated[
     Literal["eq1", "exact", "2L"],
     Knob(
         "Verifier",
-        "How a check looks at the drafts. eq1: all in one pass under the paper's mask, which is approximate. "
-        "exact: in a row for every draft, which is dearer and asks for the target's own distributions. 2L: in "
-        "one pass that hides all blanks but the draft's own.",
+        "How drafts are verified. eq1: in one pass with the paper's mask, approximate. exact: in a row for every "
+        "draft. 2L: in one pass that hides all masks but the draft's own.",
     ),
 ]
 RopeCopy = Annotated[
     bool,
-    Knob(
-        "RoPE copy",
-        "The blanks that stand in for drafts during the check have the drafts' own places. Off shows how much "
-        "depends on it.",
-        when={"verifier": ("eq1", "2L")},
-    ),
+    Knob("RoPE copy", "Masks that stand in for drafts have the drafts' positions.", when={"verifier": ("eq1", "2L")}),
 ]
 Order = Annotated[
     Literal["draft", "position"],
-    Knob(
-        "Judged in",
-        "In which order drafts are judged. draft: as they were made, as in the paper. position: from left to "
-        "right, as in the released code.",
-    ),
+    Knob("Judged in", "Drafts are judged as they were made, as in the paper, or from left to right, as released."),
 ]
 
 

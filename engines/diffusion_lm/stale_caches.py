@@ -1,4 +1,4 @@
-"""Approximate caches: keys and values of an earlier pass stand in for those that a pass would compute anew.
+"""Approximate caches: keys and values of an earlier pass stand in for those of this one.
 
 In a bidirectional model every token sees every other, so that a new token changes the keys and values of all; nothing
 can be stored exactly. These store nevertheless, and feed less:
@@ -28,21 +28,13 @@ Stale = Annotated[
     Name,
     Knob(
         "Cache",
-        "What is kept of earlier passes and not computed again. exact: only what stays as it is. The others are "
-        "APPROXIMATE and keep more: prefix and dual (Fast-dLLM) what surrounds a block as its first pass saw it, "
-        "delayed (dKV-Cache) a token as the pass after it saw it.",
+        "What is kept of earlier passes. exact: only what stays as it is. The others are APPROXIMATE: prefix and dual "
+        "(Fast-dLLM) keep what surrounds a block as its first pass saw it, delayed (dKV-Cache) a token as the pass "
+        "after it saw it.",
     ),
 ]
 Refresh = Annotated[
-    int,
-    Knob(
-        "Refresh",
-        "After how many passes everything is computed anew. Lower keeps closer to the model, higher is cheaper.",
-        1,
-        64,
-        1,
-        {"cache": ("delayed",)},
-    ),
+    int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
 ]
 SAID: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 

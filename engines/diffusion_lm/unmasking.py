@@ -17,15 +17,9 @@ from engines.config import Knob
 TOGETHER: Final = "tokens filled in by one pass do not know of each other"
 """Why text decoded by blocks is not what decoding token by token gives."""
 
-SURE: Final = (
-    "How sure the model has to be of a token to fill it in. Lower fills in more tokens per pass, so fewer "
-    "passes, with more mistakes."
-)
+SURE: Final = "Confidence from which a token is revealed. Lower takes fewer passes, with more mistakes."
 """What is said of a threshold."""
-Threshold = Annotated[
-    float,
-    Knob("Threshold", SURE, 0.0, 1.0, 0.05),
-]
+Threshold = Annotated[float, Knob("Threshold", SURE, 0.0, 1.0, 0.05)]
 
 Confidence = Float[Tensor, "*K m"]
 Chosen = Bool[Tensor, "*K m"]

@@ -24,7 +24,7 @@ from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
 from engines.diffusion_lm.stale_caches import SAID, Refresh, Stale, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -36,28 +36,18 @@ class Config(PartSettings):
         Literal["confidence", "localleap", "greedy", "static", "dynamic"],
         Knob(
             "Reveal",
-            "Which blanks of the block a pass fills in. confidence: all that the model is sure of. localleap: those, "
-            "and nearly sure ones up to 4 places away. greedy: the surest one. static: an equal share in every "
-            "step. dynamic: all sure ones, or that share if it is more.",
+            "Masks a pass reveals. confidence: all above the threshold. localleap: and nearly sure neighbours. "
+            "greedy: the surest. static: an equal share a step. dynamic: whichever of both is more.",
         ),
     ] = "confidence"
     threshold: Annotated[
-        float,
-        Knob(
-            "Threshold",
-            unmasking.SURE,
-            0.0,
-            1.0,
-            0.05,
-            {"rule": ("confidence", "localleap", "dynamic")},
-        ),
+        float, Knob("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"rule": ("confidence", "localleap", "dynamic")})
     ] = 0.9
     steps: Annotated[
         int,
         Knob(
             "Steps per block",
-            "In how many steps a block is filled in, at most as many as it has tokens. Fewer steps take fewer passes "
-            "and fill in tokens that the model is less sure of.",
+            "Steps to fill a block in. Fewer are less sure.",
             1,
             32,
             1,
@@ -102,11 +92,11 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open
         probs = ask_probs((yield ask.look()))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        chosen, rescued = _choose(confidence, sent(position, probs.device), config, taken)
-        chosen = chosen | sent(row.carried(position), probs.device)
+        chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
+        chosen = chosen | to_device(row.carried(position), probs.device)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            sent(position - row.asked, probs.device),
+            to_device(position - row.asked, probs.device),
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),

@@ -6,7 +6,7 @@ Symbols:
 
     p, q      distributions of x_0 given x_1, p_theta(x_0 | x_1^p) and q_theta(x_0 | x_1^q)
     Sigma     standard deviations of q's over p's path, last step excluded (Eq. 8)
-    R         p(x) / q(x), times Sigma in the paper (Eq. 9); a coin below it accepts the draft
+    R         p(x) / q(x), times Sigma in the paper (Eq. 9); a uniform number below it accepts the draft
     n         drafts accepted, up to the first rejection; the next token is redrawn by acceptance-rejection (Eq. 10-13)
               or, if all were accepted, drawn from the target's own distribution
 
@@ -24,9 +24,9 @@ import torch
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousTask, noise_at
 from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
+from engines.continuous.path_coupling import tying
 from engines.continuous.rejection import accept, draw_replacements
 from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.tying import tying
 from engines.continuous.verified import Verified, fates_until, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
@@ -41,29 +41,17 @@ class Config(DraftedSampling):
         Literal["exact", "paper", "distance-only"],
         Knob(
             "Ratio",
-            "How a draft is judged. exact: by how likely target and drafter find it in the last denoising step; "
-            "results are the target's own. paper: the same times a factor, Sigma (Eq. 9), as printed, which biases "
-            "them. distance-only: by how far it is from what each expects, which biases them more.",
+            "The acceptance ratio. exact: of the densities of the last step. paper: times Sigma (Eq. 9), biased. "
+            "distance-only: of the distances to both means, more biased.",
         ),
     ] = "exact"
     align: Annotated[
-        bool,
-        Knob(
-            "Align trajectories",
-            "Target and drafter denoise with the same noise, so that they end up close together and more drafts "
-            "pass. Nothing else depends on it.",
-        ),
+        bool, Knob("Align trajectories", "Target and drafter denoise with the same noise, so that more drafts pass.")
     ] = True
     tied: Annotated[
         int,
         Knob(
-            "Tied steps",
-            "How many denoising steps before the last one are coupled to the draft's as well, each accepted or "
-            "rejected by itself. More let more drafts pass, and results stay exact; 0 judges the last step alone.",
-            0,
-            250,
-            1,
-            {"mode": ("exact",)},
+            "Tied steps", "Steps before the last that are coupled to the draft's, too.", 0, 250, 1, {"mode": ("exact",)}
         ),
     ] = 5
 
@@ -122,7 +110,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         )
         paths = ask_paths((yield asked))
         y = noise.draw(paths.last)  # what the target alone would draw
-        # Determine n, the number of drafts accepted: coins against R.
+        # Determine n, the number of drafts accepted: uniform numbers against R.
         verified = Verified(block, x, drawn, y[:W], paths)
         ratio = verified.ratio(config.mode)
         log_ratio = ratio.log_of_drafts(x)

@@ -46,24 +46,11 @@ class Config(DraftedSampling):
     """Settings of CSpD with whole paths."""
 
     tries: Annotated[
-        int,
-        Knob(
-            "Tries",
-            "How often, at most, it is tried to replace a rejected draft before a plain draw stands in, which is "
-            "slightly off. block: rounds that decide where the target leaves the draft's denoising steps. maximal: "
-            "whole paths of the target.",
-            1,
-            100_000,
-            1,
-        ),
+        int, Knob("Tries", "Attempts to replace a rejected draft before a plain draw stands in.", 1, 100_000, 1)
     ] = 10_000
     verdict: Annotated[
         Literal["block", "maximal"],
-        Knob(
-            "Verdict",
-            "A draft is judged by all its denoising steps together, its path. block: a rejected path is kept as far "
-            "as it fits. maximal: more drafts are accepted, and a rejected path is drawn anew. Both are exact.",
-        ),
+        Knob("Verdict", "block: a rejected path is kept as far as it fits. maximal: it is drawn anew. Both are exact."),
     ] = "block"
 
 
@@ -102,7 +89,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         assert paths.led is not None
         led = paths.led
         token = torch.cat([x, led.token]).index_copy(0, led.row, led.token)
-        # The coins that decided where to leave, once more for the record.
+        # The uniform numbers that decided where to leave, once more for the record.
         numbers = measured(drawn, paths, x)
         coins = accept(numbers["log_ratio"], chance, block.draw("verify"), until_rejection=True)
         n = first_rejection(coins.kept)

@@ -35,18 +35,11 @@ class Config(DraftedSampling):
 
     drafter: Annotated[
         Literal["small", "itself"],
-        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+        Knob("Drafter", "What drafts: a smaller model, or the target itself, for comparison."),
     ] = "small"
     tries: Annotated[
         int,
-        Knob(
-            "Tries",
-            "How often, at most, a replacement for a rejected draft is proposed before a plain draw of the target "
-            "stands in. The released code gives up after 100.",
-            1,
-            100_000,
-            1,
-        ),
+        Knob("Tries", "Proposals before a plain draw stands in. The released code gives up after 100.", 1, 100_000, 1),
     ] = 100
 
 

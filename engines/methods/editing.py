@@ -16,7 +16,7 @@ from engines.diffusion_lm.repair import MOST_PASSES, overwrite, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -25,37 +25,16 @@ class Config(BlockSettings):
     """Settings of token editing."""
 
     threshold: Annotated[
-        float,
-        Knob(
-            "Threshold",
-            "How sure the model has to be of a token to fill in a blank (tau_mask). Lower fills in more tokens per "
-            "pass, so fewer passes, with more to repair.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Threshold", "Confidence from which a mask is filled in (tau_mask).", 0.0, 1.0, 0.05)
     ] = 0.95
     edit: Annotated[
         float,
         Knob(
-            "Edit threshold",
-            "A token that was filled in is replaced where the model is surer than this of another one (tau_edit). "
-            "Lower changes more; 1 is off.",
-            0.0,
-            1.0,
-            0.05,
+            "Edit threshold", "Replace tokens where another has this confidence (tau_edit). 1 is off.", 0.0, 1.0, 0.05
         ),
     ] = 0.9
     passes: Annotated[
-        int,
-        Knob(
-            "Repair passes",
-            "How many passes, at most, read a finished block once more; they end as soon as one changes nothing. 0 "
-            "is none.",
-            0,
-            32,
-            1,
-        ),
+        int, Knob("Repair passes", "Passes, at most, that read a finished block again to repair it.", 0, 32, 1)
     ] = MOST_PASSES
 
 
@@ -81,14 +60,14 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         both, count = torch.cat([position, written]), len(position)
         all_probs = ask_probs((yield row.look(read=both)))
         token, confidence = propose(all_probs[:count], position, iteration, chance, config.mode)
-        chosen = unmasking.dynamic(confidence, config.threshold, 1) | sent(row.carried(position), all_probs.device)
+        chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
         answer = yield Decision(
-            sent(both - row.asked, all_probs.device),
+            to_device(both - row.asked, all_probs.device),
             after,
             torch.cat([fate, edited]),
             readback=torch.cat([after, kept.long()]),

@@ -16,7 +16,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 _ENOUGH: Final = 2
@@ -28,29 +28,13 @@ class Config(LikeliestTokens):
     """Settings of ETE-style decoding."""
 
     k: Annotated[
-        int,
-        Knob(
-            "Blocks",
-            "How many blocks (k) a pass looks at. More let it fill in what is sure further ahead and make every pass "
-            "dearer.",
-            1,
-            8,
-            1,
-        ),
+        int, Knob("Blocks", "Blocks (k) a pass looks at. More reveal further ahead and cost more.", 1, 8, 1)
     ] = 3
     tau: unmasking.Threshold = 0.9
-    explore: Annotated[
-        bool,
-        Knob(
-            "Explore",
-            "Where a pass is sure of hardly a token, fill in the one it is least sure of above the floor, as that "
-            "tells most about the rest. Off: the surest one.",
-        ),
-    ] = True
-    floor: Annotated[
-        float,
-        Knob("Floor", "How sure the model has to be at least of a token that is filled in to explore.", 0.0, 1.0, 0.05),
-    ] = 0.5
+    explore: Annotated[bool, Knob("Explore", "Where little is sure, reveal the least sure token above the floor.")] = (
+        True
+    )
+    floor: Annotated[float, Knob("Floor", "The least confidence of a token revealed to explore.", 0.0, 1.0, 0.05)] = 0.5
 
 
 def deviation(config: Config) -> str:
@@ -69,7 +53,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open if row.carrying else window[row.tokens[window] == task.mask]
         probs = ask_probs((yield row.look(read=position, blocks=config.k)))
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        place = sent(position, probs.device)
+        place = to_device(position, probs.device)
         sure = unmasking.confident(confidence, place, config.tau)
         first = place < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
@@ -79,7 +63,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         explored = torch.where(explored.any(), explored, best)
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
-        kept = sure | rescued | sent(row.carried(position), probs.device)
+        kept = sure | rescued | to_device(row.carried(position), probs.device)
         fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             place - row.asked,

@@ -25,7 +25,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -34,36 +34,14 @@ class Config(LikeliestTokens):
     """Settings of FDM-style decoding."""
 
     k: Annotated[
-        int,
-        Knob(
-            "Candidates",
-            "How many blanks (k) are tried out side by side before one is filled in. More look at more possibilities "
-            "and make such a pass dearer; 1 goes by confidence alone.",
-            1,
-            16,
-            1,
-        ),
+        int, Knob("Candidates", "Masks (k) tried side by side before one is filled in. 1 goes by confidence.", 1, 16, 1)
     ] = 3
     tau: Annotated[
-        float,
-        Knob(
-            "Threshold",
-            "How sure the model has to be of tokens to fill them in without trying them out. Lower takes fewer "
-            "passes, with more mistakes.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Threshold", "Confidence from which tokens are revealed without being tried out.", 0.0, 1.0, 0.05)
     ] = 0.9
     floor: Annotated[
         float,
-        Knob(
-            "Floor",
-            "Blanks that the model is less sure of than this are not tried out, unless there are no others.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        Knob("Floor", "Masks below this confidence are not tried out, unless there are no others.", 0.0, 1.0, 0.05),
     ] = 0.3
 
 
@@ -88,11 +66,11 @@ def _decode(row: Row, config: Config) -> Decoder:
 def _step(
     row: Row, rows: Branches, guesses: Guesses | None, config: Config
 ) -> Generator[BlockForward | Decision, Any, tuple[Guesses | None, Graph]]:
-    """One pass over the block, or over its candidate states: what is left to guess, and the candidates."""
+    """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
+    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     score = _score(probs, filled, rows, guesses)
     winner = score.argmax()
     (best, token), (filled, probs_now) = (
@@ -100,13 +78,13 @@ def _step(
         (each[winner[None]][0] for each in (filled, probs)),
     )
     if guesses is not None:
-        token = torch.where(filled, sent(guesses.token, probs.device), token)
+        token = torch.where(filled, to_device(guesses.token, probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
     sure = unmasking.confident(confidence, place, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
-    kept = chosen | filled | sent(row.carried(position), probs.device)
+    kept = chosen | filled | to_device(row.carried(position), probs.device)
     rank = ranked(best, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
@@ -133,6 +111,6 @@ def _score(probs: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | Non
     if guesses is None:
         return probs.new_zeros(1)
     rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
-    last = sent(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank
-    order = sent(guesses.rank.argsort(), probs.device)
+    last = to_device(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank
+    order = to_device(guesses.rank.argsort(), probs.device)
     return guesses.probs.amax(-1)[order[last - 1]].log() - rest

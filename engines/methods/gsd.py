@@ -28,44 +28,23 @@ class Config(GuidedSampling):
     window: WindowSize = 32
     group: Annotated[
         int,
-        Knob(
-            "Group reach G",
-            "How many tokens just likelier and just less likely than the draft may stand in for it in the check. "
-            "More let more drafts pass and change the results more; 0 is plain SJD, which is exact.",
-            0,
-            50,
-            1,
-        ),
+        Knob("Group reach G", "Neighbours in rank, either side, that may stand in for the draft. 0 is SJD.", 0, 50, 1),
     ] = 3
     likeness: Annotated[
         float,
         Knob(
-            "Probability reach",
-            "Tokens may stand in for the draft if their probabilities differ from its own by less than this. Higher "
-            "lets more drafts pass.",
-            0.0,
-            1.0,
-            0.05,
+            "Probability reach", "The most that probabilities in a group may differ from the draft's.", 0.0, 1.0, 0.05
         ),
     ] = 0.15
     distance: Annotated[
         float,
         Knob(
-            "Embedding reach",
-            "Tokens may stand in for the draft if they look alike: how far apart the model's descriptions of them "
-            "may lie, as a share of the mean squared distance between two. Higher lets more drafts pass.",
-            0.0,
-            4.0,
-            0.05,
+            "Embedding reach", "The largest embedding distance in a group, over the mean squared one.", 0.0, 4.0, 0.05
         ),
     ] = 0.5
     ends: Annotated[
         Literal["cut", "clamp"],
-        Knob(
-            "Ends of the ranking",
-            "Where fewer tokens than G are likelier, or less likely, than the draft. cut: there are fewer to stand "
-            "in. clamp: the last one counts once more for each that is missing, as in the released code for video.",
-        ),
+        Knob("Ends of the ranking", "Fewer than G neighbours: cut the group, or clamp to the last one (released)."),
     ] = "cut"
     initial: InitialDrafts = "random"
 
@@ -102,8 +81,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
         # Verify by groups: r is the first rejection.
         group = grouped(x, q, p, config, task.embedding)
-        bar = (group.p / group.q).clamp(max=1.0)
-        kept, coin = chance.keep(bar, Draw("verify", iteration, drafts), until_rejection=True)
+        accept_prob = (group.p / group.q).clamp(max=1.0)
+        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, drafts), until_rejection=True)
         r = first_rejection(kept)
         slot = torch.arange(len(position), device=task.device)
         rejected = slot[:W] == r
@@ -115,7 +94,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
-        verdict = Coins(kept, bar, coin)
+        verdict = Coins(kept, accept_prob, coin)
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)

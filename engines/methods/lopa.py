@@ -2,7 +2,7 @@
 
 One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
 filled in already. The branch whose open positions are most confident on average wins; by its own distributions it
-reveals what reaches tau, or its best position, and is the next B_0. The guess of a branch is never checked: winning is
+reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never checked: winning is
 all it takes.
 """
 
@@ -20,7 +20,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -29,24 +29,12 @@ class Config(LikeliestTokens):
     """Settings of LoPA."""
 
     k: Annotated[
-        int,
-        Knob(
-            "Branches",
-            "How many copies of the block, each with one more blank filled in by a guess, a pass compares with the "
-            "block itself (k). More look at more possibilities and make every pass dearer; 0 guesses nothing.",
-            0,
-            16,
-            1,
-        ),
+        int, Knob("Branches", "Copies of the block (k), each with one more draft, compared in a pass.", 0, 16, 1)
     ] = 3
     tau: unmasking.Threshold = 0.9
     ranking: Annotated[
         Literal["confidence", "entropy"],
-        Knob(
-            "Ranking",
-            "By what copies and guesses are compared. confidence: how likely the likeliest tokens are. entropy: how "
-            "little undecided the distributions are, as in the released code.",
-        ),
+        Knob("Ranking", "Copies and drafts are compared by the likeliest tokens' probability, or by entropy."),
     ] = "confidence"
 
 
@@ -54,7 +42,7 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1:
         return ""
-    guessed = ["the guess of the copy that wins is not checked"] if config.k else []
+    guessed = ["the draft of the branch that wins is not verified"] if config.k else []
     return unmasking.differing([unmasking.TOGETHER, *guessed])
 
 
@@ -78,7 +66,7 @@ def _step(
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
+    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     best, token = probs.max(-1)
     value = best if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
     left = (~filled).sum(-1)
@@ -88,11 +76,11 @@ def _step(
 
     best, token, value, filled, probs_now = (each[winner[None]][0] for each in (best, token, value, filled, probs))
     if guesses is not None:
-        token = torch.where(filled, sent(guesses.token, probs.device), token)
+        token = torch.where(filled, to_device(guesses.token, probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
     passed = unmasking.confident(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
-    kept = chosen | filled | sent(row.carried(position), probs.device)
+    kept = chosen | filled | to_device(row.carried(position), probs.device)
     rank = ranked(value, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}

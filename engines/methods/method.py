@@ -39,13 +39,13 @@ class Method:
     variants: bool = False
     """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
 
-    def preset(self, name: str) -> Mapping[str, object]:
+    def preset(self, name: object) -> Mapping[str, object]:
         """The settings of a preset.
 
         Raises:
             ConfigError: for a name that there is not.
         """
-        if name in self.presets:
+        if isinstance(name, str) and name in self.presets:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
         raise ConfigError(f"preset: {self.name} has no {shown(name)}; {there_are}.")

@@ -22,7 +22,7 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -31,75 +31,36 @@ class Config(LikeliestTokens):
     """Settings of PSD."""
 
     block: Annotated[
-        Size,
-        Knob(
-            "Block size",
-            "How many tokens are decoded together. In small blocks hardly a blank is left to guess ahead; the paper "
-            "takes 32.",
-        ),
+        Size, Knob("Block size", "Tokens decoded together; the paper takes 32. Small blocks leave little to draft.")
     ] = "32"
     policy: Annotated[
         Literal["confidence", "localleap", "greedy"],
         Knob(
             "Policy",
-            "Which blanks a pass fills in by itself (pi). confidence: all that the model is sure of. localleap: "
-            "those, and nearly sure ones beside them. greedy: the surest one.",
+            "Masks a pass reveals (pi). confidence: all above the threshold. localleap: and nearly sure neighbours. "
+            "greedy: the surest.",
         ),
     ] = "confidence"
     tau: Annotated[
-        float,
-        Knob(
-            "Threshold",
-            unmasking.SURE,
-            0.0,
-            1.0,
-            0.05,
-            {"policy": ("confidence", "localleap")},
-        ),
+        float, Knob("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"policy": ("confidence", "localleap")})
     ] = 0.9
     depth: Annotated[
-        int,
-        Knob(
-            "Depth",
-            "How many tokens ahead are guessed (d). More can save more passes and make every pass dearer; the paper "
-            "advises 3, and 0 guesses nothing.",
-            0,
-            8,
-            1,
-        ),
+        int, Knob("Depth", "Tokens drafted ahead (d). More make a pass more expensive; 0 is none.", 0, 8, 1)
     ] = 3
     graph: GraphName = "dag"
     rows: Annotated[
         int,
         Knob(
-            "Rows",
-            "How many versions of the block a pass looks at (K), the one without guesses included. More can save "
-            "passes and make every pass dearer.",
-            2,
-            64,
-            1,
-            {"graph": ("calibrated",)},
+            "Rows", "Versions of the block in a pass (K), the plain one included.", 2, 64, 1, {"graph": ("calibrated",)}
         ),
     ] = 8
     acceptance: Acceptance = "policy"
     row_cost: Annotated[
-        float,
-        Knob(
-            "Cost of a row",
-            "How much longer a pass takes with one more row, as a share of it: about 0.35 without a graphics card. A "
-            "guess is tried out only where it is expected to save more; 0 tries out all, as the paper does.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Cost of a row", "Time of one more row over that of a pass. 0 verifies all drafts.", 0.0, 1.0, 0.05)
     ] = 0.0
     loop: Annotated[
         Literal["reuse", "literal"],
-        Knob(
-            "Loop",
-            "reuse: the pass that checks guesses also fills in blanks and makes the next guesses. literal: another "
-            "pass does that, as the algorithm is printed.",
-        ),
+        Knob("Loop", "reuse: a verifying pass drafts on as well. literal: another pass does, as printed."),
     ] = "reuse"
 
 
@@ -115,7 +76,7 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
     found = [] if config.size == 1 else [unmasking.TOGETHER]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        found.append("guesses may stay where the policy alone would have filled in more at once")
+        found.append("drafts may stay where the policy alone would have revealed more at once")
     return unmasking.differing(found)
 
 
@@ -166,8 +127,8 @@ def _step(
     position = row.open
     probs = ask_probs((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = sent(position, probs.device), sent(rows.filled, probs.device)
-    draft = torch.zeros_like(place) if guesses is None else sent(guesses.token, probs.device)
+    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
+    draft = torch.zeros_like(place) if guesses is None else to_device(guesses.token, probs.device)
     best, token = probs.max(-1)
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
@@ -179,7 +140,7 @@ def _step(
     best, token, passed, chosen, speculated, probs_now = (
         each[outcome.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
     )
-    revealed = chosen | sent(row.carried(position), probs.device)
+    revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = ranked(best, ~kept)
     fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])

@@ -12,18 +12,18 @@ from traces.schema import Fate, Rule
 
 _COIN: Final = "coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 _JUDGED: Final = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
-_LESS: Final = "the more the guess was overrated, the more rarely it stays"
+_LESS: Final = "the more q exceeds p, the more rarely it is accepted"
 
 RATIO: Final = Rule(
     fates=_JUDGED,
     formula="min(1, {p} / {q}) = {accept_prob}; " + _COIN,
-    says=f"A guess stays with probability min(1, p / q): {_LESS}.",
+    says=f"A draft is accepted with probability min(1, p / q): {_LESS}.",
     redrawn="residual",
 )
 LIKELIEST: Final = Rule(
     fates=_JUDGED,
-    formula="likeliest by the check: {best} {best ? draft} the guess {draft}: {fate}",
-    says="A guess stays if it is the token that the check finds likeliest.",
+    formula="likeliest for the target: {best} {best ? draft} the draft {draft}: {fate}",
+    says="A draft is accepted if it is the token that the target finds likeliest.",
     redrawn="likeliest",
 )
 EDITED: Final = Rule(
@@ -40,7 +40,7 @@ def coupled(config: Any) -> tuple[Rule, ...]:
     waiting = Rule(
         fates=(Fate.KEPT, Fate.CHANGED),
         formula=RATIO.formula,
-        says="Behind a rejection nothing is final, but the same coin decides whether the guess waits on or is redrawn.",
+        says="Behind a rejection nothing is final, but the same number decides whether the draft is kept or redrawn.",
     )
     return RATIO, waiting
 
@@ -51,7 +51,7 @@ def grouped(_: Any) -> tuple[Rule, ...]:
         Rule(
             fates=_JUDGED,
             formula="min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN,
-            says="p and q are those of the guess and of tokens like it, added up: the guess stands for its group.",
+            says="p and q are those of the draft and of tokens like it, added up.",
             redrawn="residual",
         ),
     )
@@ -94,7 +94,7 @@ def sure(setting: str) -> tuple[Rule, ...]:
             formula=f"{reached} all the same",
             says="Nothing was sure enough. The surest open place is revealed anyway: every pass has to bring a token.",
         ),
-        Rule(fates=(Fate.DRAFTED,), formula=reached, says="What the model is not sure enough of stays a guess."),
+        Rule(fates=(Fate.DRAFTED,), formula=reached, says="What the model is not sure enough of stays a draft."),
     )
 
 
@@ -122,14 +122,14 @@ def by_blocks(config: Any) -> tuple[Rule, ...]:
 
 
 def in_graphs(config: Any) -> tuple[Rule, ...]:
-    """Drafts that stand in the graph of a step to come, and must come true there."""
-    agree = "likeliest, given the guesses before it: {best} {best ? draft} the guess {draft}"
+    """Drafts that stand in the graph of a step to come, and must be accepted there."""
+    agree = "likeliest, given the drafts before it: {best} {best ? draft} the draft {draft}"
     enough = "" if config.policy == "greedy" else "; confidence {confidence} {confidence ? set tau} {set tau}"
     held = Rule(
         fates=(Fate.ACCEPTED, Fate.REJECTED),
         formula=f"{agree}{enough}: {{fate}}",
-        says="A guess holds if the model, seeing the guesses before it, reveals the same token here. Guesses that were "
-        "added together hold together.",
+        says="A draft is accepted if the model, seeing the drafts before it, reveals the same token. Drafts that were "
+        "added together are accepted together.",
     )
     return held, *revealed(config.policy, "tau")
 
@@ -144,7 +144,7 @@ def in_branches(_: Any) -> tuple[Rule, ...]:
     lost = Rule(
         fates=(Fate.DISCARDED,),
         formula="score of its row {branch_score}, below the best row's: {fate}",
-        says="Rows that guessed differently are compared by a score. The best one goes on, and its guesses with it.",
+        says="Rows with other drafts are compared by a score. The best one goes on with its drafts.",
     )
     return lost, *sure("tau")
 
@@ -160,9 +160,9 @@ def explored(_: Any) -> tuple[Rule, ...]:
 
 
 def drafted_and_verified(config: Any) -> tuple[Rule, ...]:
-    """A small model's guesses in an order of its own, judged by a large one."""
-    chosen = surest((Fate.DRAFTED,), "The drafter guesses the open place it is surest of, then the next one.")
-    alone = surest((Fate.FALLBACK,), "Too few places are left to guess ahead: the target reveals the surest one.")
+    """A small model's drafts in an order of its own, judged by a large one."""
+    chosen = surest((Fate.DRAFTED,), "The drafter fills the position it is surest of, then the next one.")
+    alone = surest((Fate.FALLBACK,), "Too few positions are left to draft: the target reveals the surest one.")
     return (*verified(config), chosen, alone)
 
 
@@ -175,7 +175,7 @@ def last_step(config: Any) -> tuple[Rule, ...]:
         "distance-only": "R = exp({log_ratio}), from distances alone",
     }[config.mode]
     name = ratio_of.partition(" =")[0]
-    return _continuous(ratio_of, name, f"A guess stays with probability min(1, {name}): {_LESS}.")
+    return _continuous(ratio_of, name, f"A draft is accepted with probability min(1, {name}): {_LESS}.")
 
 
 def whole_path(config: Any) -> tuple[Rule, ...]:
@@ -189,7 +189,9 @@ def whole_path(config: Any) -> tuple[Rule, ...]:
 def softened(_: Any) -> tuple[Rule, ...]:
     """What the release computes in place of a ratio of densities."""
     formula = "R = exp({soft_log_ratio} − {log_variance_ratio})"
-    return _continuous(formula, "R", "Distances are divided by 42 before they are compared, so most guesses stay.")
+    return _continuous(
+        formula, "R", "Distances are divided by 42 before they are compared, so most drafts are accepted."
+    )
 
 
 def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:

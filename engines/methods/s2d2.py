@@ -17,10 +17,10 @@ from engines.config import ConfigError, Knob
 from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -32,14 +32,7 @@ class Config(s2d2_layouts.SpanSettings):
     tempering: Tempering = 1.0
     edit: Annotated[
         float,
-        Knob(
-            "Edit threshold",
-            "A final token of the block is replaced where the model is surer than this of another one. Lower changes "
-            "more; 1 is off.",
-            0.0,
-            1.0,
-            0.05,
-        ),
+        Knob("Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05),
     ] = 1.0
 
 
@@ -69,7 +62,7 @@ def deviation(config: Config) -> str:
     found = {
         "passes whose drafts are not checked fill in tokens by confidence": not always,
         "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
-        "likeliest tokens are judged by a coin as if they had been drawn": (config.mode, config.verdict)
+        "likeliest tokens are judged by p / q as if they had been drawn": (config.mode, config.verdict)
         == ("greedy", "ratio"),
         "the ratio p/q is raised to a power": config.verdict == "ratio" and config.tempering != 1,
         "steps that gain too little fill in more by confidence": 0 < config.steps < config.size,
@@ -96,7 +89,7 @@ class FilledSpan:
     estimate: Float[Tensor, " L"]
 
 
-Part = Generator[Request | Decision, Any, Any]
+Part = Generator[ForwardRequest | Decision, Any, Any]
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -134,14 +127,14 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
-    probs, places, first = all_probs[:count], sent(both, all_probs.device), int(carried.sum())
+    probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (row.part.stop - max(row.part.start, row.asked) - count) / config.part
     route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
-    carried = sent(carried, probs.device)
+    carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
@@ -176,7 +169,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.rejection
-    ends = passed & torch.isin(verdict.token, sent(torch.tensor(row.task.ends, dtype=x.dtype), x.device))
+    ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.ends, dtype=x.dtype), x.device))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
     kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
     topped = unmasking.top_up(drafts.confidence, kept, least)

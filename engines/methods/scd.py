@@ -24,7 +24,7 @@ from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_w
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, redraw, toss
+from engines.sampling.coupling import first_rejection, redraw, verify
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -36,9 +36,8 @@ class Config(GuidedSampling):
         Literal["maximal", "gumbel", "none"],
         Knob(
             "Coupling",
-            "How a draft that is drawn again keeps to what it was. maximal: it changes as rarely as it can. gumbel: "
-            "every place keeps its own random noise. none: it is drawn afresh, which is plain speculative Jacobi "
-            "decoding (SJD) and mostly takes more passes.",
+            "How a redrawn draft is tied to the old one. maximal: it changes as rarely as possible. gumbel: positions "
+            "keep their noise. none: plain speculative Jacobi decoding (SJD).",
         ),
     ] = "maximal"
     window: WindowSize = 32
@@ -46,9 +45,7 @@ class Config(GuidedSampling):
         float,
         Knob(
             "Coupling strength",
-            "Share of the redrawn drafts that are coupled (alpha); the others are drawn afresh. Higher mostly takes "
-            "fewer passes. gumbel: a draft holds only if it was coupled the time before, too, so that alpha counts "
-            "squared.",
+            "Share of the redrawn drafts that are coupled (alpha).",
             0.0,
             1.0,
             0.05,
@@ -57,13 +54,7 @@ class Config(GuidedSampling):
     ] = 1.0
     initial: InitialDrafts = "random"
     stale: Annotated[
-        bool,
-        Knob(
-            "Keep the old distribution (biased)",
-            "For comparison with the image code released with the paper: a draft that survives keeps the "
-            "distribution it was first drawn from. Results are then not quite the model's own if passes are fed "
-            "three tokens or more.",
-        ),
+        bool, Knob("Keep the old distribution (biased)", "A surviving draft keeps its first distribution, as released.")
     ] = False
 
 
@@ -77,7 +68,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What keeps these settings from being lossless."""
-    # With one draft, none waits to the right of a rejection. With two, one does, whatever the initial guesses are: it
+    # With one draft, none waits to the right of a rejection. With two, one does, whatever the initial drafts are: it
     # came from the model, behind the window.
     if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
@@ -96,7 +87,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     keeps_old = maximal and config.stale
     iteration = ended = 0
     while len(done) < task.length and not ended:
-        # Initial guesses, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
+        # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = guesser.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
@@ -104,7 +95,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         p, drafts = probs[:W], position[:W]
 
         # Verify (Alg. 2, line 10): r is the first rejection.
-        verdict = toss(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
+        verdict = verify(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
         r = first_rejection(verdict.kept)
         slot = torch.arange(len(position), device=task.device)
         tied = _tie((slot > r) & (slot < W) if maximal else slot > r, position, config, chance, iteration)

@@ -19,10 +19,10 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
-from engines.protocol import FATE_CODES, Decision, Decoder, Request, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import Rule, divergences, verify
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 
@@ -33,18 +33,10 @@ class Config(BlockSettings):
     block: Annotated[Size, Knob("Block size", "How many tokens are decoded together; the paper takes 4 and 8.")] = "8"
     drafter: Annotated[
         Literal["small", "itself"],
-        Knob("Drafter", "Who guesses: a smaller model, or the target itself, for comparison."),
+        Knob("Drafter", "What drafts: a smaller model, or the target itself, for comparison."),
     ] = "small"
     gamma: Annotated[
-        int,
-        Knob(
-            "Drafts",
-            "How many tokens (gamma) are guessed before the target checks them, at most the block size; 0 is the "
-            "whole block. More save passes of the target while guesses are right; those behind a wrong one are lost.",
-            0,
-            32,
-            1,
-        ),
+        int, Knob("Drafts", "Drafts (gamma) before the target verifies. 0 is the whole block.", 0, 32, 1)
     ] = 4
     verifier: Verifier = "eq1"
     rope_copy: RopeCopy = True
@@ -52,11 +44,7 @@ class Config(BlockSettings):
     verdict: Rule = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
-        Knob(
-            "When fewer than gamma masks remain",
-            "What is done with the last blanks of a block. fallback: the target fills them in one a pass, as in the "
-            "paper. truncate: they are guessed and checked as well, as in the released code.",
-        ),
+        Knob("When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."),
     ] = "truncate"
 
     def __post_init__(self) -> None:
@@ -68,23 +56,23 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
     found, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        found.append("checked in one pass, a draft has a say in its own verdict, through the blanks of later ones")
+        found.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
     if config.verifier == "2L" and config.size > 1:
-        found.append("the check sees no blanks at other open places, unlike the target in training")
+        found.append("the verification sees no masks at other open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
-        found.append("the blanks that stand in for drafts have other places than these")
+        found.append("the masks that stand in for drafts have other places than these")
     if config.order == "position" and several:
-        found.append("drafts are judged from left to right, each as if those guessed before it were there")
+        found.append("drafts are judged from left to right, each as if those drafted before it were there")
     if config.verdict == "plain":
         found.append("a rejected draft is redrawn from the target's distribution instead of the residual")
     if config.verdict == "ratio" and config.mode == "greedy":
-        found.append("likeliest tokens are judged by a coin as if they had been drawn")
+        found.append("likeliest tokens are judged by p / q as if they had been drawn")
     if config.verdict == "match" and config.mode == "sample":
         found.append("a draft stays only if the target finds it likeliest")
     return f"Not what the target by itself gives: {'; '.join(found)}." if found else ""
 
 
-Part = Generator[Request | Decision, Any, Any]
+Part = Generator[ForwardRequest | Decision, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +137,10 @@ def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part:
     return place, token, q
 
 
-def _choose(row: Row, request: Request, position: Tensor, pick: Pick) -> Part:
+def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part:
     """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
     probs = ask_probs((yield request))
-    position = sent(position, probs.device)
+    position = to_device(position, probs.device)
     best = probs.max(-1).values.argmax()[None]
     here, probs = position[best], probs[best]
     draw = Draw("draft", pick.number, here)
@@ -177,8 +165,8 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
     probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
     p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
     rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
-    on = sent(rank, p.device)
-    position, x = sent(drafts.position[rank], p.device), sent(drafts.token[rank], p.device)
+    on = to_device(rank, p.device)
+    position, x = to_device(drafts.position[rank], p.device), to_device(drafts.token[rank], p.device)
     q, p = drafts.q[on], p[on]
     verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
     answer = yield Decision(

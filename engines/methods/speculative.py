@@ -4,7 +4,7 @@ Everything else here is told against it. Symbols follow Leviathan's Alg. 1:
 
     x_1 .. x_gamma   drafts, each drawn from q_i, the drafter's distribution given the tokens and drafts before it
     p_1 .. p_gamma+1 the target's distributions at the same positions and the one behind, all from one forward pass
-    n (here `r`)     drafts accepted: the first coin above p_i(x_i) / q_i(x_i) ends them
+    n (here `r`)     drafts accepted: the first uniform number above p_i(x_i) / q_i(x_i) ends them
 
 The token behind the accepted drafts is drawn from (p - q)+ at the first rejection, or from the target's own
 distribution where all drafts were accepted. The output distribution is ordinary decoding's, whatever the drafter is:
@@ -23,11 +23,11 @@ from torch.nn.functional import one_hot
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.config import ConfigError, Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Request, Task, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual, toss
+from engines.sampling.coupling import first_rejection, residual, verify
 from engines.sampling.distributions import GuidedSampling
-from engines.sending import sent
+from engines.to_device import to_device
 from traces.schema import Fate
 
 MOST_DRAFTS = 64
@@ -40,31 +40,14 @@ class Config(GuidedSampling):
     """Settings of speculative decoding."""
 
     gamma: Annotated[
-        int,
-        Knob(
-            "Draft length",
-            "How many tokens (gamma) are guessed before the target checks them. More save passes of the target while "
-            "guesses are right; those behind a wrong one are lost. 0 is ordinary decoding.",
-            0,
-            MOST_DRAFTS,
-            1,
-        ),
+        int, Knob("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, MOST_DRAFTS, 1)
     ] = 4
     drafter: Annotated[
         Literal["small", "lookup", "itself"],
-        Knob(
-            "Drafter",
-            "Who guesses. small: a smaller model. lookup: nobody, what followed the same few tokens earlier is "
-            "repeated, which costs nothing. itself: the target, whose drafts are all accepted but cost as much as "
-            "decoding.",
-        ),
+        Knob("Drafter", "small: a smaller model. lookup: what followed the same tokens before. itself: the target."),
     ] = "small"
     adaptive: Annotated[
-        bool,
-        Knob(
-            "Adapt the draft length",
-            "Guess two tokens more after a pass that accepted all drafts, and one fewer after a rejection.",
-        ),
+        bool, Knob("Adapt the draft length", "Draft two more after all were accepted, one fewer after a rejection.")
     ] = False
 
 
@@ -103,7 +86,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         asked = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
         p = ask_probs((yield asked))  # [W + 1, V]
         position = torch.arange(n, n + W + 1, device=task.device)
-        verdict = toss(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        verdict = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
         r = first_rejection(verdict.kept)
 
         # The token behind the accepted drafts.
@@ -136,7 +119,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 def _draft(
     task: Task, done: Tensor, count: int, kept: int, chance: Chance
-) -> Generator[Request | Decision, Any, tuple[Tensor, Tensor]]:
+) -> Generator[ForwardRequest | Decision, Any, tuple[Tensor, Tensor]]:
     """Draw at most `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
 
     A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
@@ -165,7 +148,7 @@ def _look_up(context: Sequence[int], most: int, task: Task) -> tuple[Tensor, Ten
         if (start := next(starts, None)) is not None:
             found = context[start + length : start + length + most]
             break
-    x = sent(torch.tensor(list(found), dtype=torch.long), task.device)
+    x = to_device(torch.tensor(list(found), dtype=torch.long), task.device)
     return x, one_hot(x, task.vocabulary).to(torch.float64)
 
 

@@ -1,7 +1,7 @@
 """Runs decoders on a model: one sequence, or many in lockstep, live.
 
 The driver merges what the decoders ask for into one forward pass per round, reads one tensor back to the host, times
-the stages and records the steps. Sequences advance by their own gains; no lane waits for another's rejections.
+the stages and records the steps. Sequences advance by their own gains; no sequence waits for another's rejections.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,11 +16,10 @@ from torch import Tensor
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
-from engines.models.accelerator import Accelerator, Host, accelerator_for
-from engines.models.catalog import load_model, mixture_of, models_for, ships, small_of
-from engines.models.fixed_shapes import shapes
-from engines.models.pair import PairSession, check_heads, check_pair, check_texts
-from engines.protocol import Decision, Decoder, Drawing, Model, Request, Role, Session, Task
+from engines.models.accelerator import Host, accelerator_for
+from engines.models.catalog import drafter_of, load_model, models_for, ships
+from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
+from engines.protocol import Answer, Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
@@ -28,7 +27,8 @@ from traces.replay import Replay
 from traces.schema import Call, Milliseconds, Step, Trace
 from traces.stats import summarise
 
-_DRAFTERS: Final = {"small": small_of, "mixture": mixture_of}
+OTHER_DRAFTERS: Final = ("small", "mixture")
+"""Settings of `drafter` by which another model drafts."""
 _STAGES: Final = ("prepare", "forward", "logits", "decide")
 
 
@@ -48,8 +48,6 @@ class Job:
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
     likely: int | None = None
     """Tokens to record of each distribution behind a verdict; by default `LIKELY` on models that ship, else none."""
-    shapes: str = ""
-    """Of passes, one of `engines.models.fixed_shapes.SHAPES`; by default what the environment says."""
 
     def __post_init__(self) -> None:
         read_seed(self.seed)
@@ -82,9 +80,9 @@ class Job:
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
         if drafter == "itself":
             return self.model
-        if drafter not in _DRAFTERS:
+        if drafter not in OTHER_DRAFTERS:
             return None
-        return self.small or load_model(_DRAFTERS[drafter](self.model.card.id), str(self.model.device))
+        return self.small or load_model(drafter_of(self.model.card.id, drafter), str(self.model.device))
 
     @property
     def task(self) -> Task:
@@ -93,10 +91,10 @@ class Job:
         Raises:
             ValueError: for a prompt or setting that the model refuses.
         """
-        return self.model.pose(self.prompt, self.config)
+        return self.model.make_task(self.prompt, self.config)
 
     @property
-    def drawing(self) -> Drawing:
+    def drawing(self) -> Renderer:
         """Who draws the canvas."""
         return self.task.drawing or self.model
 
@@ -124,26 +122,25 @@ def open_session(jobs: Sequence[Job]) -> Session:
     """
     first = jobs[0]
     tasks, guided, draft = [job.task for job in jobs], first.config.guided, first.draft
-    with shapes(first.shapes):
-        session = first.model.start(tasks, guided)
+    session = first.model.start(tasks, guided)
     if draft is None:
         return session
     check_pair(first.model, draft)
     if first.method.drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
-        check_heads(first.method.drafter(first.config), tasks[0], draft.card.id, draft.pose(first.prompt, first.config))
+        check_heads(
+            first.method.drafter(first.config), tasks[0], draft.card.id, draft.make_task(first.prompt, first.config)
+        )
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
-            check_texts(first.model, draft, task, draft.pose(job.prompt, job.config))
+            check_texts(first.model, draft, task, draft.make_task(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    with shapes(first.shapes):
-        drafting = draft.start(tasks, guided)
-    return PairSession({"target": session, "draft": drafting}, places)
+    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
 
 
 class Clock:
     """Notes when the stages of one round end, and waits for none of them."""
 
-    def __init__(self, accelerator: Accelerator) -> None:
+    def __init__(self, accelerator: Host) -> None:
         self._accelerator = accelerator
         self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
 
@@ -152,7 +149,7 @@ class Clock:
         self._marks.append((stage, self._accelerator.mark(made)))
 
     def skip(self) -> None:
-        """What happened since the last stage is nobody's cost but the trace's."""
+        """What happened since the last stage is no one's cost but the trace's."""
         self._marks.append((None, self._accelerator.mark()))
 
     def milliseconds(self) -> Milliseconds:
@@ -167,7 +164,7 @@ class Clock:
 def drive(
     lanes: Sequence[Lane], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
 ) -> Iterator[list[int]]:
-    """Advance all lanes together, one forward pass per iteration, until each is done.
+    """Advance all sequences together, one forward pass per iteration, until each is done.
 
     Args:
         lanes: The sequences.
@@ -177,10 +174,10 @@ def drive(
         likely: Tokens to keep with them of each distribution behind a verdict.
 
     Yields:
-        The lanes that took part in the pass. With `record`, their step has been appended.
+        The sequences that took part in the pass. With `record`, their step has been appended.
     """
     answers: dict[int, Any] = dict.fromkeys(range(len(lanes)))
-    accelerator: Accelerator | None = None  # that of the device where the first verdict lies
+    accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
         clock = Clock(accelerator or Host())
         requests = _ask(lanes, answers)
@@ -188,8 +185,9 @@ def drive(
             return
         clock.lap("prepare")
         decisions: dict[int, Decision] = {}
-        for lane, answer in session.answer(requests, sampling, clock.lap).items():
-            decision = lanes[lane].decoder.send(answer)
+        given = session.answer(requests, sampling, clock.lap)
+        for lane, answer in given.items():
+            decision = lanes[lane].decoder.send(answer.value)
             assert isinstance(decision, Decision)
             decisions[lane] = decision
         clock.lap("decide")
@@ -203,16 +201,16 @@ def drive(
         answers = {lane: tuple(int(value) for value in host[i]) for i, lane in enumerate(decisions)}
         for i, (lane, kept) in enumerate(packed.items()):
             assert spent is not None
-            call = _call(requests[lane], session, len(requests), spent)
+            call = _call(requests[lane], given[lane], len(requests), spent)
             first = len(decisions) + len(kept.parts) * i
             told = host[first : first + len(kept.parts)]
             lanes[lane].steps.append(unpack(kept, told, call, requests[lane].drawn()))
         yield list(decisions)
 
 
-def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request]:
+def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
     """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
-    requests: dict[int, Request] = {}
+    requests: dict[int, ForwardRequest] = {}
     for lane, answer in answers.items():
         try:
             request = lanes[lane].decoder.send(answer)
@@ -224,7 +222,7 @@ def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, Request
     return requests
 
 
-def _read_back(parts: Sequence[Tensor], accelerator: Accelerator) -> list[Any]:
+def _read_back(parts: Sequence[Tensor], accelerator: Host) -> list[Any]:
     """Bring all tensors to the host in one copy and return them as nested lists."""
     flat = accelerator.fetch(torch.cat([part.reshape(-1).to(torch.float64) for part in parts]))
     host, at = [], 0
@@ -234,9 +232,15 @@ def _read_back(parts: Sequence[Tensor], accelerator: Accelerator) -> list[Any]:
     return host
 
 
-def _call(request: Request, session: Session, batch: int, spent: Milliseconds) -> Call:
-    rows, fed = session.cost(request)
-    return Call(role=request.role, mode=request.mode, rows=rows, query_tokens=fed, batch=batch, milliseconds=spent)
+def _call(request: ForwardRequest, answer: Answer, batch: int, spent: Milliseconds) -> Call:
+    return Call(
+        role=request.role,
+        mode=request.mode,
+        rows=answer.rows,
+        query_tokens=answer.query_tokens,
+        batch=batch,
+        milliseconds=spent,
+    )
 
 
 class Run:

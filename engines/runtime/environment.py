@@ -43,7 +43,7 @@ def device_name(device: torch.device) -> str:
 def commit() -> str:
     """Commit of this project, with "+dirty" when files have changed; empty outside a git checkout."""
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists():  # An installed package may lie within somebody else's checkout.
+    if not (root / ".git").exists():  # An installed package may lie within someone else's checkout.
         return ""
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)

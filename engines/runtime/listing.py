@@ -6,7 +6,7 @@ from typing import Any
 from engines.config import settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
-from engines.models.published_families import FAMILIES
+from engines.models.checkpoints.table import CHECKPOINTS
 
 
 def methods() -> dict[str, dict[str, Any]]:
@@ -36,7 +36,7 @@ def methods() -> dict[str, dict[str, Any]]:
 
 def families() -> list[dict[str, Any]]:
     """Families of published checkpoints: state, licence, and how they are read or why not."""
-    return [asdict(family) for family in FAMILIES]
+    return [asdict(row) | {"state": row.state} for row in CHECKPOINTS]
 
 
 def models() -> dict[str, dict[str, Any]]:

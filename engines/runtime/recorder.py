@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from engines.protocol import NO_ENTRY, Decision, DraftGraph
 from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
-from engines.sending import sent
 from traces.schema import Call, Fate, Mask, Node, Numbers, PathPair, Step, Token
 
 _FATES: Final = tuple(Fate)
@@ -62,10 +61,13 @@ class Packed:
     """A decision on the device, ready to be copied to the host."""
 
     columns: tuple[str, ...]
-    signals: tuple[str, ...]
+    known: Mapping[str, float]
+    """Signals that the host has."""
+    measured: tuple[str, ...]
+    """Signals that are read back."""
     graph: DraftGraph | None
     parts: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-    """float64 [columns, E] and [signals], what became of a graph's K drafts [K + 1, K] or [0], `Walks.seen`, and
+    """float64 [columns, E] and [measured], what became of a graph's K drafts [K + 1, K] or [0], `Walks.seen`, and
     `likeliest`."""
 
 
@@ -113,44 +115,39 @@ def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> 
     )
     for row, column in zip(table, columns.values(), strict=True):
         row[: len(column)] = column
-    values = torch.tensor([float(value) for value in decision.signals.values() if not isinstance(value, Tensor)])
-    told = [value.reshape(1) for value in decision.signals.values() if isinstance(value, Tensor)]
-    names = [name for name, value in decision.signals.items() if not isinstance(value, Tensor)]
-    names += [name for name, value in decision.signals.items() if isinstance(value, Tensor)]
-    device = table.device
-    graph, fared = decision.graph, table.new_empty(0)
+    known = {name: float(value) for name, value in decision.signals.items() if not isinstance(value, Tensor)}
+    measured = {name: value for name, value in decision.signals.items() if isinstance(value, Tensor)}
+    signals = [table.new_empty(0), *(value.reshape(1).to(torch.float64) for value in measured.values())]
+    graph, drafts = decision.graph, table.new_empty(0)
     if graph is not None:
-        fared = torch.cat([graph.accepted[None], graph.vouched]).double()
+        drafts = torch.cat([graph.accepted[None], graph.accepted_under]).double()
     seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
-    signals = torch.cat([sent(values, device).to(torch.float64), *told])
-    parts = (table, signals, fared, seen, likeliest(decision, likely))
-    return Packed(tuple(columns), tuple(names), graph, parts)
+    parts = (table, torch.cat(signals), drafts, seen, likeliest(decision, likely))
+    return Packed(tuple(columns), known, tuple(measured), graph, parts)
 
 
 def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
     """The Step of a packed decision from its parts on the host."""
-    table, signals, fared, seen, likely = parts
-    columns = dict(zip(packed.columns, table, strict=True))
-    real = [i for i, code in enumerate(columns["fate"]) if code != NO_ENTRY]
-    fate = tuple(_FATES[int(columns["fate"][i])] for i in real)
-    position = tuple(int(columns["position"][i]) for i in real)
-    for name in ("fate", "position"):
-        del columns[name]
-    token = tuple(token for token in _tokens(columns, "token", real) or () if token is not None)
-    draft = _tokens(columns, "draft", real)
-    row = columns.pop("row", None)
-    columns = dict(zip(columns, _rounded(list(columns.values())), strict=True))
-    p, q, accept_prob, coin = (
-        _numbers(columns.pop(name), real) if name in columns else None for name in ("p", "q", "accept_prob", "coin")
-    )
-    top = _alternatives(columns, real)
-    accepted = sum(f is Fate.ACCEPTED for f in fate)
+    table, signals, drafts, seen, likely = parts
+    by_name = dict(zip(packed.columns, table, strict=True))
+    real = [i for i, code in enumerate(by_name["fate"]) if code != NO_ENTRY]
+    columns = {name: [column[i] for i in real] for name, column in by_name.items()}
+    fate = tuple(_FATES[int(code)] for code in columns.pop("fate"))
+    position = tuple(map(int, columns.pop("position")))
+    token, draft, row = _tokens(columns, "token") or (), _tokens(columns, "draft"), columns.pop("row", None)
+    top = _alternatives(columns)
+    numbers = dict(zip(columns, map(_numbers, _rounded([*columns.values()])), strict=True))
+    p, q, accept_prob, coin = (numbers.pop(name, None) for name in ("p", "q", "accept_prob", "coin"))
+    counts: dict[str, float] = {}
+    if draft is not None:
+        counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(one is not None for one in draft)}
+    told = {**packed.known, **dict(zip(packed.measured, signals, strict=True))}
     return Step(
         call=call,
         position=position,
-        token=token,
+        token=tuple(one for one in token if one is not None),
         fate=fate,
-        row=None if row is None else tuple(int(row[i]) for i in real),
+        row=None if row is None else tuple(map(int, row)),
         draft=draft,
         p=p,
         q=q,
@@ -158,28 +155,24 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         coin=coin,
         top=top,
         likely=_likely(likely, real, fate),
-        numbers={name: _numbers(column, real) for name, column in columns.items()},
-        signals=({} if draft is None else {"accepted": accepted, "window": sum(d is not None for d in draft)})
-        | {
-            name: float(f"{value:.{_DIGITS}g}")
-            for name, value in zip(packed.signals, signals, strict=True)
-            if isfinite(value)  # a mean over nothing is left out
-        },
+        numbers=numbers,
+        # A mean over nothing is not finite, and left out.
+        signals=counts | {name: float(f"{value:.{_DIGITS}g}") for name, value in told.items() if isfinite(value)},
         mask=mask,
-        graph=None if packed.graph is None else _nodes(packed.graph, fared),
+        graph=None if packed.graph is None else _nodes(packed.graph, drafts),
         paths=_paths(seen, real, fate),
     )
 
 
-def _nodes(graph: DraftGraph, fared: list[list[float]]) -> tuple[Node, ...]:
-    accepted, *vouched = fared
+def _nodes(graph: DraftGraph, drafts: list[list[float]]) -> tuple[Node, ...]:
+    accepted, *accepted_under = drafts
     return tuple(
         Node(
             row=k,
             parents=parents,
             positions=positions,
             accepted=bool(accepted[k]),
-            vouched_by=tuple(p for p in parents if vouched[p][k]),
+            vouched_by=tuple(p for p in parents if accepted_under[p][k]),
         )
         for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
     )
@@ -211,26 +204,25 @@ def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:
     return {f"{name} {i}": component for i, component in enumerate(tokens.unbind(1))}
 
 
-def _tokens(columns: dict[str, list[float]], name: str, real: list[int]) -> tuple[Token | None, ...] | None:
+def _tokens(columns: dict[str, list[float]], name: str) -> tuple[Token | None, ...] | None:
     """Take the columns of tokens out; None without such columns, and where there is no token."""
     if name in columns:
-        ids = columns.pop(name)
-        return tuple(None if ids[i] != ids[i] else int(ids[i]) for i in real)
+        return tuple(None if isnan(value) else int(value) for value in columns.pop(name))
     parts = [columns.pop(key) for key in list(columns) if key.startswith(f"{name} ")]
     if not parts:
         return None
-    vectors = list(zip(*_rounded(parts), strict=True))
-    return tuple(None if vectors[i][0] != vectors[i][0] else vectors[i] for i in real)
+    return tuple(None if isnan(vector[0]) else vector for vector in zip(*_rounded(parts), strict=True))
 
 
-def _alternatives(columns: dict[str, list[float]], real: list[int]) -> tuple[tuple[tuple[int, float], ...], ...] | None:
+def _alternatives(columns: dict[str, list[float]]) -> tuple[tuple[tuple[int, float], ...], ...] | None:
     """Take the columns of alternatives out; impossible tokens are none."""
     names = [name for name in columns if name.startswith(f"{_TOP} ")]
     if not names:
         return None
     table = [columns.pop(name) for name in names]
-    pairs = list(zip(table[::2], table[1::2], strict=True))
-    return tuple(tuple((int(token[i]), share[i]) for token, share in pairs if share[i] > 0) for i in real)
+    ids, shares = zip(*table[::2], strict=True), zip(*_rounded(table[1::2]), strict=True)
+    pairs = (zip(map(int, tokens), values, strict=True) for tokens, values in zip(ids, shares, strict=True))
+    return tuple(tuple((token, share) for token, share in each if share > 0) for each in pairs)
 
 
 def _likely(
@@ -255,8 +247,8 @@ def _falling(likely: tuple[int, float, float]) -> tuple[float, float, int]:
     return -p, -q, token
 
 
-def _numbers(column: list[float], real: list[int]) -> Numbers:
-    return tuple(None if column[i] != column[i] else column[i] for i in real)
+def _numbers(column: list[float]) -> Numbers:
+    return tuple(None if isnan(value) else value for value in column)
 
 
 def _rounded(table: Any, digits: int = _DIGITS) -> list[Any]:

@@ -1,7 +1,7 @@
 """The one door to randomness.
 
 Every draw names what it is for: a purpose, an iteration, positions. A seeded draw is a hash of that name and nothing
-else, so a run can be repeated, batched, or moved to another device without changing a coin; and a test can put an
+else, so a run can be repeated, batched, or moved to another device without changing a draw; and a test can put an
 enumerator in place of the seed and walk every branch of a decoder with its exact probability.
 """
 
@@ -26,7 +26,7 @@ FEW: Final = 2**16
 
 
 def read_seed(value: object) -> int:
-    """The seed that somebody gave, as every command, page and function checks it.
+    """The seed that someone gave, as every command, page and function checks it.
 
     Raises:
         ConfigError: when it is not a whole number within the limits.
@@ -52,7 +52,7 @@ class Chance(Protocol):
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
-        """Toss a coin per position: True with probability `prob`, and the uniform number it was compared with.
+        """A verdict per position: True with probability `prob`, and the uniform number that was compared with it.
 
         `until_rejection` says that the caller ignores what lies behind the first False.
         """

@@ -24,7 +24,7 @@ class Coins:
     coin: Float[Tensor, " W"]
 
 
-def toss(
+def verify(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],

@@ -26,36 +26,13 @@ class Sampling:
     """Post-processing of the logits; the base of every Config."""
 
     temperature: Annotated[
-        float,
-        Knob(
-            "Temperature",
-            "Below 1 the likely tokens are drawn even more often, above 1 the unlikely ones come up more. 1 is the "
-            "model as it is.",
-            0.1,
-            2.0,
-            0.05,
-        ),
+        float, Knob("Temperature", "Below 1 likely tokens are drawn more often, above 1 unlikely ones.", 0.1, 2.0, 0.05)
     ] = 1.0
     top_k: Annotated[
-        int,
-        Knob(
-            "Top-k",
-            "Only the k likeliest tokens may be drawn, and whatever is as likely as the k-th. 1 leaves the "
-            "likeliest; 0 sets no limit.",
-            0,
-            100_000,
-            1,
-        ),
+        int, Knob("Top-k", "Draw among the k likeliest tokens and their ties. 0 sets no limit.", 0, 100_000, 1)
     ] = 0
     top_p: Annotated[
-        float,
-        Knob(
-            "Top-p",
-            "Only the likeliest tokens may be drawn, as few as together hold this much probability. 1 sets no limit.",
-            0.05,
-            1.0,
-            0.05,
-        ),
+        float, Knob("Top-p", "Draw among the fewest likeliest tokens of this probability together.", 0.05, 1.0, 0.05)
     ] = 1.0
 
     @property
@@ -69,26 +46,10 @@ class GuidedSampling(Sampling):
     """Sampling from left to right, on a model that its prompt may guide."""
 
     guidance: Annotated[
-        float,
-        Knob(
-            "Guidance",
-            "How closely the result follows the prompt: the model runs with and without it, and the difference is "
-            "multiplied by this. 1 is off; above 1 every pass computes two rows, which costs more.",
-            1.0,
-            10.0,
-            0.5,
-        ),
+        float, Knob("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5)
     ] = 1.0
     length: Annotated[
-        int,
-        Knob(
-            "Length",
-            "The most tokens that a text may have, its end included; it may end sooner. Pictures and videos have a "
-            "size of their own.",
-            8,
-            MOST_TOKENS,
-            8,
-        ),
+        int, Knob("Length", "The most tokens of a text; pictures and videos have their own size.", 8, MOST_TOKENS, 8)
     ] = 64
 
     @property

@@ -20,32 +20,17 @@ Rule = Annotated[
     Literal["match", "ratio", "plain"],
     Knob(
         "Verdict",
-        "How a draft is judged. match keeps it if it is the token that the target finds likeliest. ratio tosses "
-        "a coin at p/q, how likely the target finds it over how likely it was when guessed, and redraws a "
-        "rejected one from the residual, (p - q)+: the results are the target's own. plain redraws it from p, so "
-        "that they are not.",
+        "match: the target's likeliest token passes. ratio: with probability min(1, p / q), else a draw from the "
+        "residual (p - q)+ stands in. plain: a draw from p does, which is biased.",
     ),
 ]
 MatchOrRatio = Annotated[
     Literal["match", "ratio"],
-    Knob(
-        "Verdict",
-        "How a draft is judged. match keeps it if it is the token that the check finds likeliest. ratio tosses a "
-        "coin at p/q, how likely the check finds it over how likely it was when guessed, and redraws a rejected "
-        "one from the residual, (p - q)+.",
-    ),
+    Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
 ]
 Tempering = Annotated[
     float,
-    Knob(
-        "Tempering",
-        "The ratio p/q is raised to this power before the coin is tossed. 1 leaves it as it is; lower lets more "
-        "drafts pass, 0 lets all.",
-        0.0,
-        3.0,
-        0.25,
-        {"verdict": ("ratio",)},
-    ),
+    Knob("Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
 ]
 
 
@@ -59,7 +44,7 @@ class Verdict:
     rejection: Int[Tensor, ""]
     """Place of the first rejection; W when there is none."""
     accept_prob: Float[Tensor, " W"] | None
-    """None, as `coin`, where no coin was tossed."""
+    """None, as `coin`, where no uniform number was drawn."""
     coin: Float[Tensor, " W"] | None
 
 
@@ -71,7 +56,7 @@ def verify(
     draw: Draw,
     tempering: float = 1.0,
 ) -> Verdict:
-    """Verify drafts x ~ q against p in the order they come; `draw` names coins and redraws.
+    """Verify drafts x ~ q against p in the order they come; `draw` names verdicts and redraws.
 
     `probs` is (q, p).
 

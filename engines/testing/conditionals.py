@@ -46,7 +46,7 @@ class Conditionals:
 
     def probs(self, state: State, position: int) -> Tensor:
         """The distribution [V] of a position of a text in which the id `vocabulary` is a mask."""
-        if state[position] != self.vocabulary:  # nobody wants the distribution of a token that is there
+        if state[position] != self.vocabulary:  # no one wants the distribution of a token that is there
             return torch.full((self.vocabulary,), torch.nan, dtype=torch.float64)
         if (state, position) not in self.known:
             self.known[state, position] = self._marginal(state, position) if self.joint else self._any()

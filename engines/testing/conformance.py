@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.request import BlockForward
-from engines.protocol import Lap, Request, Session
+from engines.protocol import Answer, ForwardRequest, Lap, Session
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.testing.proofs import proof
 from engines.testing.subject import Subject, decoded, same
@@ -53,7 +53,7 @@ def _finding(name: str, run: Callable[[], str | None]) -> Finding:
         return Finding(name, True, run() or "yes")
     except DoesNotHoldError as broken:
         return Finding(name, False, f"no, {broken}")
-    except Exception as error:  # a method of somebody's own may raise anything; that is what is found out
+    except Exception as error:  # a method of someone's own may raise anything; that is what is found out
         return Finding(name, False, f"no, it raises {type(error).__name__}: {error}")
 
 
@@ -224,18 +224,14 @@ class _Anew:
         self._job, self._cached, self._past = job, cached, dict[str, _Past]()
         self.worst = 0.0
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
-        """See `Session.answer`, for one lane."""
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+        """See `Session.answer`, for one sequence."""
         ((lane, request),) = requests.items()
         fast = self._cached.answer(requests, sampling, lap)[lane]
         slow = open_session([self._job]).answer({lane: self._whole(request)}, sampling, lap)[lane]
-        for a, b in zip(_numbers(fast), _numbers(slow), strict=True):
+        for a, b in zip(_numbers(fast.value), _numbers(slow.value), strict=True):
             self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
-        return {lane: slow}
-
-    def cost(self, request: Any) -> tuple[int, int]:
-        """See `Session.cost`."""
-        return self._cached.cost(request)
+        return {lane: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
 
     def _whole(self, request: Any) -> Any:
         """The request with everything that a cache would know."""
@@ -297,17 +293,13 @@ class _Counting:
         self.roles: Counter[str] = Counter()
         self.rows = self.fed = 0
 
-    def answer(self, requests: Mapping[int, Request], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+    def answer(self, requests: Mapping[int, ForwardRequest], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `Session.answer`."""
-        for request in requests.values():
-            rows, fed = self._session.cost(request)
-            self.roles[request.role] += 1
-            self.rows, self.fed = self.rows + rows, self.fed + fed
-        return self._session.answer(requests, sampling, lap)
-
-    def cost(self, request: Any) -> tuple[int, int]:
-        """See `Session.cost`."""
-        return self._session.cost(request)
+        answers = self._session.answer(requests, sampling, lap)
+        for lane, answer in answers.items():
+            self.roles[requests[lane].role] += 1
+            self.rows, self.fed = self.rows + answer.rows, self.fed + answer.query_tokens
+        return answers
 
 
 class _Noting:

@@ -42,14 +42,14 @@ class WideRaceError(NotImplementedError):
 class Enumerator:
     """A Chance that follows a path of choices, multiplies their probabilities and notes the branches it left out.
 
-    Coins with the same key share one uniform number: its interval narrows with every verdict. Gumbel noise of a
+    Verdicts with the same key share one uniform number: its interval narrows with every one. Gumbel noise of a
     position is a race of exponentials; normalised, three of them are uniform on a triangle, and every argmax cuts a
     polygon out of it.
     """
 
     path: Path = ()
     coin_key: CoinKey | None = None
-    """Which coins are one; by default those of one purpose, iteration and position, as with a seed."""
+    """Which verdicts share a number; by default those of one purpose, iteration and position, as with a seed."""
     weight: float = 1.0
     taken: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Enumerator:
         return self.weights[length - 1] if length else 1.0
 
     def memory(self) -> object:
-        """What later draws depend on, apart from the path. A coin of its own name is never looked at again."""
+        """What later draws depend on, apart from the path. A number of its own name is never used again."""
         shared = () if self.coin_key is None else tuple(sorted(self.intervals.items(), key=str))
         return shared, tuple(sorted(race for race in self.races.items() if race[0] not in self.settled))
 
@@ -91,8 +91,8 @@ class Enumerator:
         """See `Chance.keep`. The uniform numbers, which have no value here, are 0."""
         verdicts: list[bool] = []
         over = False
-        for bar, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
-            kept = not over and self._toss(bar, draw, position)
+        for accept_prob, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
+            kept = not over and self._verdict(accept_prob, draw, position)
             over = until_rejection and not kept
             verdicts.append(kept)
         return torch.tensor(verdicts, dtype=torch.bool), torch.zeros(len(verdicts), dtype=torch.float64)
@@ -122,10 +122,10 @@ class Enumerator:
         """See `Chance.normal`."""
         raise NotImplementedError(_INTERVAL)
 
-    def _toss(self, bar: float, draw: Draw, position: int) -> bool:
+    def _verdict(self, accept_prob: float, draw: Draw, position: int) -> bool:
         key = (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
         low, high = self.intervals.get(key, (0.0, 1.0))
-        cut = min(max(bar, low), high)
+        cut = min(max(accept_prob, low), high)
         chance = (cut - low) / (high - low)
         kept = self.choose((1 - chance, chance)) == 1
         self.intervals[key] = (low, cut) if kept else (cut, high)
@@ -242,7 +242,7 @@ def exact_distribution(
         make: A fresh decoder that draws from the given chance.
         answer: What the models say to a request.
         live: The decoder's variables that make up its state between two rounds. Branches that lead to the same state
-            are merged and walked on once, which takes a fraction of the time. What chance remembers (coins in use,
+            are merged and walked on once, which takes a fraction of the time. What chance remembers (numbers in use,
             races) belongs to the state, too. Without names nothing is merged.
         coin_key: See `Enumerator`.
         most: Branches at most, where nothing is merged.

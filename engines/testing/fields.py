@@ -11,7 +11,7 @@ from torch import Tensor
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
-from engines.models.denoising_session import ContinuousSession, Head
+from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
 from engines.testing.memory import Memory
 
@@ -36,9 +36,9 @@ class Field(ToyField):
 class MixedField(Field):
     """A field that mixes two Gaussians, so that it drafts with paths in closed form."""
 
-    def pose(self, prompt: str, config: Any) -> ContinuousTask:
-        """See `engines.protocol.Model.pose`."""
-        return replace(super().pose(prompt, config), mixture=True)
+    def make_task(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.protocol.Model.make_task`."""
+        return replace(super().make_task(prompt, config), mixture=True)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
-from engines.models.discrete import DiscreteSession
+from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family
 from engines.testing.depth import Depth
 from traces.schema import Legend, ModelCard, Output
@@ -32,8 +32,8 @@ class DepthModel:
         self.card = ModelCard(id="depth")
         self.device, self.dtype = torch.device("cpu"), torch.float64
 
-    def pose(self, prompt: str, config: Any) -> TextTask:
-        """See `engines.protocol.Model.pose`."""
+    def make_task(self, prompt: str, config: Any) -> TextTask:
+        """See `engines.protocol.Model.make_task`."""
         if not prompt or not set(prompt) < set(LETTERS):
             raise ValueError(f"prompt: {prompt!r} must be made of the letters {LETTERS[1:]}.")
         size = int(getattr(config, "size", 1))
@@ -54,7 +54,7 @@ class DepthModel:
 
 
 class DepthSession(DiscreteSession):
-    """A model and its cache for every lane."""
+    """A model and its cache for every sequence."""
 
     def __init__(self, lanes: Sequence[Depth]) -> None:
         self._lanes = lanes

@@ -13,7 +13,7 @@ R = TypeVar("R", Forward, PathForward)
 
 
 class Memory:
-    """The tokens that went through a model, by lane."""
+    """The tokens that went through a model, by sequence."""
 
     def __init__(self) -> None:
         self._fed: dict[int, Tensor] = {}

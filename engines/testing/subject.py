@@ -14,7 +14,7 @@ from engines.config import ConfigError, Value, make_config, settings
 from engines.methods import METHODS
 from engines.methods.method import Method
 from engines.protocol import Family, Model, Session
-from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.runtime.driver import OTHER_DRAFTERS, Job, Lane, drive, open_session
 from engines.testing.fields import SMALL, Field, MixedField
 from engines.testing.language import DepthModel
 from engines.testing.tables import Table
@@ -51,7 +51,7 @@ class Subject:
     def drafting(self) -> Model:
         """Whose distributions a request of the role `draft` gets."""
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
-        return self.small if drafter in ("small", "mixture") else self.model
+        return self.small if drafter in OTHER_DRAFTERS else self.model
 
 
 def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:

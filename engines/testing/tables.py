@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engines.ar.request import Forward
-from engines.models.discrete import DiscreteSession
+from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
 from engines.testing.memory import Memory
 from traces.schema import Canvas, Legend, ModelCard, Output
@@ -54,7 +54,7 @@ class Table:
         return probs / probs.sum()
 
     def answer(self, request: Forward) -> Tensor:
-        """The distributions [W + 1, V] that a request asks for; nobody may write into them."""
+        """The distributions [W + 1, V] that a request asks for; no one may write into them."""
         asked = (request.done, tuple(request.tokens.tolist()))
         if asked not in self._answers:
             done, tokens = asked
@@ -73,8 +73,8 @@ class Table:
             for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length)
         }
 
-    def pose(self, prompt: str, config: Any) -> Task:
-        """See `engines.protocol.Model.pose`. A table takes no prompt."""
+    def make_task(self, prompt: str, config: Any) -> Task:
+        """See `engines.protocol.Model.make_task`. A table takes no prompt."""
         if prompt:
             raise ValueError("prompt: a table draws without a prompt; leave it empty.")
         return self.task

@@ -8,17 +8,17 @@ from typing import Final
 
 import torch
 
-from engines.config import make_config
-from engines.methods import METHODS
+from engines.methods import ordinary
 from engines.models.catalog import MODELS, open_model, ships
 from engines.models.devices import resolve_several, split
 from engines.models.memory import DTYPES, Needs, Room, free_on, usual
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
 
-_METHODS: Final = {"discrete-ar": "ar", "diffusion-lm": "blockwise", "continuous-ar": "continuous"}
 _GIGA: Final = 1e9
 _LENGTH: Final = 24
 """Tokens of the text that is timed."""
+_PROMPT: Final = "How many are left?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Expected:
     bytes: int
     """Of its weights."""
     free: int | None
-    """Memory that can still be taken on the device; None where nobody knows."""
+    """Memory that can still be taken on the device; None where no one knows."""
     cache: int = 0
-    """Bytes of keys and values; 0 for what stores none, and for what ships."""
+    """Bytes of KV cache; 0 for what stores none, and for what ships."""
     decoded: str = ""
     """What these are of."""
 
@@ -62,14 +62,14 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
         model = open_model(name, device, dtype)
         needs, number, place = Needs(model.parameters), model.dtype, split(place)[0]
     else:
-        from engines.models.hub import published  # brings transformers
+        from engines.models import loading  # brings transformers
 
-        needs = published.needs_of(name)
+        needs = loading.needs_of(name)
         place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
     said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
     sizes = (needs.weights(number), free_on(place), needs.cache(number, room))
-    return Expected(name, count, said, place, *sizes, needs.said(room))
+    return Expected(name, count, said, place, *sizes, needs.describe(room))
 
 
 def seconds_per_pass(
@@ -81,9 +81,9 @@ def seconds_per_pass(
         ConfigError, ModelError, ValueError: as a run does.
     """
     model = open_model(name, device, dtype)
-    method = METHODS[_METHODS[model.families[0]]]
-    asked = prompt if prompt is not None else MODELS[name].default_prompt if name in MODELS else "How many are left?"
-    short = {} if method.family == "continuous-ar" else {"length": _LENGTH}
-    run = Run(Job(method, model, asked, make_config(method.config, short)))
+    method, config = ordinary(model.families[0], {"length": _LENGTH})
+    if prompt is None and name not in MODELS:
+        prompt = _PROMPT
+    run = Run(Request(method, model, prompt, config).job())
     took = [step.call.milliseconds.total / 1000 for step in islice(run, passes + 2)]
     return statistics.median(took[2:] or took)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def sent(host: Tensor, device: torch.device) -> Tensor:
+def to_device(host: Tensor, device: torch.device) -> Tensor:
     """A tensor on a device. The host goes on meanwhile: to a GPU it is copied from pinned memory, without a wait."""
     if device.type != "cuda" or host.is_cuda:
         return host.to(device)

@@ -20,7 +20,7 @@ def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
         block: the drafted positions, and the target's own behind them.
         drawn: paths of the drafts.
         most: proposals for the replacement of a state before a plain draw stands in.
-        chance: where coins and proposals come from.
+        chance: where uniform numbers and proposals come from.
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
