@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import traces as _traces
 from draftscope.builder import TraceBuilder
+from draftscope.predicting import predict
 from draftscope.serving import from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, shown
@@ -17,6 +18,8 @@ from traces import TraceError, TraceWarning
 if TYPE_CHECKING:
     from draftscope.recording import record
     from draftscope.running import methods, models, run, settings
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Trace",
@@ -29,6 +32,7 @@ __all__ = [
     "from_vllm",
     "methods",
     "models",
+    "predict",
     "read",
     "record",
     "run",

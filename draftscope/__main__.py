@@ -3,6 +3,7 @@
     draftscope run METHOD -o FILE        decode and write the trace; also list, check and calibrate
     draftscope view TRACE -o FILE        a page with the player, or a figure
     draftscope validate TRACE ...        what is wrong with traces
+    draftscope predict TRACE ...         what the run would take on other hardware (computed)
     draftscope sweep GRID -o FILE        many runs, in a checkout of the repository
     draftscope app                       serve the app, in a checkout of the repository
 
@@ -16,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from draftscope import __version__
 from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -29,10 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in ("-h", "--help"):
         print(__doc__)
         return 0
+    if name == "--version":
+        print(f"draftscope {__version__}")
+        return 0
     actions: dict[str, Callable[[list[str]], int]] = {
         **{each: _engines(each) for each in ("run", "list", "check", "calibrate")},
         "view": lambda rest: _call("visualizers.__main__", rest),
         "validate": lambda rest: _call("traces.__main__", ["validate", *rest]),
+        "predict": lambda rest: _call("draftscope.predicting", rest),
         "sweep": _sweep,
         "app": _app,
     }

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
-from engines.models.causal_lm import CausalLM
+from engines.models.checkpoints.causal_lm import CausalLM
 from engines.runtime.environment import environment
 from traces import Call, Fate, Milliseconds
 
@@ -201,7 +201,7 @@ def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens:
         if one.draft_best:
             top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
-        else:  # The drafter speaks of other tokens, or of tokens that nobody judged.
+        else:  # The drafter speaks of other tokens, or of tokens that no one judged.
             builder.step([], [], call=call)
     gained = behind - before
     accepted = max(0, min(gained - 1, len(drafts)))

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from draftscope.generation import Drafted, Generation, Verified
 from draftscope.trace import Trace
-from engines.models.causal_lm import CausalLM, check_network
+from engines.models.checkpoints.causal_lm import CausalLM, check_network
 
 
 class Recording:

@@ -2,7 +2,7 @@
 
 The names of fields are those of vLLM 0.11 (V1 engine: `RequestOutput`, and the counters `vllm:spec_decode_*` that
 `llm.get_metrics()` lists) and of SGLang 0.5 (`meta_info` of a response). Objects and dicts both do, and neither engine
-is imported. Neither tells ids of rejected drafts, p, q, coins or the time of a pass.
+is imported. Neither tells ids of rejected drafts, p, q, uniform numbers or the time of a pass.
 """
 
 from collections.abc import Mapping, Sequence

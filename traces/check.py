@@ -1,6 +1,6 @@
-"""Whether a well-typed trace makes sense: sizes, ranges, pictures, and a story that adds up.
+"""Whether a well-typed trace makes sense: sizes, ranges, pictures, and steps that add up.
 
-Checks yield problems in reading order. The story is followed only when every record is sound on its own.
+Checks yield problems in reading order. Steps are replayed only when every record is sound on its own.
 """
 
 import base64
@@ -9,15 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from traces import limits, rules
-from traces.check_extensions import check_extensions
 from traces.check_steps import check_steps
 from traces.coarse import filled
-from traces.errors import Problem, quote, raise_first
+from traces.errors import Problem, outside, quote, raise_first, too_long
 from traces.replay import canvas_size, outcomes
-from traces.schema import Canvas, Fate, Patches, Summary, Token, Trace, is_later
+from traces.schema import Canvas, Fate, Patches, Summary, Tiles, Token, Trace, is_later
 from traces.stats import summarise
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
@@ -49,7 +48,7 @@ def problems(trace: Trace) -> Iterator[Problem]:
         sound = False
         yield problem
     if sound:
-        yield from story_problems(filled(trace))
+        yield from replay_problems(filled(trace))
 
 
 def part_problems(trace: Trace) -> Iterator[Problem]:
@@ -57,7 +56,7 @@ def part_problems(trace: Trace) -> Iterator[Problem]:
     sound = True
     parts = (
         *(_check_texts, _check_head, _check_rules, _check_canvas, _check_legend),
-        *(check_steps, _check_output, check_extensions),
+        *(check_steps, _check_output, _check_extensions),
     )
     for check_part in parts:
         for problem in check_part(trace):
@@ -69,7 +68,7 @@ def part_problems(trace: Trace) -> Iterator[Problem]:
 
 def _check_texts(trace: Trace) -> Iterator[Problem]:
     for field, text in {"prompt": trace.prompt, "note": trace.note, "output.text": trace.output.text or ""}.items():
-        yield from _too_long(field, text, limits.TEXT_CHARACTERS)
+        yield from too_long(field, text, limits.TEXT_CHARACTERS)
     names = {"method": trace.method, "variant": trace.variant, "created": trace.created, "version": trace.version}
     names |= {f"model.{name}": getattr(trace.model, name) for name in ("id", "title")}
     names |= {
@@ -77,7 +76,7 @@ def _check_texts(trace: Trace) -> Iterator[Problem]:
         for name in ("device", "dtype", "python", "platform", "commit")
     }
     for field, name in names.items():
-        yield from _too_long(field, name, limits.NAME_CHARACTERS)
+        yield from too_long(field, name)
     mappings: dict[str, Mapping[str, object]] = {
         "config": trace.config,
         "model.weights": trace.model.weights,
@@ -86,14 +85,9 @@ def _check_texts(trace: Trace) -> Iterator[Problem]:
     }
     for field, mapping in mappings.items():
         for key, value in mapping.items():
-            yield from _too_long(f"{field}[{quote(key)}]", key, limits.NAME_CHARACTERS)
+            yield from too_long(f"{field}[{quote(key)}]", key)
             if isinstance(value, str):
-                yield from _too_long(f"{field}[{quote(key)}]", value, limits.TEXT_CHARACTERS)
-
-
-def _too_long(field: str, text: str, limit: int) -> Iterator[Problem]:
-    if len(text) > limit:
-        yield Problem(field, f"has {len(text)} characters, more than {limit}", "shorten it")
+                yield from too_long(f"{field}[{quote(key)}]", value, limits.TEXT_CHARACTERS)
 
 
 def _check_head(trace: Trace) -> Iterator[Problem]:
@@ -101,9 +95,9 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
         yield Problem("method", "is empty", "name the method that ran")
     wholes = {"seed": trace.seed, **{f"config[{quote(name)}]": value for name, value in trace.config.items()}}
     for field, value in wholes.items():
-        if isinstance(value, int) and not -limits.WHOLE - 1 <= value <= limits.WHOLE:
-            problem = f"{quote(value)} is outside {-limits.WHOLE - 1} ... {limits.WHOLE}"
-            yield Problem(field, problem, "use a whole number that fits 64 bits, sign included")
+        if isinstance(value, int):
+            remedy = "use a whole number that fits 64 bits, sign included"
+            yield from outside(field, value, -limits.WHOLE - 1, limits.WHOLE, remedy)
     try:
         offset = datetime.fromisoformat(trace.created).utcoffset()
     except ValueError:
@@ -115,8 +109,10 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
             yield Problem("created", f"{quote(trace.created)} is not in UTC", "end it in +00:00")
     yield from _check_hashes("model.weights", trace.model.weights)
     yield from _check_hashes("model.files", trace.model.files)
-    if trace.environment.threads is not None and trace.environment.threads < 1:
-        yield Problem("environment.threads", f"{trace.environment.threads} is below 1", "leave it out where unknown")
+    if trace.environment.threads is not None:
+        yield from outside(
+            "environment.threads", trace.environment.threads, 1, limits.WHOLE, "leave it out where unknown"
+        )
 
 
 def _check_hashes(field: str, hashes: Mapping[str, str]) -> Iterator[Problem]:
@@ -131,7 +127,7 @@ def _check_rules(trace: Trace) -> Iterator[Problem]:
         return
     for index, rule in enumerate(trace.rules):
         for name, text in {"formula": rule.formula, "says": rule.says}.items():
-            yield from _too_long(f"rules[{index}].{name}", text, limits.NAME_CHARACTERS)
+            yield from too_long(f"rules[{index}].{name}", text)
         try:
             list(rules.read(rule.formula))
         except ValueError as error:
@@ -145,11 +141,10 @@ def _check_canvas(trace: Trace) -> Iterator[Problem]:
         yield Problem("canvas.shape", f"has {len(canvas.shape)} numbers", f"give ({', '.join(axes)}) for {canvas.kind}")
         return
     for index, extent in enumerate(canvas.shape):
-        if not 1 <= extent <= limits.POSITIONS:
-            limit = f"outside 1 ... {limits.POSITIONS}"
-            yield Problem(
-                f"canvas.shape[{index}]", f"{quote(extent)} is {limit}", "give the size of the canvas in tokens"
-            )
+        remedy = "give the size of the canvas in tokens"
+        wrong = [*outside(f"canvas.shape[{index}]", extent, 1, limits.POSITIONS, remedy)]
+        yield from wrong
+        if wrong:
             return
     size = canvas_size(canvas)
     if size > limits.POSITIONS:
@@ -165,25 +160,19 @@ def _check_layout(canvas: Canvas, size: int) -> Iterator[Problem]:
             yield Problem("canvas.order", f"has {len(canvas.order)} cells for {size} positions", remedy)
         elif sorted(canvas.order) != list(range(size)):
             yield Problem("canvas.order", "is no permutation of the cells", remedy)
-    if canvas.block is not None and not 1 <= canvas.block <= size + canvas.block_offset:
-        yield Problem("canvas.block", f"{quote(canvas.block)} is outside 1 ... {size}", "leave it out without blocks")
-    if not 0 <= canvas.block_offset < (canvas.block or 1):
-        yield Problem(
-            "canvas.block_offset", f"{quote(canvas.block_offset)} is no place in a block", "use 0 ... block - 1"
-        )
+    if canvas.block is not None:
+        yield from outside("canvas.block", canvas.block, 1, size + canvas.block_offset, "leave it out without blocks")
+    yield from outside("canvas.block_offset", canvas.block_offset, 0, (canvas.block or 1) - 1, "count within a block")
 
 
 def _check_legend(trace: Trace) -> Iterator[Problem]:
     for token, text in (trace.legend.vocabulary or {}).items():
-        if token < 0:
-            yield Problem(f"legend.vocabulary.{token}", "is a negative id", "give the id of the vocabulary")
-        yield from _too_long(f"legend.vocabulary.{token}", text, limits.NAME_CHARACTERS)
+        yield from outside(f"legend.vocabulary.{token}", token, 0, limits.WHOLE, "give an id of the vocabulary")
+        yield from too_long(f"legend.vocabulary.{token}", text)
     tiles = trace.legend.tiles
     if tiles is not None:
         yield from _check_picture("legend.tiles.png", tiles.png, "png")
-        for name, value in {"size": tiles.size, "columns": tiles.columns}.items():
-            if value < 1:
-                yield Problem(f"legend.tiles.{name}", f"{quote(value)} is below 1", "describe the grid of tiles")
+        yield from _check_grid("legend.tiles", tiles)
         pixels = _png_size(tiles.png)
         if pixels is not None and pixels[0] != tiles.size * tiles.columns:
             wanted = f"{quote(tiles.columns)} tiles of {quote(tiles.size)} pixels to a row"
@@ -191,24 +180,24 @@ def _check_legend(trace: Trace) -> Iterator[Problem]:
     if trace.legend.patches is not None:
         yield from _check_patches("legend.patches", trace.legend.patches)
     for index, frame in enumerate(trace.legend.frames):
-        if not 0 <= frame.step <= len(trace.steps):
-            last = len(trace.steps)
-            yield Problem(
-                f"legend.frames[{index}].step", f"{quote(frame.step)} is outside 0 ... {last}", "drop the frame"
-            )
+        yield from outside(f"legend.frames[{index}].step", frame.step, 0, len(trace.steps), "drop the frame")
         yield from _check_picture(f"legend.frames[{index}].image", frame.image)
 
 
 def _check_patches(path: str, patches: Patches) -> Iterator[Problem]:
     yield from _check_picture(f"{path}.image", patches.image)
-    for name, value in {"size": patches.size, "columns": patches.columns}.items():
-        if value < 1:
-            yield Problem(f"{path}.{name}", f"{quote(value)} is below 1", "describe the grid of pictures")
+    yield from _check_grid(path, patches)
     for index, token in enumerate(patches.ids):
-        if token < 0:
-            yield Problem(f"{path}.ids[{index}]", f"{quote(token)} is negative", "give the id of the vocabulary")
+        yield from outside(f"{path}.ids[{index}]", token, 0, limits.WHOLE, "give an id of the vocabulary")
     if len(set(patches.ids)) != len(patches.ids):
         yield Problem(f"{path}.ids", "name a token twice", "give each token one picture")
+
+
+def _check_grid(path: str, grid: Tiles | Patches) -> Iterator[Problem]:
+    for name in ("size", "columns"):
+        yield from outside(
+            f"{path}.{name}", getattr(grid, name), 1, limits.PICTURE_PIXELS, "describe the grid of pictures"
+        )
 
 
 def _check_picture(field: str, url: str, kind: str | None = None) -> Iterator[Problem]:
@@ -246,14 +235,59 @@ def _check_output(trace: Trace) -> Iterator[Problem]:
         yield Problem("output.tokens", f"has {len(output.tokens)} tokens for {size} positions", remedy)
     if output.image is not None:
         yield from _check_picture("output.image", output.image)
-    if output.given is not None and not 0 <= output.given <= len(output.video):
-        problem = f"{quote(output.given)} is outside 0 ... {len(output.video)}, the number of frames"
-        yield Problem("output.given", problem, "give the number of frames that were not decoded")
+    if output.given is not None:
+        remedy = "give the number of frames that were not decoded"
+        yield from outside("output.given", output.given, 0, len(output.video), remedy)
     for index, picture in enumerate(output.video):
         yield from _check_picture(f"output.video[{index}]", picture)
 
 
-def story_problems(trace: Trace) -> Iterator[Problem]:
+def _check_extensions(trace: Trace) -> Iterator[Problem]:
+    """The first thing that is wrong with the extensions of a trace."""
+    waiting: list[tuple[str, Any, int]] = [("extensions", trace.extensions, 0)]
+    seen = 0
+    while waiting:
+        path, value, depth = waiting.pop()
+        seen += 1
+        if seen > limits.EXTENSION_VALUES:
+            yield Problem(
+                "extensions", f"hold more than {limits.EXTENSION_VALUES} values", "keep large data in its own file"
+            )
+            return
+        if depth > limits.EXTENSION_NESTING:
+            yield Problem("extensions", f"nest deeper than {limits.EXTENSION_NESTING} levels", "flatten them")
+            return
+        wrong = _wrong(value)
+        if wrong is not None:
+            yield Problem(path if len(path) <= limits.NAME_CHARACTERS else "extensions", *wrong)
+            return
+        if isinstance(value, Mapping):
+            waiting += [(f"{path}[{quote(name)}]", below, depth + 1) for name, below in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(f"{path}[{index}]", below, depth + 1) for index, below in enumerate(value)]
+
+
+def _wrong(value: Any) -> tuple[str, str] | None:
+    """What is wrong with one value, whatever it holds, and the remedy."""
+    if isinstance(value, Mapping):
+        bad = [name for name in value if not isinstance(name, str) or len(name) > limits.NAME_CHARACTERS]
+        remedy = f"use text of up to {limits.NAME_CHARACTERS} characters"
+        return (f"{quote(bad[0])} is no name", remedy) if bad else None
+    if isinstance(value, str):
+        too_long = len(value) > limits.TEXT_CHARACTERS
+        problem = f"has {len(value)} characters, more than {limits.TEXT_CHARACTERS}"
+        return (problem, "shorten it") if too_long else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else (f"{value} is not finite", "write null where a number does not apply")
+    if isinstance(value, int):
+        fits = -limits.WHOLE - 1 <= value <= limits.WHOLE
+        return None if fits else (f"{quote(value)} does not fit 64 bits", "write it as text")
+    if value is None or isinstance(value, list | tuple):
+        return None
+    return (f"a {type(value).__name__} is no JSON", "use text, numbers, lists and objects")
+
+
+def replay_problems(trace: Trace) -> Iterator[Problem]:
     """Follow the steps of sound records: what is final stays, and output and summary say what the steps say."""
     final: dict[int, Token | None] = {}
     for index, step in enumerate(trace.steps):

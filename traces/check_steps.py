@@ -1,22 +1,25 @@
-"""Whether each step makes sense on its own."""
+"""Whether each step makes sense on its own: sizes, ranges, fates beside tokens, graphs, and denoising paths."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final
 
 from traces import limits
-from traces.check_paths import check_paths, path_states
-from traces.errors import Problem, quote
-from traces.measures import FREE_PREFIX, MEASURES, Measure
+from traces.errors import Problem, outside, quote, too_long
+from traces.measures import FREE_PREFIX, MEASURES
 from traces.replay import canvas_size
-from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, Step, Token, Trace, is_later
+from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, PathPair, Step, Token, Trace, is_later
 
 _COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "likely", "paths")
 _PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
-_PROBABILITY_REMEDY: Final = "give a probability between 0 and 1"
-_MOST: Final = limits.MEASURE
+_PROBABILITY: Final = "give a probability between 0 and 1"
 _SLACK: Final = 1e-5
 """Sums and quotients of rounded numbers may miss a bound by this much."""
+_PLANE_SLACK: Final = 0.01
+"""Points of the plane of paths are rounded further."""
+_SAME: Final = {Fate.KEPT: True, Fate.ACCEPTED: True, Fate.CHANGED: False}
+"""Whether the token must be the draft or must not be it."""
 
 
 def check_steps(trace: Trace) -> Iterator[Problem]:
@@ -26,7 +29,8 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
     if entries > limits.ENTRIES:
         yield Problem("steps", f"have {entries} entries, more than {limits.ENTRIES}", "record a shorter run")
         return
-    width, states, later = _token_width(trace), path_states(trace), is_later(trace.version)
+    width, later = _token_width(trace), is_later(trace.version)
+    states = next((len(pair.draft) for step in trace.steps for pair in step.paths or () if pair), None)
     for index, step in enumerate(trace.steps):
         path = f"steps[{index}]"
         yield from _check_call(f"{path}.call", step.call)
@@ -42,7 +46,7 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
             yield from _check_columns(path, step, size, width)
             for name, column in step.numbers.items():
                 yield from _check_measure(f"{path}.numbers", name, column, "position", later=later)
-            yield from check_paths(path, step, width, states)
+            yield from _check_paths(path, step, width, states)
 
 
 def _check_lengths(path: str, step: Step) -> Iterator[Problem]:
@@ -63,11 +67,15 @@ def _check_columns(path: str, step: Step, size: int, width: int | None) -> Itera
             if token is not None:
                 yield from _check_token(f"{path}.{name}[{index}]", token, width)
     for name in _PROBABILITIES:
-        yield from _check_range(f"{path}.{name}", getattr(step, name) or (), 0, 1, _PROBABILITY_REMEDY)
+        for index, value in enumerate(getattr(step, name) or ()):
+            if value is not None:
+                yield from outside(f"{path}.{name}[{index}]", value, 0, 1, _PROBABILITY, _SLACK)
     for index, top in enumerate(step.top or ()):
-        yield from _check_top(f"{path}.top[{index}]", top)
+        yield from _check_ranked(f"{path}.top[{index}]", top)
     for index, likely in enumerate(step.likely or ()):
-        yield from _check_likely(f"{path}.likely[{index}]", likely or ())
+        yield from _check_ranked(f"{path}.likely[{index}]", likely or ())
+        if len({token for token, *_ in likely or ()}) != len(likely or ()):
+            yield Problem(f"{path}.likely[{index}]", "names a token twice", "give each token once")
     yield from _check_verdicts(path, step)
 
 
@@ -76,12 +84,8 @@ def _check_positions(path: str, step: Step, size: int) -> Iterator[Problem]:
     final: set[int] = set()
     for index, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
         row = step.row[index] if step.row is not None else 0
-        if not 0 <= position < size:
-            problem = f"{quote(position)} is outside the canvas of {size} positions"
-            yield Problem(f"{path}.position[{index}]", problem, f"count from 0 to {size - 1}")
-        if not 0 <= row < step.call.rows:
-            problem = f"{quote(row)} is no row of a call with {step.call.rows}"
-            yield Problem(f"{path}.row[{index}]", problem, f"count from 0 to {step.call.rows - 1}")
+        yield from outside(f"{path}.position[{index}]", position, 0, size - 1, "give a position of the canvas")
+        yield from outside(f"{path}.row[{index}]", row, 0, step.call.rows - 1, "give a row of the call")
         if (row, position) in seen:
             problem = f"{quote(position)} appears twice in one row"
             yield Problem(f"{path}.position[{index}]", problem, "give one entry per row and position")
@@ -94,147 +98,92 @@ def _check_positions(path: str, step: Step, size: int) -> Iterator[Problem]:
 
 
 def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
-    """Fates must not contradict the tokens and coins beside them."""
+    """Fates must not contradict the tokens and uniform numbers beside them."""
     empty = (None,) * len(step.position)
     columns = zip(
         step.fate, step.token or empty, step.draft or empty, step.accept_prob or empty, step.coin or empty, strict=True
     )
-    for index, (fate, token, draft, bar, coin) in enumerate(columns):
+    for index, (fate, token, draft, accept_prob, coin) in enumerate(columns):
         if None not in (draft, token) and fate in _SAME and (token == draft) is not _SAME[fate]:
             problem = f"{fate}, but the token is {'another than' if _SAME[fate] else 'that of'} the draft"
             yield Problem(f"{path}.fate[{index}]", problem, "give the fate that fits, or correct the draft")
-        if bar is None or coin is None:
+        if accept_prob is None or coin is None or not fate.judged:
             continue
-        if (fate is Fate.ACCEPTED and coin > bar + _SLACK) or (
-            fate in (Fate.RESAMPLED, Fate.REJECTED) and coin < bar - _SLACK
-        ):
-            problem = f"{fate} with coin {coin:g} against {bar:g}"
+        off = coin - accept_prob if fate is Fate.ACCEPTED else accept_prob - coin
+        if off > _SLACK:
+            problem = f"{fate} with coin {coin:g} against {accept_prob:g}"
             yield Problem(f"{path}.fate[{index}]", problem, "a draft is accepted when its coin falls below accept_prob")
-
-
-_SAME: Final = {Fate.KEPT: True, Fate.ACCEPTED: True, Fate.CHANGED: False}
-"""Whether the token must be the draft or must not be it."""
 
 
 def _check_token(field: str, token: Token, width: int | None) -> Iterator[Problem]:
     """`width` is the length of continuous tokens, None for a vocabulary."""
-    if isinstance(token, int):
-        if width is not None:
-            yield Problem(field, f"{quote(token)} is an id among continuous tokens", "use one kind of token in a trace")
-        else:
-            yield from _check_id(field, token)
-    elif width is None:
-        yield Problem(field, "is a list among vocabulary ids", "use one kind of token in a trace")
+    if isinstance(token, int) and width is None:
+        yield from outside(field, token, 0, limits.WHOLE, "give an id of the vocabulary")
+    elif isinstance(token, int) or width is None:
+        problem = "an id among continuous tokens" if isinstance(token, int) else "a list among vocabulary ids"
+        yield Problem(field, f"is {problem}", "use one kind of token in a trace")
     elif len(token) != width:
         yield Problem(field, f"has {len(token)} numbers, others have {width}", "give all tokens one length")
 
 
-def _check_id(field: str, token: int) -> Iterator[Problem]:
-    if not 0 <= token <= limits.WHOLE:
-        side = "negative" if token < 0 else f"above {limits.WHOLE}"
-        yield Problem(field, f"{quote(token)} is {side}", "give an id of the vocabulary")
-
-
 def _token_width(trace: Trace) -> int | None:
-    for step in trace.steps:
-        for token in step.token:
-            return None if isinstance(token, int) else len(token)
-    return None
+    first = next((token for step in trace.steps for token in step.token), 0)
+    return None if isinstance(first, int) else len(first)
 
 
-def _check_top(field: str, top: Sequence[tuple[int, float]]) -> Iterator[Problem]:
+def _check_ranked(field: str, ranked: Sequence[tuple[int, *tuple[float, ...]]]) -> Iterator[Problem]:
+    """Tokens with one or two probabilities, by the first of them."""
     before = 1.0
-    for index, (token, probability) in enumerate(top):
-        yield from _check_id(f"{field}[{index}][0]", token)
-        yield from _check_range(f"{field}[{index}][1]", (probability,), 0, 1, _PROBABILITY_REMEDY, whole=True)
-        if probability > before + _SLACK:
-            problem = f"{probability:g} is above the one before it"
+    for index, (token, *shares) in enumerate(ranked):
+        yield from outside(f"{field}[{index}][0]", token, 0, limits.WHOLE, "give an id of the vocabulary")
+        for at, share in enumerate(shares, 1):
+            yield from outside(f"{field}[{index}][{at}]", share, 0, 1, _PROBABILITY, _SLACK)
+        if shares[0] > before + _SLACK:
+            problem = f"{shares[0]:g} is above the one before it"
             yield Problem(f"{field}[{index}][1]", problem, "list the likeliest token first")
-        before = probability
-
-
-def _check_likely(field: str, likely: Sequence[tuple[int, float, float]]) -> Iterator[Problem]:
-    before = 1.0
-    for index, (token, p, q) in enumerate(likely):
-        yield from _check_id(f"{field}[{index}][0]", token)
-        for at, share in enumerate((p, q), 1):
-            yield from _check_range(f"{field}[{index}][{at}]", (share,), 0, 1, _PROBABILITY_REMEDY, whole=True)
-        if p > before + _SLACK:
-            yield Problem(f"{field}[{index}][1]", f"{p:g} is above the one before it", "list them by falling p")
-        before = p
-    if len({token for token, _, _ in likely}) != len(likely):
-        yield Problem(field, "names a token twice", "give each token once")
+        before = shares[0]
 
 
 def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bool) -> Iterator[Problem]:
     """`later`: the trace is of a version to come, which may have measures that are not known yet."""
     if len(name) > limits.NAME_CHARACTERS:
-        yield Problem(path, f"a name has {len(name)} characters, more than {limits.NAME_CHARACTERS}", "shorten it")
+        yield from too_long(path, name)
         return
-    whole = per == "step"
-    if name.startswith(FREE_PREFIX) or (later and name not in MEASURES):
-        yield from _check_range(
-            f"{path}[{quote(name)}]", column, -_MOST, _MOST, "give numbers in this range", whole=whole
-        )
-        return
-    measure: Measure | None = MEASURES.get(name)
-    if measure is None:
+    measure, field = MEASURES.get(name), f"{path}.{name}"
+    if measure is None and not later and not name.startswith(FREE_PREFIX):
         remedy = f"use a name of docs/trace.md or begin it with {FREE_PREFIX}"
         yield Problem(path, f"{quote(name)} is no known measure", remedy)
-    elif measure.per != per:
+        return
+    if measure is not None and measure.per != per:
         home = "numbers" if measure.per == "position" else "signals"
         yield Problem(path, f"{quote(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
+        return
+    low = high = None
+    remedy = "give numbers in this range"
+    if measure is None:
+        field = f"{path}[{quote(name)}]"
     else:
-        remedy = f"give {measure.unit or 'a number'} in its range"
-        low = -_MOST if measure.low is None else measure.low
-        high = _MOST if measure.high is None else measure.high
-        yield from _check_range(f"{path}.{name}", column, low, high, remedy, whole=whole)
-
-
-def _check_range(
-    field: str, column: Numbers, low: float, high: float, remedy: str, *, whole: bool = False
-) -> Iterator[Problem]:
-    """`whole`: the column is a single number, and `field` its name."""
+        low, high, remedy = measure.low, measure.high, f"give {measure.unit or 'a number'} in its range"
+    least, most = -limits.MEASURE if low is None else low, limits.MEASURE if high is None else high
     for index, value in enumerate(column):
-        if value is None:
-            continue
-        side = ""
-        if value < low - _SLACK:
-            side = f"below {low:g}"
-        elif value > high + _SLACK:
-            side = f"above {high:g}"
-        if side:
-            yield Problem(field if whole else f"{field}[{index}]", f"{value!r} is {side}", remedy)
+        if value is not None:
+            yield from outside(field if per == "step" else f"{field}[{index}]", value, least, most, remedy, _SLACK)
 
 
 def _check_call(path: str, call: Call) -> Iterator[Problem]:
-    least = {"rows": 1, "query_tokens": 0, "batch": 1}
-    for name, low in least.items():
+    for name, low in {"rows": 1, "query_tokens": 0, "batch": 1}.items():
         remedy = "give what the call really used"
-        yield from _check_whole(f"{path}.{name}", getattr(call, name), low, limits.CALL_COUNT, remedy)
+        yield from outside(f"{path}.{name}", getattr(call, name), low, limits.CALL_COUNT, remedy)
     for stage in fields(Milliseconds):
-        value = getattr(call.milliseconds, stage.name)
-        if not 0 <= value <= limits.MILLISECONDS:
-            side = "below 0" if value < 0 else f"above {limits.MILLISECONDS}"
-            remedy = "measure milliseconds with a monotonic clock"
-            yield Problem(f"{path}.milliseconds.{stage.name}", f"{value!r} is {side}", remedy)
-    if len(call.mode) > limits.NAME_CHARACTERS:
-        yield Problem(
-            f"{path}.mode", f"has {len(call.mode)} characters, more than {limits.NAME_CHARACTERS}", "shorten it"
-        )
-
-
-def _check_whole(field: str, value: int, low: int, high: int, remedy: str) -> Iterator[Problem]:
-    if not low <= value <= high:
-        side = f"below {low}" if value < low else f"above {high}"
-        yield Problem(field, f"{quote(value)} is {side}", remedy)
+        value, remedy = getattr(call.milliseconds, stage.name), "measure milliseconds with a monotonic clock"
+        yield from outside(f"{path}.milliseconds.{stage.name}", value, 0, limits.MILLISECONDS, remedy)
+    yield from too_long(f"{path}.mode", call.mode)
 
 
 def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
     for name, labels in {"queries": mask.queries, "keys": mask.keys}.items():
         for index, label in enumerate(labels):
-            if len(label) > limits.NAME_CHARACTERS:
-                yield Problem(f"{path}.{name}[{index}]", f"has {len(label)} characters", "shorten the label")
+            yield from too_long(f"{path}.{name}[{index}]", label)
     if len(mask.runs) != len(mask.queries):
         problem = f"has {len(mask.runs)} rows for {len(mask.queries)} queries"
         yield Problem(f"{path}.runs", problem, "give one row of runs per query")
@@ -246,18 +195,46 @@ def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
 
 def _check_graph(path: str, graph: Sequence[Node], rows: int, size: int) -> Iterator[Problem]:
     for index, node in enumerate(graph):
-        if not 0 <= node.row < rows:
-            problem = f"{quote(node.row)} is no row of a call with {rows}"
-            yield Problem(f"{path}[{index}].row", problem, f"count from 0 to {rows - 1}")
+        own = f"{path}[{index}]"
+        yield from outside(f"{own}.row", node.row, 0, rows - 1, "give a row of the call")
         for at, parent in enumerate(node.parents):
-            if not 0 <= parent < index:
-                problem = f"{quote(parent)} does not precede node {index}"
-                yield Problem(f"{path}[{index}].parents[{at}]", problem, "list parents before their children")
+            yield from outside(f"{own}.parents[{at}]", parent, 0, index - 1, "list parents before their children")
         for at, parent in enumerate(node.vouched_by):
             if parent not in node.parents:
                 problem = f"{quote(parent)} is no parent of node {index}"
-                yield Problem(f"{path}[{index}].vouched_by[{at}]", problem, "name one of its parents")
+                yield Problem(f"{own}.vouched_by[{at}]", problem, "name one of its parents")
         for at, position in enumerate(node.positions):
-            if not 0 <= position < size:
-                problem = f"{quote(position)} is outside the canvas of {size} positions"
-                yield Problem(f"{path}[{index}].positions[{at}]", problem, f"count from 0 to {size - 1}")
+            yield from outside(f"{own}.positions[{at}]", position, 0, size - 1, "give a position of the canvas")
+
+
+def _check_paths(path: str, step: Step, width: int | None, states: int | None) -> Iterator[Problem]:
+    """`width` is the length of tokens, `states` that of the first path of the trace."""
+    if step.paths and width is None:
+        yield Problem(f"{path}.paths", "are given for vocabulary ids", "leave them out, ids are not denoised")
+        return
+    for index, pair in enumerate(step.paths or ()):
+        if pair is None:
+            continue
+        if step.draft is None or step.draft[index] is None:
+            yield Problem(f"{path}.paths[{index}]", "is given where no draft was judged", "write null there")
+        yield from _check_pair(f"{path}.paths[{index}]", pair, states)
+
+
+def _check_pair(path: str, pair: PathPair, states: int | None) -> Iterator[Problem]:
+    """Paths have one length throughout, and are never closer than the plane shows them."""
+    count = len(pair.draft)
+    if not 2 <= count <= limits.PATH_STATES:
+        problem = f"has {count} states, outside 2 ... {limits.PATH_STATES}"
+        yield Problem(f"{path}.draft", problem, "give x_T first and x_0 last")
+    lengths = {"draft": (count, states), "target": (len(pair.target), count)}
+    lengths["distance_squared"] = (len(pair.distance_squared), count)
+    for name, (length, wanted) in lengths.items():
+        if length != wanted:
+            problem = f"has {length} states, others have {wanted}"
+            yield Problem(f"{path}.{name}", problem, "give all paths of a run the same steps")
+            return
+    for index, (draft, target, squared) in enumerate(zip(pair.draft, pair.target, pair.distance_squared, strict=True)):
+        seen = math.dist(draft, target)
+        if squared < 0 or math.sqrt(squared) < seen - _PLANE_SLACK:
+            problem = f"{squared:g} is below {seen * seen:g}, the squared distance in the plane"
+            yield Problem(f"{path}.distance_squared[{index}]", problem, "take the distance of whole vectors")

@@ -1,13 +1,12 @@
-"""The format described from the code: JSON Schema, the tables of docs/trace.md, and a trace at a glance."""
+"""The format described from the code: JSON Schema, tables of fates and measures, and a trace at a glance."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from typing import Any, Final, Literal
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema
 
-from traces import limits
 from traces.io import TRACE_TYPE
 from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.places import by_place
@@ -16,7 +15,6 @@ from traces.schema import FATES, VERSION, Fate, Trace
 from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
-_REFERENCE: Final = "#/$defs/"
 _PLACES: Final = 16
 """Places of a draft that a summary names."""
 
@@ -42,24 +40,19 @@ def json_schema() -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """The reference part of docs/trace.md: records, fates, measures, limits."""
-    return "\n\n".join(
-        [
-            "## Records",
-            *_record_sections(),
-            "## Fates",
-            _fates_table(),
-            "## Measures",
-            f"Names that begin with `{FREE_PREFIX}` are free for experiments.",
-            "### Per position (`numbers`)",
-            _measures_table("position"),
-            "### Per step (`signals`)",
-            _measures_table("step"),
-            "## Limits",
-            "A file beyond a limit is refused before it costs memory or time.",
-            _limits_table(),
-        ]
-    )
+    """The tables of docs/trace.md: fates and measures."""
+    fates = [(f"`{fate}`", says, _effect(fate), "yes" if fate.judged else "") for fate, says in FATES.items()]
+    parts = [
+        "## Fates",
+        _table(("fate", "meaning", "the position is then", "counts as judged"), fates),
+        "## Measures",
+        f"Names that begin with `{FREE_PREFIX}` are free for experiments.",
+        "### Per position (`numbers`)",
+        _measures_table("position"),
+        "### Per step (`signals`)",
+        _measures_table("step"),
+    ]
+    return "\n\n".join(parts)
 
 
 def at_a_glance(trace: Trace) -> str:
@@ -114,70 +107,6 @@ def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:
     return {"anyOf": [{"enum": names}, {"pattern": f"^{FREE_PREFIX}"}]}
 
 
-def _record_sections() -> Iterator[str]:
-    """The trace first, then its records in the order in which they are met."""
-    document = json_schema()
-    records = {"Trace": document} | document["$defs"]
-    waiting, met = ["Trace"], {"Trace"}
-    while waiting:
-        name = waiting.pop(0)
-        if "properties" not in records[name]:
-            continue  # Fates have a table of their own.
-        yield f"### {name}\n\n{_prose(records[name].get('description', ''))}"
-        required = records[name].get("required", ())
-        rows = []
-        for field, kind in records[name]["properties"].items():
-            need = "yes" if field in required else ""
-            rows.append((f"`{field}`", _kind(kind), need, _prose(kind.get("description", ""))))
-            for other in _references(kind):
-                if other not in met:
-                    met.add(other)
-                    waiting.append(other)
-        yield _table(("field", "type", "required", "meaning"), rows)
-
-
-def _references(kind: object) -> Iterator[str]:
-    if isinstance(kind, dict):
-        if "$ref" in kind:
-            yield kind["$ref"].removeprefix(_REFERENCE)
-        for value in kind.values():
-            yield from _references(value)
-    elif isinstance(kind, list):
-        for value in kind:
-            yield from _references(value)
-
-
-def _kind(kind: dict[str, Any]) -> str:
-    """A type of JSON Schema in words."""
-    if "$ref" in kind:
-        name = kind["$ref"].removeprefix(_REFERENCE)
-        return f"[{name}](#{'fates' if name == 'Fate' else name.lower()})"
-    if "anyOf" in kind:
-        return " or ".join(_kind(option) for option in kind["anyOf"])
-    if "const" in kind:
-        return f'`"{kind["const"]}"`'
-    if "enum" in kind:
-        return " or ".join(f'`"{value}"`' for value in kind["enum"])
-    if "prefixItems" in kind:
-        return f"[{', '.join(_kind(item) for item in kind['prefixItems'])}]"
-    if kind["type"] == "array":
-        item = _kind(kind["items"])
-        return f"list of ({item})" if " or " in item else f"list of {item}"
-    if kind["type"] == "object":
-        values = kind["additionalProperties"]
-        return "object" if values is True else f"object of {_kind(values)}"
-    return str(kind["type"])
-
-
-def _prose(text: str) -> str:
-    return " ".join(text.split()).replace("None", "null").replace("|", "\\|")
-
-
-def _fates_table() -> str:
-    rows = [(f"`{fate}`", meaning, _effect(fate), "yes" if fate.judged else "") for fate, meaning in FATES.items()]
-    return _table(("fate", "meaning", "the position is then", "counts as judged"), rows)
-
-
 def _effect(fate: Fate) -> str:
     return "final" if fate.final else "pending" if fate in PENDING else "open"
 
@@ -195,36 +124,6 @@ def _range(measure: Measure) -> str:
     if measure.low is None:
         return ""
     return f"from {measure.low:g}" if measure.high is None else f"{measure.low:g} to {measure.high:g}"
-
-
-def _limits_table() -> str:
-    rows = {
-        "bytes of the file": limits.FILE_BYTES,
-        "bytes of the JSON text": limits.JSON_BYTES,
-        "values in it": limits.VALUES,
-        "values in one step, or outside all steps": limits.PART_VALUES,
-        "nested brackets": limits.NESTING,
-        "positions": limits.POSITIONS,
-        "steps": limits.STEPS,
-        "entries of all steps": limits.ENTRIES,
-        "states of a denoising path": limits.PATH_STATES,
-        "rows, query tokens or sequences of a call": limits.CALL_COUNT,
-        "milliseconds of one stage of a step": limits.MILLISECONDS,
-        "seed, id of a token or whole setting, either sign": limits.WHOLE,
-        "a method's own number, either sign": limits.MEASURE,
-        "rules": limits.RULES,
-        "settings in config": limits.SETTINGS,
-        "values in extensions": limits.EXTENSION_VALUES,
-        "lists and objects within each other in extensions": limits.EXTENSION_NESTING,
-        "characters of a name": limits.NAME_CHARACTERS,
-        "characters of a text": limits.TEXT_CHARACTERS,
-        "characters of a picture": limits.PICTURE_CHARACTERS,
-        "pixels of a picture": limits.PICTURE_PIXELS,
-    }
-    return _table(
-        ("what", "at most"),
-        [(what, f"{most:,}" if isinstance(most, int) else f"{most:g}") for what, most in rows.items()],
-    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,8 +1,10 @@
 """What can be wrong with a trace, said once and in one line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
+
+from traces import limits
 
 MOST_COUNTED: Final = 100
 """Further problems are not looked for."""
@@ -54,6 +56,20 @@ def raise_first(problems: Iterable[Problem]) -> None:
     first = next(remaining, None)
     if first is not None:
         raise TraceError(*first, more=sum(1 for _ in islice(remaining, MOST_COUNTED)))
+
+
+def outside(field: str, value: float, low: float, high: float, remedy: str, slack: float = 0) -> Iterator[Problem]:
+    """The problem of a number that is not within `slack` of low ... high; none where it is."""
+    if low - slack <= value <= high + slack:
+        return
+    side, bound = ("below", low) if value < low else ("above", high)
+    yield Problem(field, f"{quote(value)} is {side} {f'{bound:g}' if isinstance(bound, float) else bound}", remedy)
+
+
+def too_long(field: str, text: str, limit: int = limits.NAME_CHARACTERS) -> Iterator[Problem]:
+    """The problem of a text that is longer than `limit`; none where it is not."""
+    if len(text) > limit:
+        yield Problem(field, f"has {len(text)} characters, more than {limit}", "shorten it")
 
 
 def quote(value: object) -> str:

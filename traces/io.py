@@ -2,7 +2,7 @@
 
 The text is for people and for any language: sorted keys, no white space, nothing that equals an empty default. The same
 trace always gives the same bytes. What is read may come from anywhere: it is measured before it is parsed, checked type
-by type, and then as a story (`traces.check`).
+by type, and then replayed (`traces.check`).
 """
 
 import gzip
@@ -19,7 +19,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from traces import limits
-from traces.check import part_problems, story_problems
+from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
 from traces.files import whole
@@ -82,7 +82,7 @@ def _loaded(data: bytes, name: str) -> Trace:
     trace = filled(trace)
     if derived:
         trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
-    raise_first(story_problems(trace))
+    raise_first(replay_problems(trace))
     return trace
 
 

@@ -14,18 +14,22 @@ class Estimate:
     """A mean over runs."""
 
     mean: float
-    error: float | None
-    """Standard error; None for a single run."""
+    deviation: float
+    """Of the sample; 0 for a single run."""
     runs: int
+
+    @property
+    def error(self) -> float | None:
+        """Standard error; None for a single run."""
+        return self.deviation / sqrt(self.runs) if self.runs > 1 else None
 
     def __str__(self) -> str:
         return f"{self.mean:.3g}" if self.error is None else f"{self.mean:.3g} ± {self.error:.2g}"
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of at least one number, with the sample's standard error."""
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-    return Estimate(fmean(values), error, len(values))
+    """The mean of at least one number."""
+    return Estimate(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
 def of_seeds(traces: Sequence[Trace]) -> Mapping[int, Trace]:

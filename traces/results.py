@@ -60,7 +60,7 @@ class ResultRow:
     config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
     problem: Count
     correct: bool | None
-    """None where nobody knows the answer."""
+    """None where no one knows the answer."""
     forwards: Count
     forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
     row_forwards: Count

@@ -29,7 +29,7 @@ class Blank(NamedTuple):
 
 
 def read(formula: str) -> Iterator[str | Blank]:
-    """Text and blanks of a formula, in order.
+    """Text and masks of a formula, in order.
 
     Raises:
         ValueError: for a name that there is not, or a brace that stands alone; the message says which.

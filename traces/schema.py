@@ -83,18 +83,7 @@ FATES: Final[Mapping[Fate, str]] = {
 }
 """What each fate means, in the order of a legend."""
 
-_FINAL: Final = frozenset(
-    {
-        Fate.SAMPLED,
-        Fate.PREFILLED,
-        Fate.ACCEPTED,
-        Fate.RESAMPLED,
-        Fate.BONUS,
-        Fate.UNMASKED,
-        Fate.FALLBACK,
-        Fate.EDITED,
-    }
-)
+_FINAL: Final = frozenset(Fate) - {Fate.DRAFTED, Fate.KEPT, Fate.CHANGED, Fate.REJECTED, Fate.DISCARDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +142,7 @@ class Node:
     """Positions the node fills with drafts, those of its parents among them, the most confident first."""
     accepted: bool
     vouched_by: tuple[int, ...] = ()
-    """Those of its parents under whose distributions everything that the node adds was accepted."""
+    """Parents under whose distributions everything that the node adds was accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,15 +176,15 @@ class Step:
     row: tuple[int, ...] | None = None
     """Row of the call the entry belongs to, where several drafts are judged at once."""
     draft: tuple[Token | None, ...] | None = None
-    """The token that was judged or replaced."""
+    """The draft that was verified or replaced."""
     p: Numbers | None = None
-    """Probability of `draft` under the distribution that judges it."""
+    """Probability of `draft` under the distribution that verifies it, the target's."""
     q: Numbers | None = None
-    """Probability of `draft` under the distribution it was drawn from."""
+    """Probability of `draft` under the distribution it was drawn from, the drafter's."""
     accept_prob: Numbers | None = None
-    """The bar: the draft stays when the coin falls below it."""
+    """Probability that the draft is accepted: it is when `coin` is below it."""
     coin: Numbers | None = None
-    """The uniform draw compared with `accept_prob`."""
+    """Uniform random number on (0, 1) that is compared with `accept_prob`."""
     top: tuple[tuple[tuple[int, float], ...], ...] | None = None
     """Likeliest tokens with their probabilities, best first."""
     likely: tuple[tuple[tuple[int, float, float], ...] | None, ...] | None = None
@@ -377,7 +366,7 @@ class Trace:
     canvas: Canvas
     legend: Legend = field(default_factory=Legend)
     rules: tuple[Rule, ...] = ()
-    """The method's own; readers fall back on coin and `accept_prob`, or on p and q, where there are none."""
+    """The method's own; readers fall back on `coin` and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
     output: Output
     summary: Summary

@@ -70,7 +70,7 @@ class Difference:
     step: int
     """Index of the step that left the later window."""
     compared: int
-    """Positions with a draft in both windows, fresh initial guesses excluded."""
+    """Positions with a draft in both windows, fresh initial drafts excluded."""
     changed: int
 
     @property
@@ -221,7 +221,7 @@ def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Differen
     """How many drafts changed between windows `distance` iterations apart (SCD Fig. 2; Fig. 6 for 2, 3 ...).
 
     A window is what a step leaves pending of the positions it speaks of. A position counts when both windows hold it
-    and its earlier draft came from the model, not from an initial guess (measure `initial`). Iterations with nothing
+    and its earlier draft came from the model, not from an initial draft (measure `initial`). Iterations with nothing
     to compare are left out.
 
     Raises:
@@ -256,7 +256,7 @@ def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, f
 
     SCD, Fig. 3a and b.
 
-    Initial guesses are excluded: their distribution is a point mass, not the model's. Empty where `tv` or `age` is
+    Initial drafts are excluded: their distribution is a point mass, not the model's. Empty where `tv` or `age` is
     missing.
     """
     trajectories: dict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -278,7 +278,7 @@ def agreement_by_age(steps: Sequence[Step]) -> tuple[AgeStatistics, ...]:
 
 
 def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...]:
-    """The named measures of every entry that has them all; initial guesses are excluded (SCD Fig. 4)."""
+    """The named measures of every entry that has them all; initial drafts are excluded (SCD Fig. 4)."""
     return tuple(values for _, values in _measured(steps, *names))
 
 
@@ -338,14 +338,14 @@ def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
 
 
 def _forget(windows: list[dict[int, Token]], position: int) -> None:
-    """Drop the draft just judged at `position` from the windows that hold it: it was only a guess."""
+    """Drop the draft just judged at `position` from the windows that hold it: it was only a draft."""
     for window in reversed(windows):
         if window.pop(position, None) is None:
             return
 
 
 def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """Position and named measures of every entry that has them all and judged no initial guess."""
+    """Position and named measures of every entry that has them all and judged no initial draft."""
     for step in steps:
         if any(name not in step.numbers for name in names):
             continue

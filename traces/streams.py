@@ -21,7 +21,7 @@ GONE: Final = 141
 FULL: Final = 74
 """Exit code where output could not be written, as sysexits.h has it."""
 _SAID: Final = 500
-"""Characters of somebody else's message."""
+"""Characters of someone else's message."""
 LOW: Final = 71
 """Exit code where memory did not suffice, as sysexits.h has it."""
 _NO_MEMORY: Final = "memory: there is not enough for this; give a smaller file, or more memory.\n"

@@ -1,4 +1,4 @@
-"""Whether guessing pays in a run, and if not, why: what a check costs, what drafts cost, and what they bring.
+"""Whether drafting pays in a run, and if not, why: what a check costs, what drafts cost, and what they bring.
 
 Costs are in passes of ordinary decoding, from the times of both runs. With v the cost of a target pass, c that of a
 pass of the drafter and k of them for every target pass, a target pass has to yield v + k c tokens to break even.
@@ -99,7 +99,7 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
 
 
 def acceptance_for(tokens: float, guesses: float) -> float | None:
-    """The acceptance a at which a pass with g guesses yields so many tokens, (1 - a^(g + 1)) / (1 - a), on average.
+    """The acceptance a at which a pass with g drafts yields so many tokens, (1 - a^(g + 1)) / (1 - a), on average.
 
     None where even g + 1 tokens are too few.
     """

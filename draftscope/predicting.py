@@ -1,0 +1,106 @@
+"""What a run would take on hardware that is not here: computed, not measured."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from traces import Trace, TraceError, read
+from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, named, size_of
+from traces.hardware import predict as _predict
+
+USAGE: Final = 2
+
+
+def predict(
+    trace: Trace,
+    device: str | Device,
+    target: str | float | Size,
+    *,
+    draft: str | float | Size | None = None,
+    engine: str | Engine = "eager",
+    batch: int = 1,
+) -> Prediction:
+    """What the passes of a trace would take on other hardware, with networks of another size. Computed, not measured.
+
+    Args:
+        trace: Says which passes there were.
+        device: A name of `traces.hardware.DEVICES`, such as "H100", or a `Device`.
+        target: The network that verifies: a name of `traces.hardware.SIZES`, a number of parameters, or a `Size`.
+        draft: The network that drafts, likewise, for traces in which another model does.
+        engine: "eager", "CUDA graphs", or an `Engine`.
+        batch: Sequences that are decoded together.
+
+    Raises:
+        HardwareError: for an unknown name, a model that does not fit, or a trace without query tokens.
+    """
+    return _predict(
+        trace,
+        device if isinstance(device, Device) else named("device", DEVICES, device),
+        _size("target", target),
+        engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
+        draft=None if draft is None else _size("draft", draft),
+        batch=batch,
+    )
+
+
+def _size(field: str, given: str | float | Size) -> Size:
+    if isinstance(given, Size):
+        return given
+    try:
+        return size_of(float(given))
+    except HardwareError:
+        raise
+    except ValueError:
+        return named(field, SIZES, str(given))
+
+
+def summary(prediction: Prediction) -> dict[str, Any]:
+    """The prediction as plain data: seconds, the speed-up, and what bounds the passes."""
+    bounds = [cost.bound for cost in prediction.passes]
+    return {
+        "computed": True,
+        "passes": len(prediction.passes),
+        "tokens": prediction.tokens,
+        "batch": prediction.batch,
+        "seconds": prediction.seconds,
+        "ordinary_seconds": prediction.ordinary_seconds,
+        "speed_up": prediction.speed_up,
+        "tokens_per_second": prediction.tokens_per_second,
+        "bounds": {bound: bounds.count(bound) for bound in ("launches", "memory", "compute")},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`draftscope predict`: print what a trace would take elsewhere, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="draftscope predict", description=__doc__)
+    parser.add_argument("trace")
+    parser.add_argument("--device", required=True, help=f"one of {', '.join(DEVICES)}")
+    parser.add_argument("--target", required=True, help=f"parameters, such as 7e9, or one of {', '.join(SIZES)}")
+    parser.add_argument("--draft", help="size of the drafter, likewise")
+    parser.add_argument("--engine", default="eager", help=f"one of {', '.join(ENGINES)}")
+    parser.add_argument("--batch", type=int, default=1, help="sequences decoded together")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args(arguments)
+    try:
+        trace = read(given.trace)
+        computed = predict(trace, given.device, given.target, draft=given.draft, engine=given.engine, batch=given.batch)
+    except (HardwareError, TraceError, OSError) as error:
+        print(f"draftscope predict: {error}", file=sys.stderr)
+        return USAGE
+    print(json.dumps(summary(computed), indent=2) if given.json else _table(computed))
+    return 0
+
+
+def _table(computed: Prediction) -> str:
+    told = summary(computed)
+    bounds = ", ".join(f"{name} {count}" for name, count in told["bounds"].items() if count)
+    return (
+        f"computed, not measured, in batches of {computed.batch}\n"
+        f"passes              {told['passes']}, bound by {bounds}\n"
+        f"seconds             {computed.seconds:.3f}\n"
+        f"ordinary decoding   {computed.ordinary_seconds:.3f}\n"
+        f"times as fast       {computed.speed_up:.2f}\n"
+        f"tokens a second     {computed.tokens_per_second:.1f}"
+    )

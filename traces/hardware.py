@@ -1,0 +1,326 @@
+"""What a run would take on hardware that is not here. Everything in this module is computed, nothing is measured.
+
+A forward pass takes, in seconds,
+
+    t = overhead + verification + max(bytes / (e_b * bandwidth), flops / (e_f * peak))
+
+    bytes         the weights, and the KV cache that is read
+    flops         2 * parameters * query tokens, and 4 * layers * width * query tokens * keys for attention
+    overhead      what the engine adds for every layer: kernel launches, scheduling
+    verification  what the engine adds for every pass that judges drafts
+    e_b, e_f      the shares of the data sheet's bandwidth and peak that kernels reach
+
+A trace holds what is needed of every pass: its role, rows, query tokens, and how many tokens were final before it.
+docs/hardware.md compares the model with times that papers report, and says what it leaves out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Literal, TypeVar
+
+from traces.replay import canvas_size, outcomes
+from traces.schema import Step, Trace
+from traces.stats import evaluated_drafts
+
+Bound = Literal["launches", "memory", "compute"]
+"""What the longest term of a pass is: the engine's overhead, reading weights and KV cache, or arithmetic."""
+
+
+class HardwareError(ValueError):
+    """What cannot be computed; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device as its data sheet describes it."""
+
+    name: str
+    memory: float
+    """Bytes."""
+    bandwidth: float
+    """Bytes a second."""
+    peak: float
+    """Dense 16-bit floating-point operations a second, 32-bit on a CPU."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A network, as far as its cost goes."""
+
+    name: str
+    parameters: float
+    """Those that every token uses."""
+    layers: int
+    width: int
+    """Query heads times head dimension."""
+    kv_width: int
+    """Key-value heads times head dimension."""
+    source: str = ""
+    bytes_per_number: float = 2.0
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of the weights."""
+        return self.parameters * self.bytes_per_number
+
+    @property
+    def cache_bytes(self) -> float:
+        """Bytes of the KV cache for one token."""
+        return 2 * self.layers * self.kv_width * self.bytes_per_number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What runs a network, as far as it adds to a pass."""
+
+    name: str
+    overhead: float
+    """Seconds for every layer of a pass."""
+    verification: float
+    """Seconds for every pass that judges drafts."""
+    source: str
+    bandwidth_share: float = 0.8
+    compute_share: float = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a pass has to do."""
+
+    query_tokens: float
+    """Tokens fed, over all rows."""
+    rows: float = 1
+    """Over all sequences."""
+    context: float = 0
+    """Tokens that the KV cache holds for each row."""
+    judges: bool = False
+    """Whether drafts are judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassCost:
+    """The terms of one pass, in seconds."""
+
+    overhead: float
+    verification: float
+    memory: float
+    compute: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole pass."""
+        return self.overhead + self.verification + max(self.memory, self.compute)
+
+    @property
+    def bound(self) -> Bound:
+        """The longest term."""
+        if self.overhead + self.verification > max(self.memory, self.compute):
+            return "launches"
+        return "memory" if self.memory >= self.compute else "compute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A run on other hardware, computed pass by pass."""
+
+    passes: tuple[PassCost, ...]
+    """In the order of the trace's steps."""
+    ordinary: PassCost
+    """One pass of ordinary decoding, in the middle of the canvas."""
+    tokens: int
+    """Of one sequence."""
+    batch: int
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run."""
+        return sum(cost.seconds for cost in self.passes)
+
+    @property
+    def ordinary_seconds(self) -> float:
+        """Of ordinary decoding, one token a pass."""
+        return self.tokens * self.ordinary.seconds
+
+    @property
+    def speed_up(self) -> float:
+        """Times as fast as ordinary decoding on the same hardware."""
+        return self.ordinary_seconds / self.seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Over the whole batch."""
+        return self.tokens * self.batch / self.seconds
+
+
+def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCost:
+    """What one pass of a network costs."""
+    keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
+    flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys)
+    moved = size.weight_bytes + work.rows * work.context * size.cache_bytes
+    return PassCost(
+        overhead=engine.overhead * size.layers,
+        verification=engine.verification if work.judges else 0.0,
+        memory=moved / (device.bandwidth * engine.bandwidth_share),
+        compute=flops / (device.peak * engine.compute_share),
+    )
+
+
+def predict(
+    trace: Trace, device: Device, target: Size, engine: Engine, draft: Size | None = None, batch: int = 1
+) -> Prediction:
+    """The passes of a trace on other hardware, with networks of another size. The prompt is left out.
+
+    Args:
+        trace: Says which passes there were; its own model's size and times play no part.
+        device: Where it runs.
+        target: The network that verifies.
+        engine: What runs the networks.
+        draft: The network that drafts, for traces in which another model does.
+        batch: Sequences that are decoded together, all alike.
+
+    Raises:
+        HardwareError: where a pass has no query tokens, a drafter is missing, or the device has too little memory.
+    """
+    if batch < 1:
+        raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
+    drafting = any(step.call.role == "draft" for step in trace.steps)
+    if drafting and draft is None:
+        raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
+    rows = 2 if trace.config.get("guidance", 1) not in (1, None) else 1  # classifier-free guidance
+    positions = canvas_size(trace.canvas)
+    _check_memory(device, target, draft if drafting else None, positions * rows * batch)
+
+    def cost(step: Step, final: int) -> PassCost:
+        if step.call.query_tokens < 1:
+            raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
+        size = draft if step.call.role == "draft" and draft is not None else target
+        judges = step.call.role != "draft" and evaluated_drafts(step) > 0
+        fed, over = step.call.query_tokens * batch, step.call.rows * batch
+        return pass_cost(device, size, engine, Work(query_tokens=fed, rows=over, context=final, judges=judges))
+
+    final: set[int] = set()
+    passes = []
+    for step in trace.steps:
+        passes.append(cost(step, len(final)))
+        for position, outcome in outcomes(step).items():
+            (final.add if outcome.fate.final else final.discard)(position)
+    tokens = trace.summary.tokens
+    one = Work(query_tokens=rows * batch, rows=rows * batch, context=tokens / 2)
+    ordinary = pass_cost(device, target, engine, one)
+    return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch)
+
+
+def _check_memory(device: Device, target: Size, draft: Size | None, tokens: int) -> None:
+    sizes = [size for size in (target, draft) if size is not None]
+    needed = sum(size.weight_bytes + tokens * size.cache_bytes for size in sizes)
+    if needed > device.memory:
+        names = " and ".join(size.name for size in sizes)
+        raise HardwareError(
+            f"device: {names} with a KV cache of {tokens} tokens take {needed / 1e9:.1f} GB, and {device.name} has "
+            f"{device.memory / 1e9:.0f}; choose a larger device, a smaller model or a smaller batch."
+        )
+
+
+def size_of(parameters: float) -> Size:
+    """A network of the usual proportions: 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head.
+
+    Raises:
+        HardwareError: for a number that no network has.
+    """
+    if not 1e6 <= parameters <= 1e13:
+        raise HardwareError(f"size: {parameters:g} parameters are not allowed; use 1e6 to 1e13.")
+    width = round((parameters * 128 / 12) ** (1 / 3) / 128) * 128 or 128
+    return Size(
+        name=f"{parameters / 1e9:g}B", parameters=parameters, layers=max(1, width // 128), width=width,
+        kv_width=max(width // 4, 64), source="usual proportions",
+    )  # fmt: skip
+
+
+Preset = TypeVar("Preset", Device, Size, Engine)
+
+
+def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
+    """A preset by its name, in whatever case.
+
+    Raises:
+        HardwareError: for an unknown name; the message says which one is nearest.
+    """
+    known = {key.lower(): key for key in presets}
+    if name.lower() in known:
+        return presets[known[name.lower()]]
+    near = get_close_matches(name.lower(), known, 1, 0.3)
+    remedy = f"did you mean {known[near[0]]!r}?" if near else f"there are {', '.join(presets)}."
+    raise HardwareError(f"{kind}: there is no {name!r}; {remedy}")
+
+
+def _device(name: str, gigabytes: float, gigabytes_per_second: float, teraflops: float, source: str) -> Device:
+    return Device(
+        name=name, memory=gigabytes * 1e9, bandwidth=gigabytes_per_second * 1e9, peak=teraflops * 1e12, source=source
+    )
+
+
+DEVICES: Final[Mapping[str, Device]] = {
+    device.name: device
+    for device in (
+        _device("T4", 16, 320, 65, "NVIDIA T4 data sheet"),
+        _device("L4", 24, 300, 121, "NVIDIA L4 data sheet, dense"),
+        _device("RTX 3090", 24, 936, 71, "NVIDIA GA102 whitepaper, FP16 with FP32 accumulation"),
+        _device("RTX 4090", 24, 1008, 165, "NVIDIA Ada whitepaper, FP16 with FP32 accumulation"),
+        _device("V100", 32, 900, 125, "NVIDIA V100 SXM2 data sheet, FP16"),
+        _device("A100 40GB", 40, 1555, 312, "NVIDIA A100 data sheet"),
+        _device("A100 80GB", 80, 2039, 312, "NVIDIA A100 SXM data sheet"),
+        _device("H100", 80, 3350, 989, "NVIDIA H100 SXM data sheet, dense"),
+        _device("H200", 141, 4800, 989, "NVIDIA H200 SXM data sheet, dense"),
+        _device("B200", 180, 8000, 2250, "NVIDIA DGX B200 data sheet, an eighth, dense"),
+        _device("M3 Max", 128, 400, 14, "Apple: 400 GB/s; 40 cores * 128 lanes * 2 * 1.38 GHz, computed"),
+        _device("laptop DDR5", 32, 90, 1, "two channels of DDR5-5600; 8 cores * 32 flops * 4 GHz, computed"),
+    )
+}
+
+
+def _size(name: str, billions: float, layers: int, heads: tuple[int, int, int], source: str) -> Size:
+    """`heads` are query heads, KV heads and the head dimension."""
+    queries, groups, dimension = heads
+    return Size(
+        name=name, parameters=billions * 1e9, layers=layers, width=queries * dimension, kv_width=groups * dimension,
+        source=source,
+    )  # fmt: skip
+
+
+SIZES: Final[Mapping[str, Size]] = {
+    size.name: size
+    for size in (
+        _size("Lumina-mGPT 7B", 7.0, 32, (32, 32, 128), "config.json of Chameleon-7B"),
+        _size("Janus-Pro 7B", 6.9, 30, (32, 32, 128), "config.json of deepseek-ai/Janus-Pro-7B"),
+        _size("Cosmos 4B", 4.0, 16, (32, 8, 128), "config.json of nvidia/Cosmos-1.0-Autoregressive-4B"),
+        _size("SDAR 1.7B", 1.7, 28, (16, 8, 128), "config.json of Qwen3-1.7B"),
+        _size("SDAR 4B", 4.0, 36, (32, 8, 128), "config.json of Qwen3-4B"),
+        _size("SDAR 8B", 8.2, 36, (32, 8, 128), "config.json of Qwen3-8B"),
+        _size("Fast-dLLM v2 1.5B", 1.5, 28, (12, 2, 128), "config.json of Qwen2.5-1.5B"),
+        _size("Fast-dLLM v2 7B", 7.6, 28, (28, 4, 128), "config.json of Qwen2.5-7B"),
+        _size("LLaDA 8B", 8.0, 32, (32, 32, 128), "config.json of GSAI-ML/LLaDA-8B-Instruct"),
+        _size("Dream 7B", 7.6, 28, (28, 4, 128), "config.json of Dream-org/Dream-v0-Instruct-7B"),
+        _size("Llama 3.1 8B", 8.0, 32, (32, 8, 128), "config.json of meta-llama/Llama-3.1-8B-Instruct"),
+        _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
+        _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
+    )
+}
+ENGINES: Final[Mapping[str, Engine]] = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            name="eager",
+            overhead=1.0e-3,
+            verification=4.1e-3,
+            source="ordinary decoding of SCD's Tables 1 and 2 less the time of its weights; Table 4 without the pass",
+        ),
+        Engine(
+            name="CUDA graphs",
+            overhead=0.03e-3,
+            verification=0.3e-3,
+            source="about 1 ms a pass of 32 layers and a fused verification, assumed",
+        ),
+    )
+}
