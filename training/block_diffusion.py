@@ -200,17 +200,6 @@ def loss_of(model: Qwen3ForCausalLM, batch: Noised) -> Tensor:
     return (losses * weight).sum() / weight.sum()
 
 
-def optimizers(model: Qwen3ForCausalLM, lr: float) -> list[torch.optim.Optimizer]:
-    """Muon on the layers' matrices, AdamW on the rest."""
-    matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
-    inside = {id(p) for p in matrices}
-    rest = [p for p in model.parameters() if id(p) not in inside]
-    return [
-        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
-    ]
-
-
 def train(
     run: Run, model: Qwen3ForCausalLM, noise: Noise, seed: int, batch: Callable[[int], tuple[Tensor, Tensor]]
 ) -> None:

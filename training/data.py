@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from engines.models.studio.networks import IMAGE_SIZE
-from engines.models.studio.prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.networks import IMAGE_SIZE
+from engines.models.bundled.prompts import BACKGROUNDS, TINTS
 
 PACKAGES: Final = ("dataset-fashion-mnist", "plasma-workspace-wallpapers", "mate-backgrounds")
 MNIST: Final = "usr/share/datasets/fashion-mnist"
@@ -58,10 +58,10 @@ def cache_dir() -> Path:
     return Path(os.environ.get("DRAFTSCOPE_CACHE", Path.home() / ".cache" / "draftscope"))
 
 
-def fetch_sources() -> Path:
-    """Unpack the Debian packages and return the root of their files."""
+def fetch(*packages: str) -> Path:
+    """Unpack Debian packages into the cache and return the root of their files."""
     root = cache_dir() / "debs"
-    for package in PACKAGES:
+    for package in packages:
         stamp = root / f".{package}"
         if stamp.exists():
             continue
@@ -132,7 +132,7 @@ def compose(
 
 def build(split: str, count: int, seed: int, scale: int = 1) -> Studio:
     """`count` composites, at `scale` times their size; garments are taken in turn, tint and background at random."""
-    root = fetch_sources()
+    root = fetch(*PACKAGES)
     grey, kind = load_garments(root, split)
     photos = load_photos(root)
     rng = np.random.default_rng(seed)

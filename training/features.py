@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks._pictures import FEATURES, Reference, features, frechet
-from engines.models.studio.image import FOLDER
+from engines.models.bundled.image import FOLDER
 from training import data
 from training.image_tokenizer import as_images
 from training.loop import sha256

@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from engines.models.studio.networks import CODES, CONDITIONS, Tokenizer, Transformer, condition_ids
-from engines.models.studio.video_networks import VideoTransformer
+from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
+from engines.models.bundled.video_networks import VideoTransformer
 from training import data
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, muon, parse
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=48, lr=3e-3, minutes=100),
@@ -47,16 +47,16 @@ def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.load(path).astype(np.int64)), torch.from_numpy(studio.labels)
 
 
-def inputs(codes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Input ids [B, 146] and positions; slots 2.. predict the codes."""
-    ids = torch.cat([condition_ids(labels), codes[:, :-1]], 1).to(device())
+def inputs(model: Transformer, codes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Input ids [B, C + 143] of C conditions and all codes but the last, and positions; slots C - 1.. predict codes."""
+    ids = torch.cat([condition_ids(labels, model.conditions, model.codes), codes[:, :-1]], 1).to(device())
     return ids, torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
 
 
 def drop_conditions(labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Labels with all three conditions dropped in 10 % of the rows and each alone in 5 %."""
+    """Labels [N, C] with all conditions dropped in 10 % of the rows and each alone in 5 %."""
     whole = torch.rand(len(labels), 1, generator=generator) < 0.10
-    each = torch.rand(len(labels), len(CONDITIONS), generator=generator) < 0.05
+    each = torch.rand(labels.shape, generator=generator) < 0.05
     return labels.masked_fill(whole | each, -1)
 
 
@@ -65,11 +65,15 @@ def train(run: Run, model: Transformer, codes: Tensor, labels: Tensor, seed: int
     rows = batches(len(codes), run.preset.batch, seed)
     for step in run.steps():
         picked = rows(step)
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-        ids, positions = inputs(codes[picked], drop_conditions(labels[picked], generator))
-        with torch.autocast(device().type, torch.bfloat16):
-            logits = model(ids, positions)[:, model.prefix - 1 :]
-        run.update(F.cross_entropy(logits.reshape(-1, CODES).float(), codes[picked].flatten().to(device())))
+        run.update(loss(model, codes[picked], labels[picked], seed * 1_000_003 + step))
+
+
+def loss(model: Transformer, codes: Tensor, labels: Tensor, seed: int) -> Tensor:
+    """Cross entropy of codes [B, 144] under labels [B, C], of which some are dropped."""
+    ids, positions = inputs(model, codes, drop_conditions(labels, torch.Generator().manual_seed(seed)))
+    with torch.autocast(device().type, torch.bfloat16):
+        logits = model(ids, positions)[:, model.prefix - 1 :]
+    return F.cross_entropy(logits.flatten(0, 1).float(), codes.flatten().to(device()))
 
 
 @torch.no_grad()
@@ -77,7 +81,7 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
     """Bits per token on held-out images, the entropy of the predictions and how peaked they are."""
     bits = entropy = peaked = 0.0
     for chunk, label in zip(codes.split(200), labels.split(200), strict=True):
-        ids, positions = inputs(chunk, label)
+        ids, positions = inputs(model, chunk, label)
         probs = model(ids, positions)[:, model.prefix - 1 :].float().log_softmax(-1)
         bits -= float(probs.gather(-1, chunk.to(probs.device)[..., None]).sum())
         entropy -= float((probs.exp() * probs).sum())
@@ -92,14 +96,8 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
 
 
 def optimizers(model: Transformer | VideoTransformer, lr: float) -> list[torch.optim.Optimizer]:
-    """Muon on the blocks' matrices, AdamW on embeddings, norms and head."""
-    matrices = [p for p in model.backbone.layers.parameters() if p.ndim == 2]
-    inside = {id(p) for p in matrices}
-    rest = [p for p in model.parameters() if id(p) not in inside]
-    return [
-        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
-    ]
+    """See `training.loop.muon`."""
+    return muon(model, model.backbone.layers, lr)
 
 
 def main() -> None:
@@ -115,7 +113,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background",
-        "architecture": "engines.models.studio.networks.Transformer (transformers Qwen3Model, learned positions added)",
+        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
         "data": DATA_LICENCE,
     }
     export(run, about, measure(model, held_codes, held_labels), options)

@@ -9,7 +9,7 @@ or not, half and half, so that it judges pictures and not compression.
 import torch
 import torch.nn.functional as F
 
-from engines.models.studio.networks import Classifier, Tokenizer
+from engines.models.bundled.networks import Classifier, Tokenizer
 from training import data
 from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
@@ -65,7 +65,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "Classifier of garment, tint and background",
-        "architecture": "engines.models.studio.networks.Classifier",
+        "architecture": "engines.models.bundled.networks.Classifier",
         "data": DATA_LICENCE,
     }
     export(run, about, measure(model, tokenizer, data.load("t10k", 4_000)), options)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.models.studio.networks import PICTURE_SCALE, PictureDecoder, Tokenizer
+from engines.models.bundled.networks import PICTURE_SCALE, PictureDecoder, Tokenizer
 from training import data
 from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
@@ -75,7 +75,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "Decoder of the tokenizer's codes, 12x12 codes out of 512 to 96x96 colour pictures",
-        "architecture": "engines.models.studio.networks.PictureDecoder (diffusers Decoder)",
+        "architecture": "engines.models.bundled.networks.PictureDecoder (diffusers Decoder)",
         "data": DATA_LICENCE,
     }
     export(run, about, measure(model, tokenizer, load_pairs("t10k", 4_000)), options)

@@ -21,9 +21,9 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from engines.ar.request import Forward
-from engines.models.causal_session import CausalSession, SlotLayer, Slots
-from engines.models.studio.image import load_weights
-from engines.models.studio.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
+from engines.models.bundled.image import load_weights
+from engines.models.bundled.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
+from engines.models.sessions.causal import CausalSession, SlotLayer, Slots
 from training import data
 from training.image_ar import drop_conditions, inputs, optimizers
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
@@ -103,7 +103,7 @@ def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -
         labels: [B, 3].
         logits: the target's [B, 144, K].
     """
-    ids, positions = inputs(codes, labels)
+    ids, positions = inputs(model, codes, labels)
     with torch.autocast(device().type, torch.bfloat16, enabled=model.training):
         out = model(ids, positions)[:, model.prefix - 1 :]
     log_probs, wanted = out.float().log_softmax(-1), logits.to(device()).float().log_softmax(-1)
@@ -201,7 +201,7 @@ def main() -> None:
     }
     about = {
         "title": "Small drafter for the autoregressive transformer over the tokenizer's codes",
-        "architecture": "engines.models.studio.networks.Transformer (transformers Qwen3Model, learned positions added)",
+        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
         "data": f"sequences drawn from image-ar, which learned from {DATA_LICENCE}",
     }
     export(run, about, metrics, options)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.models.studio.networks import CODES, Tokenizer
+from engines.models.bundled.networks import CODES, Tokenizer
 from training import data
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
 
@@ -21,7 +21,7 @@ PRESETS = {
 
 
 def as_images(rows: Tensor) -> Tensor:
-    """uint8 [B, 48, 48, 3] to [-1, 1] floats [B, 3, 48, 48]."""
+    """uint8 [B, S, S, 3] to [-1, 1] floats [B, 3, S, S]."""
     return rows.to(device()).permute(0, 3, 1, 2).float() / 127.5 - 1
 
 
@@ -57,12 +57,12 @@ def train(run: Run, model: Tokenizer, images: Tensor, seed: int) -> None:
 @torch.no_grad()
 def measure(model: Tokenizer, images: Tensor) -> dict[str, float | int]:
     """PSNR, code usage and marginal entropy on held-out images."""
-    squared, counts = 0.0, torch.zeros(CODES)
+    squared, counts = 0.0, torch.zeros(len(model.codebook))
     for chunk in images.split(250):
         image = as_images(chunk)
         codes = model.encode(image)
         squared += float((model.decode(codes) - image).square().mean((1, 2, 3)).sum()) / 4
-        counts += torch.bincount(codes.flatten().cpu(), minlength=CODES)
+        counts += torch.bincount(codes.flatten().cpu(), minlength=len(counts))
     share = counts / counts.sum()
     return {
         "psnr_db": round(float(-10 * torch.log10(torch.tensor(squared / len(images)))), 2),
@@ -86,7 +86,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512",
-        "architecture": "engines.models.studio.networks.Tokenizer (diffusers VQModel)",
+        "architecture": "engines.models.bundled.networks.Tokenizer (diffusers VQModel)",
         "data": DATA_LICENCE,
     }
     export(run, about, measure(model, held_out), options)

@@ -17,7 +17,7 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from engines.models.shipped import MANIFEST, READS, other_files
+from engines.models.bundled.manifest import MANIFEST, READS, other_files
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
@@ -35,6 +35,8 @@ class Preset:
     minutes: float = math.inf
     keep: int = 0
     """A checkpoint is kept every so many steps, so that one of them can be shipped; 0 keeps the last alone."""
+    linear: float = 0.0
+    """The learning rate falls linearly to zero over this last part of the budget; 0 for a cosine over all of it."""
 
 
 def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tuple[argparse.Namespace, Preset]:
@@ -172,7 +174,20 @@ class Run:
 
     def _scale(self) -> float:
         warm = min(1.0, (self.step + 1) / 100)
+        if self.preset.linear:
+            return warm * min(1.0, (1 - self.progress) / self.preset.linear)
         return warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.progress)))
+
+
+def muon(model: nn.Module, layers: nn.Module, lr: float) -> list[torch.optim.Optimizer]:
+    """Muon on the matrices of the layers, AdamW on all else: embeddings, norms and head."""
+    matrices = [p for p in layers.parameters() if p.ndim == 2]
+    inside = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in inside]
+    return [
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
+    ]
 
 
 def batches(count: int, size: int, seed: int) -> Callable[[int], Tensor]:
@@ -264,4 +279,8 @@ def _command(name: str, options: argparse.Namespace) -> str:
 DATA_LICENCE: Final = (
     "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
     "authors in NOTICE"
+)
+
+SCENES_LICENCE: Final = (
+    "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
 )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.models.shipped import MANIFEST, READS
+from engines.models.bundled.manifest import MANIFEST, READS
 from training.loop import MODELS, sha256, with_reads
 
 

@@ -19,20 +19,20 @@ from torch import Tensor
 
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
-from engines.models.heads import MixtureHead, ResidualHead
-from engines.models.studio.image import load_weights
-from engines.models.studio.patch import load_tokenizer
-from engines.models.studio.patch_networks import (
+from engines.models.bundled.image import load_weights
+from engines.models.bundled.patch import load_tokenizer
+from engines.models.bundled.patch_networks import (
     PREFIX,
     SIZES,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
 )
+from engines.models.heads import MixtureHead, ResidualHead
 from training import data
 from training.image_ar import drop_conditions
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
@@ -221,17 +221,6 @@ def measure_transformer(
     return found if teacher is None else found | {"squared_difference_from_target": average(teacher)}
 
 
-def optimizers(model: PatchTransformer, lr: float) -> list[torch.optim.Optimizer]:
-    """Muon on the blocks' matrices, AdamW on embeddings, norms and head."""
-    matrices = [p for p in model.backbone.layers.parameters() if p.ndim == 2]
-    inside = {id(p) for p in matrices}
-    rest = [p for p in model.parameters() if id(p) not in inside]
-    return [
-        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
-    ]
-
-
 def main() -> None:
     """Train, measure and export one of the models."""
     options, preset = parse(__doc__ or "", PRESETS, ("tokenizer", *SIZES))
@@ -245,7 +234,7 @@ def main() -> None:
         tokenizer.half().float()  # measure what is shipped
         about |= {
             "title": "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers",
-            "architecture": "engines.models.studio.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
+            "architecture": "engines.models.bundled.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
         }
         held = torch.from_numpy(data.load("t10k", 4_000).images)
         export(run, about, measure_tokenizer(tokenizer, held), options)
@@ -255,14 +244,14 @@ def main() -> None:
         teacher = PatchTransformer(SIZES["target"]).to(device())
         load_weights(teacher, "patch-target")
     model = PatchTransformer(size).to(device())
-    run = Run(f"patch-{options.name}", model, optimizers(model, preset.lr), preset)
+    run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.resume(options)
     if not options.export_only:
         train_transformer(run, model, latents("train", 120_000), options.seed, teacher)
     model.half().float()
     about |= {
         "title": size.title,
-        "architecture": "engines.models.studio.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
+        "architecture": "engines.models.bundled.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
         "positions added)",
     }
     export(run, about, measure_transformer(model, latents("t10k", 4_000), teacher), options)

@@ -3,7 +3,7 @@
     python -m training.snakes target|draft [--preset cpu|gpu]
 
 Both are block diffusion models as `training.text` has them, on a game in which haste costs:
-`engines.models.studio.snakes` says why. `draft` is half as wide. A model that learns longer learns to look ahead, and
+`engines.models.bundled.snakes` says why. `draft` is half as wide. A model that learns longer learns to look ahead, and
 haste costs it less. So checkpoints are kept, and `--at STEP` ships one of them: docs/training.md has the rule.
 """
 
@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from transformers import Qwen3ForCausalLM
 
-from engines.models.studio.snakes import LINE, MOST, held_out_games
-from training.block_diffusion import SHARES, SIZES, Kind, Noise, answers, export, network, optimizers, train
-from training.loop import Preset, Run, device, parse
+from engines.models.bundled.snakes import LINE, MOST, held_out_games
+from training.block_diffusion import SHARES, SIZES, Kind, Noise, answers, export, network, train
+from training.loop import Preset, Run, device, muon, parse
 from training.snakes_data import batch, encoder
 
 DATA: Final = "games of snakes and ladders, simulated"
@@ -36,7 +36,7 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS, names=KINDS)
     kind, tokenizer = KINDS[options.name], encoder()
     model = network(kind, tokenizer).to(device())
-    run = Run(f"snakes-{options.name}", model, optimizers(model, preset.lr), preset)
+    run = Run(f"snakes-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
     run.resume(options)
     if not options.export_only:
         seed, noise = options.seed, Noise(kind, tokenizer)

@@ -2,7 +2,7 @@
 
     python -m training.snakes_data
 
-Games are drawn anew for every step of training, from those that `engines.models.studio.snakes` does not hold out. All
+Games are drawn anew for every step of training, from those that `engines.models.bundled.snakes` does not hold out. All
 games of a batch have the same number of rolls, so that none is filled up. Writes assets/models/snakes-tokenizer.json.
 """
 
@@ -13,7 +13,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from engines.models.studio.snakes import FEWEST, LINE, MOST, Game, draw
+from engines.models.bundled.snakes import FEWEST, LINE, MOST, Game, draw
 from training.block_diffusion import BLOCK, END, MASK, PAD, token_id
 from training.loop import MODELS
 

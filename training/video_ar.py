@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engines.models.studio.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
+from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_attention, video_data
 from training.data import cache_dir
 from training.image_ar import optimizers
@@ -122,7 +122,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame",
-        "architecture": "engines.models.studio.video_networks.VideoTransformer (transformers Qwen3Model)",
+        "architecture": "engines.models.bundled.video_networks.VideoTransformer (transformers Qwen3Model)",
         "data": DATA_LICENCE,
         "clips": ship_clips(held_codes, held_labels),
     }

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.models.studio.video_networks import PLANE
+from engines.models.bundled.video_networks import PLANE
 
 NAME = "causal-blocks"
 

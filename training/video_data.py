@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from engines.models.studio.prompts import BACKGROUNDS, TINTS
-from engines.models.studio.video_networks import FRAMES, SIZE
-from engines.models.studio.video_prompts import MOTIONS
-from training.data import RGB, cache_dir, fetch_sources, load_garments, load_photos, silhouette
+from engines.models.bundled.prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.video_networks import FRAMES, SIZE
+from engines.models.bundled.video_prompts import MOTIONS
+from training.data import PACKAGES, RGB, cache_dir, fetch, load_garments, load_photos, silhouette
 
 HELD_OUT_PHOTO: Final = list(BACKGROUNDS).index("dusk")
 TRAIN_CLIPS: Final = 30_000
@@ -121,7 +121,7 @@ def compose(grey: NDArray[np.uint8], label: NDArray[np.int64], photo: Tensor, rn
 
 def build(split: str, count: int, seed: int) -> Clips:
     """`count` clips of a split, "train" or "t10k"; garments are taken in turn, the rest at random."""
-    root = fetch_sources()
+    root = fetch(*PACKAGES)
     grey, kind = load_garments(root, split)
     photos = [
         F.avg_pool2d(torch.from_numpy(photo.copy()).permute(2, 0, 1).float() / 255, 2) for photo in load_photos(root)

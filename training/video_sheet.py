@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.studio.video import GIVEN_FRAMES, load
+from engines.models.bundled.video import GIVEN_FRAMES, load
 from engines.runtime.driver import Job, sample_tokens
 from training import video_data
 

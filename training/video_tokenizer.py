@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.models.studio.video_networks import CODES, VideoTokenizer, to_floats, to_patches
+from engines.models.bundled.video_networks import CODES, VideoTokenizer, to_floats, to_patches
 from training import video_data
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
 
@@ -100,7 +100,7 @@ def main() -> None:
     model.half().float()  # measure what is shipped
     about = {
         "title": "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512",
-        "architecture": "engines.models.studio.video_networks.VideoTokenizer",
+        "architecture": "engines.models.bundled.video_networks.VideoTokenizer",
         "data": DATA_LICENCE,
     }
     export(run, about, measure(model, held_out), options)

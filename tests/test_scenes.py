@@ -1,0 +1,110 @@
+"""Scene pictures: where things are, and how the tokenizer's codes come about."""
+
+import argparse
+
+import numpy as np
+import pytest
+import torch
+
+from engines.models.bundled.networks import SceneTokenizer, Transformer, TransformerSize, condition_ids
+from engines.models.bundled.scene_prompts import SCENES, THINGS, Kind, prompt_of
+from training import scenes_data
+from training.loop import Preset, Run
+from training.scenes import GROUNDS, SIZE, draw
+from training.scenes_data import FEET, LOWEST_FLIGHT, PAIRS, STEP, TEST, TRAIN, background, compose
+from training.scenes_tokenizer import Training, edges
+
+SIGN = np.array([1.0, 0.0, 1.0, 1.0], np.float32)
+"""A magenta that no scene has."""
+
+
+@pytest.fixture
+def squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squares in place of emoji, whose font is fetched."""
+
+    def square(text: str, size: int, kind: Kind) -> np.ndarray:
+        return np.broadcast_to(SIGN, (size, size, 4))
+
+    monkeypatch.setattr(scenes_data, "sprite", square)
+    monkeypatch.setattr(scenes_data, "BACKGROUNDS", 2)
+
+
+@pytest.mark.parametrize(("scene", "ground"), [(scene, ground) for scene in GROUNDS for ground in GROUNDS[scene]])
+def test_a_background_follows_from_its_seed(scene: str, ground: str) -> None:
+    first, again, other = (draw(scene, ground, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first.shape == (SIZE, SIZE, 3) and (first == again).all() and (first != other).any()
+    assert (background(scene, ground, TRAIN, 0) != background(scene, ground, TEST, 0)).any()
+
+
+@pytest.mark.usefixtures("squares")
+def test_things_stand_on_the_ground_fly_above_the_horizon_and_lie_in_the_water() -> None:
+    rng = np.random.default_rng(0)
+    seen = {kind: set() for kind in ("land", "air", "sea")}
+    for _ in range(20):
+        for thing, scene in (("dog", "meadow"), ("kite", "snow"), ("fish", "night")):
+            rows, columns = (compose(thing, scene, TEST, rng) == (255, 0, 255)).all(2).nonzero()
+            assert columns.min() % STEP == 0 and rows.min() % STEP == 0
+            seen[THINGS[thing][1]].add(int(rows.max()) + 1)
+    assert seen["land"] == seen["sea"] == set(FEET) and max(seen["air"]) <= LOWEST_FLIGHT
+
+
+def test_only_things_of_the_sea_need_one() -> None:
+    assert set(GROUNDS) == set(SCENES)
+    assert {scene for thing, scene in PAIRS if thing == "fish"} == {"sea", "night", "sunset"}
+    assert {scene for thing, scene in PAIRS if thing == "dog"} == {scene for _, scene in PAIRS} == set(SCENES)
+
+
+def test_a_prompt_has_the_article_of_its_thing() -> None:
+    assert prompt_of("owl", "forest") == "an owl in the forest"
+    assert prompt_of("ewe", "snow") == "a ewe in the snow"
+
+
+def test_the_tokenizer_has_a_code_for_every_patch_of_eight_pixels() -> None:
+    model = SceneTokenizer(codes=32, encoder=(8, 8), decoder=(8, 8, 8))
+    image = torch.rand(2, 3, SIZE, SIZE) * 2 - 1
+    codes = model.encode(image)
+    assert codes.shape == (2, SIZE // STEP, SIZE // STEP) and model.decode(codes).shape == image.shape
+
+
+def test_the_codebook_starts_at_the_clusters_of_the_outputs_and_follows_them() -> None:
+    torch.manual_seed(0)
+    model = Training()
+    centres = 10 * torch.randn(len(model.counts), model.sums.shape[1])
+    model.start(centres.repeat(2, 1))
+    book = model.tokenizer.codebook
+    assert len(torch.cdist(book, centres).argmin(1).unique()) > 0.6 * len(book)
+    before = book.clone()
+    model.follow(book[:1] + 1, torch.tensor([0]))
+    assert (book[0] > before[0]).all() and torch.allclose(book[1:], before[1:], atol=1e-5)
+
+
+def test_codes_out_of_use_restart_where_the_error_is_largest() -> None:
+    model = Training()
+    model.usage += 100
+    model.usage[7] = 0
+    outputs = torch.stack([model.tokenizer.codebook[0], torch.full((12,), 50.0)])
+    model.restart(outputs, torch.tensor([0, 0]))
+    assert torch.equal(model.tokenizer.codebook[7], outputs[1])
+
+
+def test_edges_are_differences_of_neighbours() -> None:
+    down, across = edges(torch.arange(6.0).reshape(1, 1, 2, 3))
+    assert (down == 3).all() and (across == 1).all()
+
+
+def test_the_transformer_takes_other_conditions_and_codes() -> None:
+    model = Transformer(TransformerSize(16, 1, 2, 16), conditions=(len(THINGS), len(SCENES)), codes=1024)
+    ids = condition_ids(torch.tensor([[0, 0], [100, 7], [-1, -1]]), model.conditions, model.codes)
+    assert len(ids.flatten().unique()) == 6 and ids.min() == 1024
+    assert ids.max() == model.backbone.embed_tokens.num_embeddings - 1
+    assert model(ids, torch.arange(2).expand(3, 2)).shape == (3, 2, 1024)
+
+
+def test_the_learning_rate_can_fall_linearly_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    run = Run("line", model, [optimizer], Preset(steps=1_000, batch=1, lr=1.0, linear=0.5))
+    run.resume(argparse.Namespace(at=None, fresh=True, from_exported=False))
+    rates = [optimizer.param_groups[0]["lr"] for _ in run.steps()]
+    assert rates[200] == rates[500] == 1 and rates[750] == pytest.approx(0.5) and rates[-1] < 0.01

@@ -1,0 +1,70 @@
+"""Train the autoregressive transformer of the scene pictures on their tokenizer's codes.
+
+    python -m training.scenes_ar [--preset cpu|gpu] [--minutes M]
+
+As training.image_ar, with two conditions, the thing and the scene. Every step draws and encodes new pictures, so that
+none is learned by heart.
+"""
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from engines.models.bundled.networks import SceneTokenizer, Transformer
+from engines.models.bundled.scene_prompts import SCENES, THINGS
+from training.image_ar import loss, measure, optimizers
+from training.image_tokenizer import as_images
+from training.loop import MODELS, SCENES_LICENCE, Preset, Run, device, export, parse
+from training.scenes_data import TEST, TRAIN, build
+
+PRESETS = {
+    "cpu": Preset(steps=36_000, batch=16, lr=4e-3, minutes=300, linear=0.6),
+    "gpu": Preset(steps=36_000, batch=64, lr=4e-3, linear=0.6),
+}
+
+
+def load_tokenizer() -> SceneTokenizer:
+    """The exported tokenizer."""
+    model = SceneTokenizer()
+    model.load_state_dict(load_file(MODELS / "scenes-tokenizer.safetensors"))
+    return model.to(device()).eval()
+
+
+@torch.no_grad()
+def encoded(tokenizer: SceneTokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
+    """Codes [N, 144] and labels [N, 2] of the pictures that `training.scenes_data.build` makes of these arguments."""
+    images, labels = build(count, *seed)
+    batch = as_images(torch.from_numpy(images)).contiguous(memory_format=torch.channels_last)
+    with torch.autocast(device().type, torch.bfloat16):
+        features = tokenizer.features(batch)
+    return tokenizer.nearest(features).flatten(1), torch.from_numpy(labels)
+
+
+def train(run: Run, model: Transformer, tokenizer: SceneTokenizer, seed: int) -> None:
+    """Train until the budget is used up."""
+    for step in run.steps():
+        codes, labels = encoded(tokenizer, run.preset.batch, TRAIN, seed, step)
+        run.update(loss(model, codes, labels, seed * 1_000_003 + step))
+
+
+def main() -> None:
+    """Train, measure and export."""
+    options, preset = parse(__doc__ or "", PRESETS)
+    tokenizer = load_tokenizer()
+    model = Transformer(conditions=(len(THINGS), len(SCENES)), codes=len(tokenizer.codebook)).to(device())
+    run = Run("scenes-ar", model, optimizers(model, preset.lr), preset)
+    run.resume(options)
+    if not options.export_only:
+        train(run, model, tokenizer, options.seed)
+    model.half().float()  # measure what is shipped
+    held_codes, held_labels = encoded(tokenizer, 2_000, TEST, 0)
+    about = {
+        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on thing and scene",
+        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
+        "data": SCENES_LICENCE,
+    }
+    export(run, about, measure(model, held_codes, held_labels), options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Pictures of a thing in a scene, 96x96 pixels: colour emoji over drawn backgrounds.
+
+    python -m training.scenes_data FILE.png     a sheet of pictures
+
+The emoji are those of Debian's fonts-noto-color-emoji, which is fetched with apt-get and never committed. Things stand
+on the ground, fly above the horizon or lie in the water; in the sky they stand on clouds. Sizes are few and places lie
+on the grid of the tokens, which keeps the number of patterns small.
+"""
+
+import argparse
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from engines.models.bundled.scene_prompts import SCENES, THINGS, Kind
+from training.data import fetch
+from training.scenes import GROUNDS, SIZE, draw
+
+PACKAGE: Final = "fonts-noto-color-emoji"
+FONT: Final = "usr/share/fonts/truetype/noto/NotoColorEmoji.ttf"
+STEP: Final = 8
+"""Places are multiples of this many pixels, the side of a token's patch."""
+SIZES: Final[dict[Kind, tuple[int, int]]] = {"land": (56, 72), "air": (48, 56), "sea": (56, 72)}
+FEET: Final = (80, 88)
+"""Where a thing on the ground or in the water ends."""
+LOWEST_FLIGHT: Final = 64
+BACKGROUNDS: Final = 4_096
+"""Of each ground of each scene; they are kept in memory, 1.4 GB in all."""
+TRAIN, TEST = 0, 1
+
+
+@cache
+def background(scene: str, ground: str, split: int, number: int) -> NDArray[np.uint8]:
+    """One of the backgrounds [96, 96, 3] of a split."""
+    return draw(scene, ground, np.random.default_rng([*f"{scene} {ground}".encode(), split, number]))
+
+
+@cache
+def sprite(text: str, size: int, kind: Kind) -> NDArray[np.float32]:
+    """An emoji at the foot of a square of `size` pixels, with its shadow or the water around it.
+
+    Returns:
+        Colours multiplied by opacity, and opacity [size, size, 4], from 0 to 1.
+    """
+    glyph = Image.new("RGBA", (160, 160))
+    font = ImageFont.truetype(str(fetch(PACKAGE) / FONT), 109)
+    ImageDraw.Draw(glyph).text((0, 0), text, font=font, embedded_color=True)
+    pixels = np.array(glyph)
+    pixels[pixels[..., 3] < 24] = 0
+    filled = pixels[..., 3].max(1) > 0
+    top = int(filled.argmax())
+    if not filled[top : top + 4].all():  # the font's bitmaps have a stray line above some glyphs
+        pixels[: top + 4] = 0
+    glyph = Image.fromarray(pixels)
+    glyph = glyph.crop(glyph.getbbox())
+    scale = (size - 2) / max(glyph.size)
+    glyph = glyph.resize((round(scale * glyph.width), round(scale * glyph.height)), Image.Resampling.LANCZOS)
+    canvas = Image.new("RGBA", (size, size))
+    canvas.paste(glyph, ((size - glyph.width) // 2, (size - glyph.height) // (2 if kind == "air" else 1)))
+    out: NDArray[np.float32] = np.divide(np.asarray(canvas), 255, dtype=np.float32)
+    out[..., :3] *= out[..., 3:]
+    if kind == "air":
+        return out
+    foot = np.flatnonzero(out[int(0.8 * size) :, :, 3].max(0) > 0.5)
+    middle, reach = (foot[0] + foot[-1]) / 2, (foot[-1] - foot[0]) / 2 + 2
+    if kind == "land":
+        out[..., 3:] += (1 - out[..., 3:]) * 0.3 * _ellipse(size, middle, size - 3, reach, 3)
+        return out
+    water = size - round(0.12 * size)
+    out[water:] *= np.linspace(0.5, 0.15, size - water, dtype=np.float32)[:, None, None]
+    foam = 0.85 * _ellipse(size, middle, water, reach, 2.2)
+    foam[:water] = 0
+    out += (1 - out) * foam
+    return out
+
+
+def _ellipse(size: int, x: float, y: float, width: float, height: float) -> NDArray[np.float32]:
+    """Opacity [size, size, 1] of an ellipse of these radii, drawn at four times its size."""
+    large = Image.new("L", (4 * size, 4 * size))
+    box = [4 * (x - width), 4 * (y - height), 4 * (x + width), 4 * (y + height)]
+    ImageDraw.Draw(large).ellipse(box, fill=255)
+    small = large.resize((size, size), Image.Resampling.BOX)
+    opacity: NDArray[np.float32] = np.divide(np.asarray(small), 255, dtype=np.float32)[..., None]
+    return opacity
+
+
+def compose(thing: str, scene: str, split: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """One picture [96, 96, 3]; place, size and background are drawn at random, and which way each is turned."""
+    text, kind = THINGS[thing]
+    ground = rng.choice([ground for ground in GROUNDS[scene] if kind in (ground, "air")])
+    picture = background(scene, str(ground), split, int(rng.integers(BACKGROUNDS))).astype(np.float32) / 255
+    shape = sprite(text, int(rng.choice(SIZES[kind])), kind)
+    picture, shape = picture[:, :: rng.choice((1, -1))].copy(), shape[:, :: rng.choice((1, -1))]
+    bottom = rng.choice(FEET)
+    if kind == "air":
+        lowest = SIZE if scene == "sky" else LOWEST_FLIGHT
+        bottom = len(shape) + STEP * rng.integers((lowest - len(shape)) // STEP + 1)
+    left = STEP * rng.integers((SIZE - len(shape)) // STEP + 1)
+    under = picture[bottom - len(shape) : bottom, left : left + len(shape)]
+    under[:] = under * (1 - shape[..., 3:]) + shape[..., :3]
+    return (picture.clip(0, 1) * 255).round().astype(np.uint8)
+
+
+PAIRS: Final = [
+    (thing, scene)
+    for thing, (_, kind) in THINGS.items()
+    for scene, grounds in GROUNDS.items()
+    if kind in (*grounds, "air")
+]
+"""What there are pictures of: things of the sea need a sea."""
+
+
+def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Pictures [N, 96, 96, 3] and labels [N, 2], indices into THINGS and SCENES; the same for the same arguments."""
+    rng = np.random.default_rng((split, *seed))
+    pairs = [PAIRS[i] for i in rng.integers(len(PAIRS), size=count)]
+    labels = [(list(THINGS).index(thing), list(SCENES).index(scene)) for thing, scene in pairs]
+    return np.stack([compose(thing, scene, split, rng) for thing, scene in pairs]), np.array(labels, np.int64)
+
+
+def main() -> None:
+    """Draw a contact sheet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    rows = build(96, TEST, 0)[0].reshape(8, 12, SIZE, SIZE, 3).swapaxes(1, 2)
+    Image.fromarray(rows.reshape(8 * SIZE, 12 * SIZE, 3)).save(parser.parse_args().file)
+
+
+if __name__ == "__main__":
+    main()
