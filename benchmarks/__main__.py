@@ -10,6 +10,7 @@ FOLDER beside the log of its command, and FOLDER/measured.md has the tables of a
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from joblib import cpu_count
 
 from benchmarks._results import positive
 from benchmarks.report import tables
@@ -38,13 +38,10 @@ BRIEF: Final[Mapping[str, str]] = {
     "toy": "--images 24 --drafts 1 3 7",
     "compare": "",
     "app": "--runs 3",
-    "load": "--short",
-    "fuzz": "--short",
-    "faults": "--short",
     "gpu": "",
 }
 """Benchmark -> options of its brief form, the longest first."""
-ALONE: Final = ("app", "load", "fuzz", "faults", "gpu")
+ALONE: Final = ("app", "gpu")
 """These measure seconds, or need all cores."""
 
 
@@ -55,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("-o", "--output", type=Path, default=Path("build/bench"), metavar="FOLDER")
     options.add_argument("--full", action="store_true", help="at the size that ships")
     options.add_argument(
-        "--jobs", type=positive, default=cpu_count(), metavar="N", help="side by side; default: one a core"
+        "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="side by side; default: one a core"
     )
     chosen = options.parse_args(arguments)
     if unknown := [name for name in chosen.name if name not in BRIEF]:

@@ -19,6 +19,7 @@ from engines.config import ConfigError, Value, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, open_session
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.streams import bytes_of
 
@@ -110,11 +111,10 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
     """
     model, weights = load_model(grid.model, device), dict[str, str]()
     for one in grid.configurations:
-        method = METHODS[one.method]
-        config = make_config(method.config, one.config)
         try:
             jobs = [
-                Job(method, model, problem.question, config) for problem in exam(grid.model).problems[: grid.problems]
+                Request(one.method, model, problem.question, settings=one.config).job()
+                for problem in exam(grid.model).problems[: grid.problems]
             ]
             for job in jobs:
                 job.decoder()

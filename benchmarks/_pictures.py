@@ -1,6 +1,7 @@
 """How good pictures of garments are: whether they show what was asked, and how far as a set they lie from real ones."""
 
 import functools
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ from PIL import Image, ImageDraw
 from safetensors import safe_open
 from torch import Tensor
 
-from engines.models.studio.image import load_classifier
-from engines.models.studio.prompts import parse_prompt
+from benchmarks._results import Row, off, standard_error
+from engines.models.bundled.image import load_classifier
+from engines.models.bundled.prompts import parse_prompt
 
 SLOTS: Final = ("garment", "tint", "background")
 FEATURES: Final = Path(__file__).with_name("features.safetensors")
@@ -67,6 +69,23 @@ def frechet(found: Float[Tensor, "N F"], real: Reference) -> float:
     mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
     apart = (found.mean(0) - real.mean).square().sum()
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
+
+
+def marks(own: Bool[Tensor, "N 3"], ordinary: Bool[Tensor, "N 3"]) -> Row:
+    """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
+    whole = own.all(1).double().tolist()
+    return {
+        **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(SLOTS)},
+        "all_three_percent": 100 * statistics.fmean(whole),
+        "all_three_error": 100 * standard_error(whole),
+        "all_three_off_errors": off(whole, ordinary.all(1).double().tolist()),
+    }
+
+
+def write_sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:
+    """Write a few pictures of every decoder into a PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sheet(prompts, columns).save(path, optimize=True)
 
 
 def sheet(prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> Image.Image:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from engines.models.studio.snakes import held_out_games
+from engines.models.bundled.snakes import held_out_games
 
 PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
 _MARK: Final = "####"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.discrete import DiscreteSession
+from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Decision, Task
 from engines.sampling.chance import SeededChance
 from traces.schema import Canvas
@@ -67,7 +67,7 @@ def ours(case: Case, session: Preset, passes: int = _PASSES) -> float:
     for i in range(_BEFORE + passes):
         begun = time.process_time()
         request: Any = decoder.send(answer)
-        probs = session.answer({0: request}, config, lambda *_: None)[0]
+        probs = session.answer({0: request}, config, lambda *_: None)[0].value
         decision = decoder.send(probs)
         assert isinstance(decision, Decision)
         answer = tuple(decision.readback.tolist())

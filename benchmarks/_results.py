@@ -10,7 +10,7 @@ import shlex
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,8 @@ class Claim:
     """None for a figure that is reported without a target."""
     reason: str = ""
     """Where the figure comes from: spread, number of runs, what dominates it."""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    """Figures behind it, by name, for programs."""
 
     @property
     def met(self) -> bool | None:

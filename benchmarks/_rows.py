@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,7 +54,7 @@ class Rows:
         data = source.read_bytes()
         try:
             data = gzip.decompress(data) if source.suffix == ".gz" else data
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise RowsError(f"-o: {source} cannot be unpacked ({error}); name another file") from None
         self._sound_bytes = data.rfind(b"\n") + 1
         for number, line in enumerate(data[: self._sound_bytes].splitlines(), 1):

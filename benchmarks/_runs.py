@@ -10,15 +10,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from engines.config import make_config
 from engines.methods import METHODS
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
 from engines.models.catalog import MODELS
-from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
-from engines.protocol import Lap, Model, Session
+from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.runtime.request import Request
+from traces.measures import COUPLINGS
 from traces.schema import Step
 
-NAMES = {"ar": "vanilla", "none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD", "gsd": "GSD"}
+NAMES = {"ar": "vanilla", **COUPLINGS, "gsd": "GSD"}
 """Decoders by the names the papers use: a method, or a coupling of SCD."""
 
 
@@ -33,9 +34,9 @@ def prompts(model_id: str, count: int) -> list[str]:
 
 def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object) -> Job:
     """A job for a decoder of `NAMES`; settings that the method does not have are an error."""
-    method = METHODS[decoder if decoder in METHODS else "scd"]
     own = settings if decoder in METHODS else {"coupling": decoder, **settings}
-    return Job(method, model, prompt, make_config(method.config, own), seed=0, sample=sample)
+    name = decoder if decoder in METHODS else "scd"
+    return Request(name, model, prompt, settings=own, sample=sample).job()
 
 
 def now() -> float:
@@ -53,7 +54,7 @@ class Stopwatch:
     def __init__(self, session: Session) -> None:
         self.session, self.seconds, self.drafts = session, 0.0, 0
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Any]:
+    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `engines.protocol.Session.answer`."""
         self.drafts += all(request.role == "draft" for request in requests.values())
         since = now()
@@ -66,10 +67,6 @@ class Stopwatch:
             since = then
 
         return self.session.answer(requests, sampling, timed)
-
-    def cost(self, request: Any) -> tuple[int, int]:
-        """See `engines.protocol.Session.cost`."""
-        return self.session.cost(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

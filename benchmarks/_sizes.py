@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from diffusers import AutoencoderKL
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordLevel
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
-from engines.models.clip_model import ClipShape, pack
-from engines.models.hub.compvis import DecoderSize, PixelDecoder
-from engines.models.hub.cosmos import CosmosVideo
-from engines.models.hub.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
-from engines.models.hub.janus import Janus, JanusPictures
-from engines.models.hub.mar import MAR, MARModel, MARSize
-from engines.models.hub.rotary import PlaceRotary
+from engines.models.checkpoints.clip_model import ClipShape, pack
+from engines.models.checkpoints.cosmos import CosmosVideo, PlaceRotary
+from engines.models.checkpoints.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from engines.models.checkpoints.janus import Janus, JanusPictures
+from engines.models.checkpoints.mar import MAR, MARModel, MARSize
 from engines.models.language_model import DiffusionLM, Kind
-from engines.models.picture_model import PictureShape
 from traces.schema import ModelCard
 
 _MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"
@@ -111,15 +109,18 @@ def janus(name: str, size: Size, codes: JanusVQVAEConfig, side: int) -> Build:
     """A Janus-Pro; `generate` beside it writes text on the same decoder."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
-        config = LlamaConfig(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 1e4})
-        codes.num_patches = side
         codes.projection_dim = codes.image_token_embed_dim = size.width
-        parts = _on(device, dtype, lambda: JanusPictures(config, codes))
-        parts.vqmodel.float()
-        shape = PictureShape(side, side, codes.num_embeddings, 4096)
-        model = Janus(parts, _words(size.words, *_JANUS), shape, _card(name), str(device))
-        causal = _on(torch.device("meta"), dtype, lambda: LlamaForCausalLM(config))
-        causal.model = parts.language_model
+        cell = 1 << (len(codes.channel_multiplier) - 1)
+        config = JanusConfig(
+            text_config={"model_type": "llama", **size.fields, "max_position_embeddings": 4096},
+            vq_config=codes.to_dict(),
+            vision_config={"image_size": side * cell, "patch_size": cell},
+        )
+        parts = _on(device, dtype, lambda: JanusPictures(config))
+        parts.model.vqmodel.float()
+        model = Janus(parts, _words(size.words, *_JANUS), _card(name), str(device))
+        causal = _on(torch.device("meta"), dtype, lambda: LlamaForCausalLM(config.text_config))
+        causal.model = parts.model.language_model
         causal.lm_head = _on(device, dtype, lambda: nn.Linear(size.width, size.words, bias=False))
         return Built(model, "a red boot", causal)
 
@@ -152,8 +153,8 @@ def mar(name: str, size: MARSize) -> Build:
         for weight in network.parameters():
             weight.normal_(std=0.02)
 
-        decoder = PixelDecoder(DecoderSize((32,), 1, size.token, size.token, 0, False))  # not timed
-        return Built(MARModel(network, decoder, _card(name), device), "207")
+        autoencoder = AutoencoderKL(block_out_channels=(32,), latent_channels=size.token)  # not timed
+        return Built(MARModel(network, autoencoder, _card(name), device), "207")
 
     return build
 

@@ -15,13 +15,12 @@ from transformers.utils import logging
 from benchmarks._grid import Configuration, key, weights_of
 from benchmarks._problems import exam
 from benchmarks._runs import decode
-from engines.config import make_config
 from engines.diffusion_lm.sequence import TextTask
-from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
+from engines.runtime.request import Request
 from traces.places import by_place
 from traces.results import ResultRow
 from traces.schema import Step
@@ -46,9 +45,11 @@ def solve(chunk: Chunk) -> list[ResultRow]:
     """The rows of a chunk."""
     torch.set_num_threads(1)
     model, one = ready(chunk.model, chunk.device), chunk.configuration
-    method, problems = METHODS[one.method], exam(chunk.model).problems
-    config = make_config(method.config, one.config)
-    jobs = [Job(method, model, problems[i].question, config, chunk.seed, sample=i) for i in chunk.problems]
+    problems = exam(chunk.model).problems
+    jobs = [
+        Request(one.method, model, problems[i].question, seed=chunk.seed, settings=one.config, sample=i).job()
+        for i in chunk.problems
+    ]
     run = decode(jobs, record=True)
     return [
         _row(chunk, place, job, tokens, steps)
@@ -61,8 +62,7 @@ def ready(model_id: str, device: str) -> Model:
     """A model that has decoded once, so that no row is charged with loading kernels and growing memory pools."""
     logging.disable_progress_bar()
     model = load_model(model_id, device)
-    method = METHODS["blockwise"]
-    decode([Job(method, model, exam(model_id).problems[0].question, make_config(method.config, {"length": 8}))])
+    decode([Request("blockwise", model, exam(model_id).problems[0].question, settings={"length": 8}).job()])
     return model
 
 

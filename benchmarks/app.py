@@ -37,6 +37,7 @@ MOST_GROWTH: Final = 1.1
 LONG_RUN: Final[dict[str, Any]] = {"rows": 50, "columns": 48, "window": 64, "accepted": 3.0, "seed": 1}
 """A made-up run of a little over 600 forward passes and 2,400 tokens, 64 of them drafted."""
 SWEEPS: Final = 5
+CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 # Three passes on with every frame, as when the slider is dragged; the milliseconds between frames.
 _SWEEP: Final = """() => new Promise(done => {
@@ -99,13 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 target=READY_SECONDS,
                 reason="most of it imports torch, transformers, diffusers and gradio",
             ),
-            memory(idle, held, chosen.runs),
-            growth(held, resident_megabytes(process), chosen.runs),
+            *memory(chosen.runs, idle, held, resident_megabytes(process)),
         ]
-        if chosen.no_browser or not chromium_path():
-            missing = "left out by --no-browser" if chosen.no_browser else "there is no Chromium here"
-            claims += [unmeasured(name, missing) for name in _BROWSER]
-        else:
+        if not chosen.no_browser and any(map(shutil.which, CHROMIUM)):
             claims += in_browser(address, chosen.model)
     finish(result("The app", command("app", given), claims, rows), chosen.json)
 
@@ -190,57 +187,36 @@ def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:
     return int(kilobytes) * 1024 / 1e6
 
 
-def memory(idle: float | None, after: float | None, runs: int) -> Claim:
-    """What the app holds after some runs."""
-    reason = "this system has no /proc" if idle is None else f"{idle:.0f} MB when it first answered"
-    return Claim(
-        name=f"Memory the app holds after {runs} runs",
-        measured=after,
-        unit="MB",
-        bound="at most",
-        target=MEMORY_MB,
-        reason=reason,
-    )
-
-
-def growth(before: float | None, after: float | None, runs: int) -> Claim:
-    """What more runs leave behind."""
-    known = before is not None and after is not None
-    return Claim(
-        name=f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
-        measured=after / before if before is not None and after is not None else None,
-        bound="at most",
-        target=MOST_GROWTH,
-        reason=f"{after:.0f} and {before:.0f} MB" if known else "this system has no /proc",
-    )
-
-
-def chromium_path() -> str | None:
-    """Where Chromium or Chrome is, if anywhere."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-
-
-def unmeasured(name: str, reason: str) -> Claim:
-    """A claim that could not be put to the test."""
-    return Claim(name=name, measured=None, reason=reason)
+def memory(runs: int, idle: float | None, held: float | None, later: float | None) -> list[Claim]:
+    """What the app holds after some runs, and what more runs leave behind; a system without /proc does not say."""
+    if idle is None or held is None or later is None:
+        return []
+    return [
+        Claim(
+            name=f"Memory the app holds after {runs} runs",
+            measured=held,
+            unit="MB",
+            bound="at most",
+            target=MEMORY_MB,
+            reason=f"{idle:.0f} MB when it first answered",
+        ),
+        Claim(
+            name=f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
+            measured=later / held,
+            bound="at most",
+            target=MOST_GROWTH,
+            reason=f"{later:.0f} and {held:.0f} MB",
+        ),
+    ]
 
 
 def in_browser(address: str, model: str) -> list[Claim]:
-    """What needs a browser."""
-    try:
-        from tests.support.browser import chromium
-    except ImportError as error:
-        return [unmeasured(name, f"{error.name} is not installed; see requirements-dev.txt") for name in _BROWSER]
+    """What needs Chromium."""
+    from tests.support.browser import chromium
+
     with chromium() as browser:
         opened = opening(browser, address)
         return [opened, live(page := browser.new_page(), address, model), clicking(page), scrubbing(browser.new_page())]
-
-
-_OPENED: Final = "Seconds from opening the page until its first run plays, in a browser that has not seen it"
-_CLICKED: Final = "Milliseconds from the click on Run until the first forward pass is on the page, once warm"
-_DELIVERED: Final = "Forward passes of a live run that reach the browser, once each and in order"
-_FRAMES: Final = "Frames a second while scrubbing 600 passes over 2,400 tokens"
-_BROWSER: Final = (_OPENED, _DELIVERED, _CLICKED, _FRAMES)
 
 
 def opening(browser: Any, address: str) -> Claim:
@@ -255,7 +231,12 @@ def opening(browser: Any, address: str) -> Claim:
         context.close()
     found = spread(seconds)
     return Claim(
-        name=_OPENED, measured=found.median, unit="s", bound="at most", target=READY_SECONDS, reason=str(found)
+        name="Seconds from opening the page until its first run plays, in a browser that has not seen it",
+        measured=found.median,
+        unit="s",
+        bound="at most",
+        target=READY_SECONDS,
+        reason=str(found),
     )
 
 
@@ -270,7 +251,7 @@ def clicking(page: Any) -> Claim:
         page.locator("#stop").wait_for(state="hidden", timeout=300_000)
     found = spread(milliseconds)
     return Claim(
-        name=_CLICKED,
+        name="Milliseconds from the click on Run until the first forward pass is on the page, once warm",
         measured=found.median,
         unit="ms",
         bound="at most",
@@ -303,7 +284,7 @@ def live(page: Any, address: str, model: str) -> Claim:
     arrived = sorted(map(tuple, delivered), key=lambda pair: pair[0])  # a stable sort keeps the order within a lane
     right = sum(a == b for a, b in zip(arrived, expected, strict=False))
     return Claim(
-        name=_DELIVERED,
+        name="Forward passes of a live run that reach the browser, once each and in order",
         measured=100 * right / max(len(expected), len(delivered)),
         unit="%",
         bound="at least",
@@ -324,7 +305,7 @@ def scrubbing(page: Any) -> Claim:
     sweeps = [spread(page.evaluate(_SWEEP)) for _ in range(SWEEPS)]
     rate = spread([1000 / sweep.median for sweep in sweeps])
     return Claim(
-        name=_FRAMES,
+        name="Frames a second while scrubbing 600 passes over 2,400 tokens",
         measured=rate.median,
         unit="frames/s",
         bound="at least",

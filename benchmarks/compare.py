@@ -36,7 +36,7 @@ class Pair:
     """What is solved, where it is not the grade-school maths."""
 
 
-_GAME: Final = "Snakes and ladders"
+_GAME: Final = "Snakes and ladders: "
 PAIRS: Final = (
     Pair("psd", "PSD (Confidence), depth 3", "Confidence"),
     Pair("psd", "PSD (Confidence), block 32, tau 0.9", "Confidence, block 32, threshold 0.9"),
@@ -97,23 +97,27 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     group, base = by_label[pair.label], by_label[pair.baseline]
     rate, usual = (each.total("tokens") / each.total("forwards") for each in (group, base))
     errors, problems = apart(group, base)
-    times = (base.total("seconds") / base.total("tokens")) / (group.total("seconds") / group.total("tokens"))
-    rows = group.total("row_forwards") / group.total("forwards")
-    task = f"{pair.task}: " if pair.task else ""
-    name = f"{task}{pair.label} against {pair.baseline}"
-    clock = f"{times:.2f} times as fast by wall clock, "
-    reason = (
-        f"{rate:.2f} against {usual:.2f}; {clock}with {rows:.1f} rows a pass; solves "
-        f"{100 * group.accuracy:.1f} against {100 * base.accuracy:.1f} % of {problems} problems, {errors:.1f} standard "
-        "errors apart"
-    )
+    seconds, usually = (each.total("seconds") / each.total("tokens") for each in (group, base))
+    name = f"{pair.task}{pair.label} against {pair.baseline}"
+    numbers = {
+        "setting": f"{pair.task}{pair.label}",
+        "baseline": pair.baseline,
+        "speed": rate / usual,
+        "speed_by_clock": usually / seconds,
+        "rows": group.total("row_forwards") / group.total("forwards"),
+        "accuracy": group.accuracy,
+        "baseline_accuracy": base.accuracy,
+        "errors_apart": errors,
+        "problems": problems,
+    }
     speed = Claim(
         name=f"{name}: tokens per forward pass",
         measured=rate / usual,
         unit="×",
         bound="" if pair.target is None else "at least",
         target=pair.target,
-        reason=reason,
+        reason=f"{rate:.2f} against {usual:.2f}, {problems} problems",
+        numbers=numbers,
     )
     if pair.target is None:
         return [speed]

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._pictures import features, frechet, reference, right
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
+from benchmarks._results import Row, command, finish, parser, positive, result, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, make_config, settings
 from engines.methods import METHODS, ordinary
@@ -33,7 +33,7 @@ from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
-from traces.paying import acceptance_for
+from traces.breakeven import acceptance_for
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
 from traces.streams import piped
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 said = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
                 print(f"{said}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
     title = f"{MODELS[chosen.model].title}: {METHODS[chosen.method].title}"
-    finish(result(title, command("continuous", given), claims(rows), rows, model.device), chosen.json)
+    finish(result(title, command("continuous", given), [], rows, model.device), chosen.json)
 
 
 def ways(method: str, model: str, drafters: Sequence[str], verdicts: Sequence[str]) -> list[dict[str, str]]:
@@ -179,46 +179,6 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
     agree = right(pixels, [one.prompt for one in jobs]).all(1).double()
     found = {"prompt_agreement_percent": 100 * float(agree.mean())}
     return found | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
-
-
-def claims(rows: Sequence[Row]) -> list[Claim]:
-    """The time ratio of every row."""
-    return [
-        Claim(
-            name=f"{METHODS[row['method']].title}, on {row['model']}, {_way(row)}gamma = {row['gamma']}, "
-            f"batch {row['batch']}: times faster than ordinary decoding, in time",
-            measured=row["faster_median"],
-            unit="×",
-            reason=f"acceptance {row['acceptance']:.2f}, {_needed(row)}; "
-            f"{row['target_calls']:.1f} target and {row['draft_calls']:.1f} "
-            f"draft calls; {row['tokens_per_verification']:.2f} tokens a verification, "
-            f"{row['tokens_expected']:.2f} expected at that rate" + _quality(row),
-        )
-        for row in rows
-    ]
-
-
-def _way(row: Row) -> str:
-    named = [f"drafter {row['drafter']}", *([f"verdict {row['verdict']}"] if row["verdict"] else [])]
-    return ", ".join(named) + ", "
-
-
-def _needed(row: Row) -> str:
-    """What a draft and a verification cost, and the acceptance that this takes."""
-    needed = row["acceptance_to_break_even"]
-    said = "no acceptance would break even" if needed is None else f"{needed:.2f} would break even"
-    return f"{said}, as a draft costs {row['draft_cost']:.2f} and a verification {row['verify_cost']:.2f} tokens"
-
-
-def _quality(row: Row) -> str:
-    """Beside ordinary decoding's, in words; a single picture says nothing."""
-    if "frechet_like" not in row:
-        return ""
-    return (
-        f"; {row['prompt_agreement_percent']:.0f} % of the pictures as asked, ordinary decoding "
-        f"{row['prompt_agreement_percent_ordinary']:.0f} %; Frechet-like distance {row['frechet_like']:.0f}, ordinary "
-        f"decoding {row['frechet_like_ordinary']:.0f}"
-    )
 
 
 if __name__ == "__main__":

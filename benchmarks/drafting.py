@@ -13,12 +13,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from benchmarks import _pairs
+from benchmarks._pairs import Pair, gathered, paired
 from benchmarks._problems import held_out, solved
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
-from benchmarks._runs import Decoded, decode, prompts
+from benchmarks._results import Row, command, finish, parser, positive, result, standard_error
+from benchmarks._runs import decode, prompts
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, load_model, small_of
+from engines.models.catalog import load_model, small_of
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
@@ -47,8 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
     rows = table(pictures, asks_for_pictures(pictures, chosen.images), chosen.images, chosen.gammas)
     rows += table(text, asks_for_answers(text), chosen.problems, chosen.gammas)
-    claims = [claim for model in (PICTURES, TEXT) for claim in best(model, rows)]
-    finish(result("Speculative decoding", command("drafting", given), claims, rows, pictures.device), chosen.json)
+    finish(result("Speculative decoding", command("drafting", given), [], rows, pictures.device), chosen.json)
 
 
 def asks_for_pictures(model: Model, count: int) -> Ask:
@@ -73,45 +74,40 @@ def asks_for_answers(model: Model) -> Ask:
 
 def table(model: Model, ask: Ask, count: int, gammas: Sequence[int]) -> list[Row]:
     """Ordinary decoding, then every drafter with every draft length; pairs of all of them are interleaved."""
-    cells = [(drafter, gamma) for drafter in DRAFTERS for gamma in gammas]
-    settings: dict[tuple[str, int], dict[str, object]] = {
-        cell: {"drafter": cell[0], "gamma": cell[1]} for cell in cells
+    cells: dict[tuple[str, int], dict[str, object]] = {
+        (drafter, gamma): {"drafter": drafter, "gamma": gamma} for drafter in DRAFTERS for gamma in gammas
     }
-    pairs: dict[tuple[str, int], list[tuple[Decoded, Decoded]]] = {cell: [] for cell in cells}
-    for cell in cells[:: len(gammas)]:
-        decode([ask("speculative", 0, settings[cell])])  # load kernels and grow memory pools before anything is timed
+    for settings in list(cells.values())[:: len(gammas)]:
+        decode([ask("speculative", 0, settings)])  # load kernels and grow memory pools before anything is timed
+    rounds = []
     for number in range(count):
-        for cell in cells:
-            jobs = [ask("ar", number, {}), ask("speculative", number, settings[cell])]
-            runs = [decode([job]) for job in (jobs if number % 2 else jobs[::-1])]
-            pairs[cell].append((runs[0], runs[1]) if number % 2 else (runs[1], runs[0]))
-    usual = [baseline for baseline, _ in pairs[cells[0]]]
-    rows: list[Row] = [{"method": "ar", "model": model.card.id, **_quality(model, usual), **_spent(usual)}]
-    for cell in cells:
-        traces = [run_batch([ask("speculative", number, settings[cell])])[0] for number in range(count)]
+        others = {cell: ask("speculative", number, settings) for cell, settings in cells.items()}
+        rounds.append(paired(ask("ar", number, {}), others, number))
+    pairs = gathered(rounds)
+    usual = [(run, run) for run, _ in next(iter(pairs.values()))]
+    ordinary = {name: value for name, value in _pairs.speed(usual).items() if not name.startswith(("faster", "fewer"))}
+    rows: list[Row] = [{"method": "ar", "model": model.card.id, **_quality(model, usual), **ordinary}]
+    for cell, settings in cells.items():
+        traces = [run_batch([ask("speculative", number, settings)])[0] for number in range(count)]
         rows.append(_row(model, cell, pairs[cell], traces))
     return rows
 
 
-def _row(model: Model, cell: tuple[str, int], pairs: Sequence[tuple[Decoded, Decoded]], traces: Sequence[Trace]) -> Row:
+def _row(model: Model, cell: tuple[str, int], pairs: Sequence[Pair], traces: Sequence[Trace]) -> Row:
     steps = [step for trace in traces for step in trace.steps]
     by_role = {role: [step.call for step in steps if step.call.role == role] for role in ("target", "draft")}
     acceptance = sum(t.summary.accepted for t in traces) / max(sum(t.summary.judged for t in traces), 1)
-    faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
-    runs = [run for _, run in pairs]
     row: dict[str, Any] = {
         "method": "speculative",
         "model": model.card.id,
         "drafter": small_of(model.card.id) if cell[0] == "small" else cell[0],
         "gamma": cell[1],
-        **_quality(model, runs),
+        **_quality(model, pairs),
         "acceptance": acceptance,
         "target_passes": len(by_role["target"]) / len(traces),
+        "fewer_target_passes": sum(run.forwards for run, _ in pairs) / len(by_role["target"]),
         "draft_passes": len(by_role["draft"]) / len(traces),
-        **_spent(runs),
-        "faster_median": faster.median,
-        "faster_low_quartile": faster.low,
-        "faster_high_quartile": faster.high,
+        **_pairs.speed(pairs),
     }
     if by_role["draft"]:
         cost = [statistics.median(call.milliseconds.forward for call in by_role[role]) for role in ("draft", "target")]
@@ -126,48 +122,16 @@ def predicted(acceptance: float, gamma: int, cost: float) -> float:
     return expected / (gamma * cost + 1)
 
 
-def _quality(model: Model, runs: Sequence[Decoded]) -> Row:
+def _quality(model: Model, pairs: Sequence[Pair]) -> Row:
     if model.card.id != TEXT:
-        return {"pictures": len(runs)}
-    texts = [model.output(run.tokens[0]).text or "" for run in runs]
+        return {"pictures": len(pairs)}
+    texts = [model.output(run.tokens[0]).text or "" for _, run in pairs]
     right = [float(solved(text, one.answer)) for text, one in zip(texts, held_out(), strict=False)]
     return {
-        "problems": len(runs),
+        "problems": len(pairs),
         "accuracy": statistics.fmean(right),
         "accuracy_standard_error": standard_error(right),
     }
-
-
-def _spent(runs: Sequence[Decoded]) -> Row:
-    return {
-        "nfe": statistics.fmean(run.forwards for run in runs),
-        "seconds_median": spread([run.seconds for run in runs]).median,
-    }
-
-
-def best(model: str, rows: Sequence[Row]) -> list[Claim]:
-    """For every drafter the draft length that is fastest by the clock."""
-    claims = []
-    usual = next(row for row in rows if row["model"] == model and row["method"] == "ar")
-    for drafter in (small_of(model), "lookup"):
-        row = max((r for r in rows if r["model"] == model and r.get("drafter") == drafter), key=_faster)
-        claims.append(
-            Claim(
-                name=f"Speculative decoding of {MODELS[model].title}, drafts by {drafter}, gamma = {row['gamma']}: "
-                "times faster than ordinary decoding, in time",
-                measured=_faster(row),
-                unit="×",
-                reason=f"acceptance {row['acceptance']:.2f}; {row['target_passes']:.1f} target and "
-                f"{row['draft_passes']:.1f} draft passes against {usual['nfe']:.1f}; quartiles "
-                f"{row['faster_low_quartile']:.2f} to {row['faster_high_quartile']:.2f}; the fastest of gamma "
-                + ", ".join(str(r["gamma"]) for r in rows if r["model"] == model and r.get("drafter") == drafter),
-            )
-        )
-    return claims
-
-
-def _faster(row: Row) -> float:
-    return float(row["faster_median"])
 
 
 if __name__ == "__main__":

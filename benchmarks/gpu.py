@@ -4,10 +4,8 @@
 
 A model is built where it runs; nothing is fetched, and nothing is said about quality or acceptance. Ordinary decoding
 and a window, or a block, are timed pass by pass, and beside them, where transformers has it, `generate` on the same
-decoder, greedily and as many tokens. Two runs of the same seed take turns, one of exact shapes and one of fixed ones,
-which on CUDA are replayed as graphs: `exact_over_fixed` is the median of what a pass of the one takes over its
-counterpart, verdict included, in which more than 1 is time saved. A family that does not fit is left out with the
-reason. `--tiny` runs small networks of the same form, so that all of it can be tried on a CPU.
+decoder, greedily and as many tokens. A family that does not fit is left out with the reason. `--tiny` runs small
+networks of the same form, so that all of it can be tried on a CPU.
 """
 
 import gc
@@ -28,11 +26,10 @@ from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, usual
 from engines.runtime.driver import Job, Run
-from traces.schema import Step
 from traces.streams import piped
 
 WARM: Final = 4
-"""Passes that are left out: the first ones are slow, and the third or fourth is captured."""
+"""Passes that are left out, as the first ones are slow."""
 WINDOW: Final = 32
 METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
     "discrete-ar": (("ar", {}), ("scd", {"window": WINDOW, "coupling": "none"})),
@@ -88,30 +85,20 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
         length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
         few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
         config = make_config(chosen.config, {**length, **settings, **few})
-        # A model of vectors here is a MAR, which looks at a picture as a whole and has no shapes to fix.
-        forms = ("exact",) if "continuous-ar" in model.families else ("exact", "fixed")
-        runs = {form: Run(Job(chosen, model, built.prompt, config, shapes=form)) for form in forms}
-        turns = list(islice(zip(*runs.values(), strict=False), passes + WARM))
-        told = dict(zip(forms, zip(*turns[WARM:] or turns, strict=True), strict=True))
+        steps = list(islice(Run(Job(chosen, model, built.prompt, config)), passes + WARM))
+        steps = steps[WARM:] or steps
         yield {
             "family": name,
             "method": method,
             "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
             "parameters": model.parameters,
             "dtype": str(model.dtype).removeprefix("torch."),
-            "tokens_fed": statistics.median(step.call.query_tokens for step in told["exact"]),
-            "seconds": statistics.median(step.call.milliseconds.forward / 1000 for step in told["exact"]),
-            "whole_seconds": statistics.median(step.call.milliseconds.total / 1000 for step in told["exact"]),
-            **({"exact_over_fixed": _ratio(told["exact"], told["fixed"])} if "fixed" in told else {}),
+            "tokens_fed": statistics.median(step.call.query_tokens for step in steps),
+            "seconds": statistics.median(step.call.milliseconds.forward / 1000 for step in steps),
+            "whole_seconds": statistics.median(step.call.milliseconds.total / 1000 for step in steps),
         }
     if built.causal is not None:
         yield _generated(name, built, passes)
-
-
-def _ratio(exact: Sequence[Step], fixed: Sequence[Step]) -> float:
-    """What passes of exact shapes take over the same passes of fixed ones."""
-    pairs = zip(exact, fixed, strict=True)
-    return statistics.median(one.call.milliseconds.total / other.call.milliseconds.total for one, other in pairs)
 
 
 def _generated(name: str, built: Built, passes: int) -> Row:

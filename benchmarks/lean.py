@@ -1,14 +1,12 @@
 """What the engine costs beside what one would write by hand: ratios of processor time, taken in turns in one process.
 
-    python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--vocabularies V ...] [--lanes N]
+    python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--vocabularies V ...]
 
-Ordinary decoding stands beside a loop over the same network with a cache, what SCD does beside the network against the
-plain form of released samplers at vocabularies of real models, lockstep against bare passes of as many rows, recorded
-runs against runs that are not, and live runs of the page against the command line's. Nothing but one thread of a CPU is
-measured: processor time is the same however busy the machine is, on a GPU it says nothing.
+Compared are ordinary decoding with a loop over the same network with a cache, what SCD does beside the network with the
+plain form of released samplers at vocabularies of real models, and recorded runs with runs that are not. Only one
+thread of a CPU is measured: processor time is the same however busy the machine is, on a GPU it says nothing.
 """
 
-import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -26,19 +24,16 @@ from benchmarks.text import ORDINARY
 from benchmarks.text import job as text_job
 from engines.config import make_config
 from engines.methods import METHODS
+from engines.models.bundled.networks import Transformer
 from engines.models.catalog import load_model
-from engines.models.studio.networks import Transformer
-from engines.runtime.driver import Job, Run
-from traces.io import dumps
-from traces.stats import cost as cost_of
+from engines.runtime.driver import Job
+from traces.measures import COUPLINGS
 from traces.streams import piped
 
 MOST_OF_A_LOOP: Final = 1.1
 MOST_OF_RELEASED: Final = 1.0
 MOST_OUTSIDE_PERCENT: Final = 10.0
-LEAST_OF_CEILING: Final = 0.9
 MOST_RECORDING_PERCENT: Final = 5.0
-MOST_OF_COMMAND_LINE: Final = 1.3
 WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 RECORDED: Final = (8, 32, 64)
 CUTS: Final[tuple[dict[str, Any], ...]] = ({}, {"top_k": 2000}, {"top_p": 0.8})
@@ -51,8 +46,6 @@ USUAL: Final = {
     "Verification, gumbel, over the plain form": 0.44,
 }
 """What was measured when these were written."""
-TEXTS: Final = (ORDINARY, "confidence", "S2D2, block 32")
-COUPLINGS: Final = ("none", "maximal", "gumbel")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--images", type=positive, default=4)
     options.add_argument("--repeats", type=positive, default=5)
     options.add_argument("--vocabularies", type=positive, nargs="+", default=[16_384, 65_536])
-    options.add_argument("--lanes", type=positive, default=16)
     options.add_argument("--short", action="store_true", help="only whether a ratio has fallen by a quarter")
     chosen = options.parse_args(given)
     if chosen.short:
@@ -75,9 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *loops(count, repeats),
         *outside(count),
         *at_worst(rows),
-        *lockstep(chosen.lanes),
         *recording(count),
-        *live(count),
     ]
     finish(result("What the engine costs", command("lean", given), claims, rows), chosen.json)
     return 0
@@ -197,68 +187,6 @@ def at_worst(rows: Sequence[Row]) -> list[Claim]:
     return claims
 
 
-def lockstep(lanes: int) -> list[Claim]:
-    """How much of the gain of bare passes lockstep has."""
-    image, words, claims = load_model("studio-image"), load_model("text-target"), []
-    asked, problems = prompts("studio-image", lanes), held_out()[:lanes]
-    every = {
-        "ordinary decoding": (image, [job("ar", image, prompt, i) for i, prompt in enumerate(asked)]),
-        "MC-SJD, L = 32": (image, [job("maximal", image, prompt, i, window=32) for i, prompt in enumerate(asked)]),
-        **{f"text, {label}": (words, [text_job(label, words, one) for one in problems]) for label in TEXTS},
-    }
-    for name, (model, jobs) in every.items():
-        single = [decode([one], record=True) for one in jobs]
-        fed = sum(cost_of(run.steps[0]).query_tokens for run in single) / sum(run.forwards for run in single)
-        alone = sum(clocked(partial(decode, [one])) for one in jobs)
-        gained, bare = alone / clocked(partial(decode, jobs)), _bare.gain(model, lanes, round(fed))
-        used = sum(run.forwards for run in single) / (lanes * decode(jobs).forwards)
-        claims.append(
-            Claim(
-                name=f"Lockstep of {lanes}, {name}: share of what bare passes gain",
-                measured=gained / bare,
-                bound="at least",
-                target=LEAST_OF_CEILING,
-                reason=f"{gained:.2f} times the throughput of one at a time, bare passes of {fed:.0f} tokens a row "
-                f"{bare:.2f} times; {100 * used:.0f} % of the rows are in use until the longest sequence ends",
-            )
-        )
-    return claims
-
-
-def live(count: int) -> list[Claim]:
-    """What a live run takes more than the same run of the command line, what is sent to the page included."""
-    from demo.decoding import Asked, Opened, plain, race
-
-    def command_line(asked: Asked) -> None:
-        run = Run(asked.job())
-        for _ in run:
-            pass
-        dumps(run.trace())
-
-    def page(asked: Asked) -> None:
-        for told in race([asked], lambda: False):
-            if isinstance(told, tuple):
-                json.dumps([plain(one) for one in told])
-            elif isinstance(told, Opened):
-                json.dumps(told.heads)
-            else:
-                dumps(told.traces[0])
-
-    cases: dict[str, tuple[str, str, dict[str, object]]] = {
-        "pictures, ordinary decoding": ("ar", "studio-image", {}),
-        "pictures, MC-SJD, L = 32": ("scd", "studio-image", {"window": 32}),
-        "text, S2D2": ("s2d2", "text-target", {"block": "32", "length": 64}),
-    }
-    claims = []
-    for name, (method, model_id, settings) in cases.items():
-        prompt = prompts(model_id, 1)[0] if model_id == "studio-image" else held_out()[0].question
-        asked = Asked(method, model_id, prompt, make_config(METHODS[method].config, settings))
-        command_line(asked)
-        found = ratio(partial(page, asked), partial(command_line, asked), 2 * count)
-        claims.append(_claim(f"Live run over the command line's, {name}", found, MOST_OF_COMMAND_LINE))
-    return claims
-
-
 def recording(count: int) -> list[Claim]:
     """What recording adds: pictures at several windows, a text, continuous tokens."""
     image, words, patch = (load_model(name) for name in ("studio-image", "text-target", "patch-target"))
@@ -296,7 +224,7 @@ class Cost:
         """What it costs, and beside how long a pass it would be at most this share of it."""
         told = f"{self.added:.2f} ms a pass beside {self.beside:.2f} of {self.what}"
         least = self.added / share
-        return told if least <= self.beside else f"{told}, and within the target beside {least:.1f} or more"
+        return told if least <= self.beside else f"{told}; within the target beside {least:.1f} or more"
 
 
 def _claim(

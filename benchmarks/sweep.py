@@ -11,7 +11,6 @@ RESULTS, from where no sweep goes on. docs/benchmarks.md says what a grid and a 
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from tqdm import tqdm
 from transformers.utils import logging
 
 from benchmarks._grid import Grid, GridError, key, read_grid, try_out
@@ -68,17 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
     """Solve what is missing."""
     chunks = missing(grid, rows, options.batch, options.device)
-    progress = Progress(sum(len(chunk.problems) for chunk in chunks), len(rows.rows))
+    there, wanted = len(rows.rows), sum(len(chunk.problems) for chunk in chunks)
+    print(f"{wanted} runs to go, {there} are there already", file=sys.stderr)
+    seconds = 0.1 if sys.stderr.isatty() else REPORT_SECONDS
     try:
         if chunks:
             rows.begin(_about(options))
-            for found in solve_all(chunks, options.jobs, options.backend):
-                rows.append(found)
-                progress.advance(len(found))
-            progress.end()
+            with tqdm(total=wanted, unit="run", mininterval=seconds) as progress:
+                for found in solve_all(chunks, options.jobs, options.backend):
+                    rows.append(found)
+                    progress.update(len(found))
         rows.finish()
     except KeyboardInterrupt:
-        progress.end()
         print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except (SweepError, RowsError) as error:
@@ -90,7 +90,6 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        progress.end()
         kept = f"{len(rows.rows)} rows are kept, the same command goes on from there"
         print(f"-o: {rows.path} cannot be written ({error.strerror}); make room: {kept}", file=sys.stderr)
         return FULL
@@ -114,6 +113,8 @@ def missing(grid: Grid, rows: Rows, batch: int, device: str) -> list[Chunk]:
 
 def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list[ResultRow]]:
     """The rows of all chunks, in the order in which they come."""
+    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+
     with ExitStack() as stack:
         stack.enter_context(_cluster(backend))
         threads = {"inner_max_num_threads": 1} if backend == "loky" else {}
@@ -157,6 +158,8 @@ def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:
 
 
 def _about(options: argparse.Namespace) -> dict[str, Any]:
+    from joblib import effective_n_jobs
+
     place = asdict(environment(torch.device("cpu"), torch.float32))
     return {
         "grid": options.grid.name,
@@ -179,34 +182,6 @@ def _summarise(rows: Rows, grid: Grid) -> None:
             f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token",
             file=sys.stderr if str(rows.path) == STANDARD else sys.stdout,
         )
-
-
-class Progress:
-    """How far a sweep is, on stderr."""
-
-    def __init__(self, total: int, there: int) -> None:
-        self._total, self._done, self._live = total, 0, sys.stderr.isatty()
-        self._start = self._said = time.monotonic()
-        print(f"{total} runs to go, {there} are there already", file=sys.stderr)
-
-    def advance(self, runs: int) -> None:
-        """So many more are done."""
-        self._done += runs
-        if self._live or time.monotonic() - self._said >= REPORT_SECONDS:
-            self._said = time.monotonic()
-            self._say()
-
-    def end(self) -> None:
-        """Nothing more comes."""
-        self._say()
-        if self._live:
-            print(file=sys.stderr)
-
-    def _say(self) -> None:
-        spent = time.monotonic() - self._start
-        left = spent * (self._total / self._done - 1) if self._done else 0.0
-        text = f"{self._done} of {self._total} runs, {self._done / spent:.1f} a second, about {left / 60:.0f} min left"
-        print(f"\r{text}\033[K" if self._live else text, file=sys.stderr, end="" if self._live else "\n", flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

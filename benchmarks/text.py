@@ -11,7 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from benchmarks import _parts
+from benchmarks import _pairs
+from benchmarks._pairs import Pair, gathered, paired
 from benchmarks._problems import Problem, held_out, solved
 from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
 from benchmarks._runs import Decoded, decode
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    claims = [*against_ordinary(rows), *against_policy(model, problems), *engine(model, held_out()[: chosen.lockstep])]
+    claims = [against_policy(model, problems), *lockstep(model, held_out()[: chosen.lockstep])]
     finish(result(f"{MODELS[MODEL].title}: speed", command("text", given), claims, rows, model.device), chosen.json)
 
 
@@ -78,22 +79,16 @@ def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
 def table(model: Model, problems: Sequence[Problem]) -> list[Row]:
     """Every decoder, each run paired with one at block size 1. Pairs of all decoders are interleaved."""
     others = [label for label in DECODERS if label != ORDINARY]
-    pairs: dict[str, list[tuple[Decoded, Decoded]]] = {label: [] for label in others}
-    for i, problem in enumerate(problems):
-        for label in others:
-            asked = {ORDINARY: job(ORDINARY, model, problem), label: job(label, model, problem)}
-            order = (ORDINARY, label) if i % 2 else (label, ORDINARY)
-            runs = {each: decode([asked[each]]) for each in order}
-            pairs[label].append((runs[ORDINARY], runs[label]))
-    usual = [baseline for baseline, _ in pairs[others[0]]]
-    rows = [_row(ORDINARY, model, problems, [(run, run) for run in usual])]
-    return rows + [_row(label, model, problems, pairs[label]) for label in others]
+    pairs = gathered([
+        paired(job(ORDINARY, model, problem), {label: job(label, model, problem) for label in others}, turn)
+        for turn, problem in enumerate(problems)
+    ])  # fmt: skip
+    usual = {ORDINARY: [(run, run) for run, _ in pairs[others[0]]]}
+    return [_row(label, model, problems, each) for label, each in (usual | pairs).items()]
 
 
-def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[tuple[Decoded, Decoded]]) -> Row:
+def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[Pair]) -> Row:
     right = [float(_right(model, run, problem)) for (_, run), problem in zip(pairs, problems, strict=True)]
-    faster = spread([baseline.seconds / run.seconds for baseline, run in pairs])
-    forwards = statistics.fmean(run.forwards for _, run in pairs)
     usual = statistics.fmean(baseline.forwards for baseline, _ in pairs)
     return {
         "method": DECODERS[label][0],
@@ -101,13 +96,8 @@ def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[
         "problems": len(problems),
         "accuracy": statistics.fmean(right),
         "accuracy_standard_error": standard_error(right),
-        "nfe": forwards,
-        "fewer_passes": usual / forwards,
         "fewer_target_passes": usual / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
-        "seconds_median": spread([run.seconds for _, run in pairs]).median,
-        "faster_median": faster.median,
-        "faster_low_quartile": faster.low,
-        "faster_high_quartile": faster.high,
+        **_pairs.speed(pairs),
     }
 
 
@@ -115,56 +105,30 @@ def _right(model: Model, run: Decoded, problem: Problem) -> bool:
     return solved(model.output(run.tokens[0]).text or "", problem.answer)
 
 
-def against_ordinary(rows: Sequence[Row]) -> list[Claim]:
-    """Each decoder's time against block size 1, with passes and accuracy beside it."""
-    usual = rows[0]
-    return [
-        Claim(
-            name=f"Text, {row['decoder']}: times faster than {ORDINARY}, in time",
-            measured=row["faster_median"],
-            unit="×",
-            reason=f"{row['nfe']:.1f} against {usual['nfe']:.1f} forward passes; solves {_percent(row)} against "
-            f"{_percent(usual)} of {row['problems']} problems; quartiles {row['faster_low_quartile']:.2f} to "
-            f"{row['faster_high_quartile']:.2f}",
-        )
-        for row in rows[1:]
-    ]
-
-
-def against_policy(model: Model, problems: Sequence[Problem]) -> list[Claim]:
+def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
     """PSD that feeds a row only where it pays, by the clock beside the policy that it speeds up."""
-    ratios, passes = [], {PAYS: 0, POLICY: 0}
-    for i, problem in enumerate(problems):
-        order = (PAYS, POLICY) if i % 2 else (POLICY, PAYS)
-        runs = {label: decode([job(label, model, problem)]) for label in order}
-        ratios.append(runs[PAYS].seconds / runs[POLICY].seconds)
-        passes = {label: count + runs[label].forwards for label, count in passes.items()}
-    each = " and ".join(f"{count / len(problems):.2f}" for count in passes.values())
-    return [
-        Claim(
-            name=f"Text, {PAYS}: time over that of {POLICY}",
-            measured=statistics.median(ratios),
-            bound="at most",
-            target=MOST_OF_POLICY,
-            reason=f"{each} passes a text; where no further row pays, what is left is to find that out; "
-            f"{spread(ratios)}",
-        )
+    pairs = [
+        paired(job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}, turn)[PAYS]
+        for turn, problem in enumerate(problems)
     ]
+    ratios = [own.seconds / policy.seconds for policy, own in pairs]
+    passes = (statistics.fmean(run.forwards for run in runs) for runs in zip(*pairs, strict=True))
+    return Claim(
+        name=f"Text, {PAYS}: time over that of {POLICY}",
+        measured=statistics.median(ratios),
+        bound="at most",
+        target=MOST_OF_POLICY,
+        reason=f"{' and '.join(f'{each:.2f}' for each in passes)} passes a text, the policy's first; where no further "
+        f"row pays, what is left is to find that out; {spread(ratios)}",
+    )
 
 
-def _percent(row: Row) -> str:
-    return f"{100 * row['accuracy']:.1f} ± {100 * row['accuracy_standard_error']:.1f} %"
-
-
-def engine(model: Model, problems: Sequence[Problem]) -> list[Claim]:
-    """What the engine and recording add, and what lockstep gains."""
-    claims = []
-    for label in (ORDINARY, "confidence", "S2D2, block 32"):
-        jobs = [job(label, model, problem) for problem in problems]
-        claims += _parts.overhead(jobs, f"text, {label}")
-        claims.append(_parts.tracing(jobs, f"text, {label}"))
-        claims.append(_parts.throughput(jobs, 3, f"Text, {label}", "answers"))
-    return claims
+def lockstep(model: Model, problems: Sequence[Problem]) -> list[Claim]:
+    """What decoding together gains."""
+    return [
+        _pairs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
+        for label in (ORDINARY, "confidence", "S2D2, block 32")
+    ]
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def compare(
 ) -> Iterator[tuple[str, int, dict[str, float]]]:
     """For every whole block of a solution, verifier and draft: label, place in the order, and the numbers."""
     config = make_config(simsd.Config, {"block": block, "gamma": 0, "length": LENGTH})
-    task: TextTask = target.pose(question, config)
+    task: TextTask = target.make_task(question, config)
     text, right = Text(task, config.size), target.encode(solution)
     sessions = {"target": target.start([task], False), "draft": drafter.start([task], False)}
     answer = torch.tensor([*task.prompt, *right, task.ends[0]])
