@@ -7,32 +7,24 @@ from typing import Any, Final
 from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
-from visualizers.figures.acceptance import ACCEPTANCE
-from visualizers.figures.break_even import BREAK_EVEN
-from visualizers.figures.by_place import BY_PLACE
-from visualizers.figures.by_setting import DIFFERENCE, STRENGTH_SWEEP, WINDOW_SWEEP
-from visualizers.figures.canvas import CANVAS
+from visualizers.figures.canvas import ACCEPTANCE, CANVAS
 from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
-from visualizers.figures.cost import COMPARISON, LATENCY, RACE
-from visualizers.figures.densities import DISTANCES, RATIOS
-from visualizers.figures.detail import DETAIL
-from visualizers.figures.drafts import BETA, HAMMING
-from visualizers.figures.foresight import CONTRIBUTIONS, DEPTH_SWEEP, FORESIGHT
+from visualizers.figures.cost import COMPARISON, LATENCY, RACE, SEEDS
+from visualizers.figures.drafts import BETA
+from visualizers.figures.foresight import CONTRIBUTIONS, FORESIGHT
 from visualizers.figures.graph import GRAPH
-from visualizers.figures.judging import ALONG, BY_SETTING, RATIO_MEANS
+from visualizers.figures.judging import DISTANCES, DRAFT_STEPS, RATIO_MEANS, RATIOS
 from visualizers.figures.mask import MASK
 from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
 from visualizers.figures.pictures import PICTURES
-from visualizers.figures.redundancy import REDUNDANCY
+from visualizers.figures.rates import ACCEPTED, ALONG, BY_PLACE, DETAIL, REDUNDANCY
 from visualizers.figures.routing import ESTIMATORS, ROUTING
-from visualizers.figures.seeds import SEEDS
-from visualizers.figures.speed import SHARES, SPEED_UP
 from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
+from visualizers.figures.sweeps import BY_SETTING, DEPTH_SWEEP, DIFFERENCE, HAMMING, STRENGTH_SWEEP, WINDOW_SWEEP
 from visualizers.figures.throughput import THROUGHPUT
 from visualizers.figures.timeline import CHURN
+from visualizers.figures.timings import BREAK_EVEN, SHARES, SPEED_UP, WINDOWS
 from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
-from visualizers.figures.verdicts import ACCEPTED, DRAFT_STEPS
-from visualizers.figures.windows import WINDOWS
 from visualizers.style import themed
 
 __all__ = [

@@ -1,11 +1,19 @@
-"""Where something stands in a figure, so that nothing is written over it."""
+"""Where labels have room in a figure, so that none is written over a mark or another label."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+PLACES: Final = ("top right", "top left", "bottom right", "bottom left", "top center", "bottom center")
+_LETTER, _LINE = 0.008, 0.055
+"""Width of a letter and height of a line, in shares of the panel."""
+_ACROSS, _UP = 0.006, 0.015
+"""Half the width and height of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A place in a figure, in whatever units its axes are measured in."""
+    """A rectangle in a figure, in whatever units its axes are measured in."""
 
     left: float
     right: float
@@ -16,3 +24,43 @@ class Box:
         """Whether one covers a part of the other."""
         across = self.left < other.right and other.left < self.right
         return across and self.bottom < other.top and other.bottom < self.top
+
+
+def place_labels(
+    points: Sequence[tuple[float, float]],
+    wanted: Iterable[tuple[int, str, str]],
+    *,
+    beyond: tuple[float, float] = (0.0, 0.0),
+) -> Mapping[int, str]:
+    """Find a place for each label where nothing else is.
+
+    Args:
+        points: All marks, in shares of the panel's width and height.
+        wanted: Index of a point, its label and the place to try first, the most important label first.
+        beyond: How far a label may reach out of the panel, across and up.
+
+    Returns:
+        Index -> place in plotly's words. Labels that have no room are missing.
+    """
+    taken = [Box(x - _ACROSS, x + _ACROSS, y - _UP, y + _UP) for x, y in points]
+    inside = Box(-beyond[0], 1 + beyond[0], -beyond[1], 1 + beyond[1])
+    placed: dict[int, str] = {}
+    for index, text, first in wanted:
+        for place in dict.fromkeys((first, *PLACES)):
+            box = _label(points[index], _LETTER * len(text), place)
+            fits = inside.left <= box.left and box.right <= inside.right
+            fits = fits and inside.bottom <= box.bottom and box.top <= inside.top
+            if fits and not any(box.meets(other) for other in taken):
+                taken.append(box)
+                placed[index] = place
+                break
+    return placed
+
+
+def _label(point: tuple[float, float], width: float, place: str) -> Box:
+    """Where plotly writes a label of some width beside a point."""
+    x, y = point
+    side = place.split()[1]
+    left = {"right": x + _ACROSS, "left": x - _ACROSS - width, "center": x - width / 2}[side]
+    bottom = y + _UP if place.startswith("top") else y - _UP - _LINE
+    return Box(left, left + width, bottom, bottom + _LINE)

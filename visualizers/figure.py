@@ -1,30 +1,39 @@
-"""What a figure is, and the few things every figure needs."""
+"""What a figure is, how its runs are named, and how panels, axes and curves are drawn."""
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import fmean, stdev
 from textwrap import wrap
-from types import MappingProxyType
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
+from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
+from traces.measures import COUPLINGS
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
 from visualizers.picture import PictureError
-from visualizers.style import themed
+from visualizers.style import NEUTRAL, PATTERNS, Look, hatched, series, themed
 from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
 MOST_PANELS: Final = 6
 """Traces drawn side by side; more would be too small to read."""
+MOST_GROUPS: Final = 6
+"""Groups of runs in one panel."""
+MOST_RUNS: Final = 12
+"""Runs in one panel."""
 MOST_FRAMES: Final = 16
 """Latent frames of a video that have panels, names or lines of their own."""
-PAPERS: Final = {"coupling": {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}}
+PAPERS: Final = {"coupling": COUPLINGS}
 """Setting -> value -> what papers call a run with it, where runs differ in it."""
 SUBTITLE: Final = 108
-"""Letters of what stands below a title that fit on a line, on the page too."""
+"""Letters on a line of the subtitle."""
 SUBTITLE_LINE: Final = 16
 """Pixels that a line of it takes."""
 TOP: Final = 84
@@ -37,19 +46,48 @@ class FigureError(ValueError):
     """A figure was asked for that these traces do not support, or a step that they do not have."""
 
 
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A figure: its words, what it needs and how it is drawn."""
+class Worded:
+    """A figure with its words, which are in figures.toml."""
 
     name: str
-    title: str
-    caption: str
-    """What to see, and how it is computed."""
-    paper: str
-    """The published figure or table it answers to; empty when there is none."""
-    supports: Callable[[Traces], str | None]
-    """None, or the reason why these traces cannot be drawn."""
+    """What the command line calls it."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return _words()[self.name]["title"]
+
+    @property
+    def caption(self) -> str:
+        """What it shows, and how that is computed."""
+        return _words()[self.name]["caption"]
+
+    @property
+    def paper(self) -> str:
+        """The published figure or table it answers to; may be empty."""
+        return _words()[self.name].get("paper", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure(Worded):
+    """A figure of traces: what it needs and how it is drawn."""
+
+    needs: Callable[[Trace], bool]
+    """Whether a trace can be drawn; the others are left out."""
+    needed: str
+    """The same in words."""
+    at_most: Literal["panels", "groups", "runs"] | None = None
+    """What there may not be too many of: `MOST_PANELS`, `MOST_GROUPS` or `MOST_RUNS`."""
+    refuses: Callable[[Traces], str | None] = lambda _: None
+    """A further reason why the traces cannot be drawn."""
     drawing: Callable[[Traces, int | None], go.Figure]
+    """Draws the traces that can be drawn, after a step where the figure shows one moment."""
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
     whole: bool = False
@@ -59,7 +97,24 @@ class Figure:
 
     def width(self, traces: Traces) -> int:
         """Return the pixels a file of this figure is wide."""
-        return WIDTH if self.panel_width is None else min(WIDTH, 200 + self.panel_width * sum(map(_frames, traces)))
+        frames = sum(frame_count(trace.canvas) for trace in traces)
+        return WIDTH if self.panel_width is None else min(WIDTH, 200 + self.panel_width * frames)
+
+    def supports(self, traces: Traces) -> str | None:
+        """Return None, or the reason why these traces cannot be drawn."""
+        if not traces:
+            return "no trace given"
+        shown = [trace for trace in traces if self.needs(trace)]
+        if not shown:
+            these = "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
+            return f"needs {self.needed}, which {these} not have"
+        if self.at_most == "panels" and len(shown) > MOST_PANELS:
+            return f"draws up to {MOST_PANELS} traces side by side, {len(shown)} given"
+        if self.at_most == "groups" and len(grouped(shown)) > MOST_GROUPS:
+            return f"draws up to {MOST_GROUPS} groups of runs, {len(grouped(shown))} given"
+        if self.at_most == "runs" and len(shown) > MOST_RUNS:
+            return f"draws up to {MOST_RUNS} runs, {len(shown)} given"
+        return self.refuses(shown)
 
     def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:
         """Draw the traces, after `step` forward passes where the figure shows one moment.
@@ -74,7 +129,7 @@ class Figure:
             if not 0 <= step <= last:
                 raise FigureError(f"step {step}: choose a step from 0 to {last}")
         try:
-            figure = self.drawing(traces, step)
+            figure = self.drawing([trace for trace in traces if self.needs(trace)], step)
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         figure = wrapped(figure)
@@ -83,7 +138,7 @@ class Figure:
 
 
 def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
-    """Return the figure with a title and what stands below it, in as many lines as it takes, changed in place."""
+    """Return the figure with a title and a subtitle in as many lines as it takes, changed in place."""
     lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
     more = SUBTITLE_LINE * (len(lines) - 1)
     figure.update_layout(title={"text": heading, "subtitle": {"text": "<br>".join(lines)}})
@@ -93,29 +148,19 @@ def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
     return figure
 
 
-def _frames(trace: Trace) -> int:
-    return frame_count(trace.canvas)
-
-
 Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataFigure(Generic[Data]):
+class DataFigure(Worded, Generic[Data]):
     """A figure of something else than traces."""
 
-    name: str
-    title: str
-    caption: str
-    paper: str
     drawing: Callable[[Data], go.Figure]
     """Sets the subtitle, too."""
 
     def draw(self, data: Data) -> go.Figure:
         """Draw the data."""
-        figure = self.drawing(data)
-        figure.update_layout(title_text=self.title)
-        return themed(figure, "light")
+        return themed(self.drawing(data).update_layout(title_text=self.title), "light")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +170,7 @@ class FileFigure(DataFigure[Data]):
     benchmark: str
     """Which one: `python -m benchmarks.<benchmark> --json FILE`."""
     column: str
-    """Of its rows, and of no other benchmark's."""
+    """A column that its rows have, and those of no other benchmark."""
     read: Callable[[bytes], Data]
     """Raises `SweepError` for a file that does not hold such data."""
 
@@ -150,7 +195,7 @@ def subtitle(traces: Traces) -> str:
         return plain(f"{len(traces)} runs of {models}")
     (trace,) = traces
     seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return plain(f"{settings(trace.variant or trace.method, trace.config)} on {models}{seed}")
+    return plain(f"{trace.variant or trace.method} on {models}{seed}")
 
 
 def settings(method: str, config: Mapping[str, Scalar]) -> str:
@@ -168,19 +213,19 @@ def labels(traces: Traces) -> tuple[str, ...]:
 
     The names are ready for plotly, see `plain`.
     """
-    differing = _differing(traces)
+    values: dict[str, set[str]] = {}
+    for trace in traces:
+        for name, value in trace.config.items():
+            values.setdefault(name, set()).add(repr(value))
+    differing = [name for name, seen in values.items() if len(seen) > 1]
     names = [
         _named(trace, {name: trace.config[name] for name in differing if name in trace.config}) for trace in traces
     ]
-    for attribute in ("model", "seed"):
-        if len(set(names)) == len(names):
-            break
-        values = [
-            trace.model.title or trace.model.id if attribute == "model" else f"seed {_said(trace.seed)}"
-            for trace in traces
-        ]
-        if len(set(values)) > 1:
-            names = [f"{name}, {value}" for name, value in zip(names, values, strict=True)]
+    models = [trace.model.title or trace.model.id for trace in traces]
+    seeds = [f"seed {'unknown' if trace.seed is None else trace.seed}" for trace in traces]
+    for parts in (models, seeds):
+        if len(set(names)) < len(names) and len(set(parts)) > 1:
+            names = [f"{name}, {part}" for name, part in zip(names, parts, strict=True)]
     seen: Counter[str] = Counter()
     distinct = []
     for name in names:
@@ -204,62 +249,102 @@ def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...
     for trace in traces:
         config = tuple(sorted((name, repr(value)) for name, value in trace.config.items() if name != apart))
         groups.setdefault((trace.method, trace.model.id, config), []).append(trace)
-    heads = [_without(group[0], apart) for group in groups.values()]
-    return MappingProxyType(dict(zip(labels(heads), map(tuple, groups.values()), strict=True)))
+    heads = [
+        replace(runs[0], seed=0, config={name: value for name, value in runs[0].config.items() if name != apart})
+        for runs in groups.values()
+    ]
+    return dict(zip(labels(heads), map(tuple, groups.values()), strict=True))
 
 
-def _without(trace: Trace, setting: str) -> Trace:
-    return replace(trace, seed=0, config={name: value for name, value in trace.config.items() if name != setting})
+def counted(name: str, runs: Traces) -> str:
+    """Return the name of a group, with the number of its runs where there are several."""
+    return name if len(runs) == 1 else f"{name}, {len(runs)} runs"
 
 
-def _said(seed: int | None) -> str:
-    return "unknown" if seed is None else str(seed)
-
-
-def _differing(traces: Traces) -> list[str]:
-    """Return the settings whose value is not the same wherever they occur."""
-    values: dict[str, set[str]] = {}
-    for trace in traces:
-        for name, value in trace.config.items():
-            values.setdefault(name, set()).add(repr(value))
-    return [name for name, seen in values.items() if len(seen) > 1]
-
-
-def missing(traces: Traces, has: Callable[[Trace], bool], what: str) -> str | None:
-    """Return the reason why `traces` cannot be drawn when none of them has `what`."""
-    if not traces:
-        return "no trace given"
-    return None if any(map(has, traces)) else f"needs {what}, which {_these(traces)} not have"
-
-
-def too_many(traces: Traces, has: Callable[[Trace], bool]) -> str | None:
-    """Return the reason why `traces` cannot be drawn side by side when there are too many."""
-    count = sum(map(has, traces))
-    return f"draws up to {MOST_PANELS} traces side by side, {count} given" if count > MOST_PANELS else None
-
-
-def too_long(traces: Traces) -> str | None:
-    """Return the reason why a panel a latent frame cannot be drawn, where a video has too many."""
-    longest = max((_frames(trace) for trace in traces), default=0)
-    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
-
-
-def _these(traces: Traces) -> str:
-    return "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
-
-
-def in_panel(panel: int, index: int) -> dict[str, object]:
-    """Return what puts curve number `index` into one of several panels, with one legend entry for all of them."""
-    return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
-
-
-def side_by_side(titles: Sequence[str], **options: object) -> go.Figure:
+def side_by_side(titles: Sequence[str], **options: Any) -> go.Figure:
     """Return a figure with one panel a title; a single panel needs no title of its own."""
     if len(titles) == 1:
         return make_subplots(**options)
     figure = make_subplots(cols=len(titles), subplot_titles=titles, **options)
-    figure.update_annotations(font={"size": 13}, yshift=4)
-    return figure.update_layout(margin={"t": 112})
+    return figure.update_annotations(font={"size": 13}, yshift=4).update_layout(margin={"t": 112})
+
+
+def at_moments(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:
+    """Return a figure with a panel a trace, headed by its moment, and that of the first in words."""
+    said = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, traces, strict=True)]
+    heads = [f"{name}<br>{words}" for name, words in zip(labels(traces), said, strict=True)]
+    return side_by_side(heads, **options), said[0]
+
+
+def in_panel(panel: int, index: int) -> Look:
+    """Return what puts curve number `index` into one of several panels, with one legend entry for all of them."""
+    return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
+
+
+def curve(
+    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
+) -> None:
+    """Add curve number `index`, with a mark at every point.
+
+    Args:
+        figure: Changed in place.
+        index: Chooses colour, dash and symbol.
+        name: Of the legend entry.
+        points: x and y.
+        hover: Template of what hovering says.
+        more: For plotly, such as `customdata`, `error_bars(...)` or `in_panel(...)`; it overrides the look.
+    """
+    look = {**series(index).curve(), **more}
+    figure.add_scatter(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
+
+
+def error_bars(values: Sequence[float]) -> Look:
+    """Return error bars of the given half lengths for `curve`; none where all are 0."""
+    return {"error_y": {"array": values, "thickness": 1.2}} if any(values) else {}
+
+
+def dots(
+    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
+) -> None:
+    """Add marks number `index` without a line; see `curve`."""
+    curve(figure, index, name, points, hover, **{"mode": "markers", "line": None, **more})
+
+
+def bars(
+    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
+) -> None:
+    """Add bars number `index`, told apart by colour and pattern; see `curve`."""
+    marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
+    look = {"marker": marker, **more}
+    figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
+
+
+def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:
+    """Add a mark with a legend entry unless one of its name is there."""
+    named = any(other.showlegend and other.name == mark.name for other in figure.data)
+    shown = mark.showlegend is not False and not named
+    figure.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), **place)
+
+
+def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
+    return [fmean(each) for each in values], [stdev(each) if len(each) > 1 else 0.0 for each in values]
+
+
+def axes(
+    figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Sequence[float] | None = None, **layout: Any
+) -> go.Figure:
+    """Title the axes: x in all panels, y in the first ones, which start at zero or have the given `bounds`."""
+    figure.update_xaxes(title_text=x)
+    figure.update_yaxes(**({"range": list(bounds)} if bounds else {"rangemode": "tozero"}))
+    for axis, title in zip(figure.select_yaxes(), y, strict=False):
+        axis.update(title_text=title)
+    return figure.update_layout(height=height, **{"showlegend": True, **layout})
+
+
+def guide(figure: go.Figure, y: float, **place: Any) -> None:
+    """Draw a level line, such as that of ordinary decoding."""
+    figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **place)
 
 
 def thinned(items: Sequence[object], most: int) -> slice:

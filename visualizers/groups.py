@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from types import MappingProxyType
 from typing import Final
 
 from traces.pairing import estimate
@@ -88,7 +87,28 @@ class Group:
         return {problem: fmean(each) for problem, each in answers.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _per(amount: float, cost: float) -> float | None:
+    return amount / cost if cost > 0 else None
+
+
+def _price(cost: float, amount: float) -> float | None:
+    """None where it was not measured, too: nothing is free."""
+    return cost / amount if cost > 0 and amount > 0 else None
+
+
+def _by_forwards(group: Group) -> float | None:
+    return _per(group.total("tokens"), group.total("forwards"))
+
+
+def _by_target_forwards(group: Group) -> float | None:
+    return _per(group.total("tokens"), group.total("forwards") - group.total("draft_forwards"))
+
+
+def _by_seconds(group: Group) -> float | None:
+    return _per(group.total("tokens"), group.total("seconds"))
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
     """A way to say how fast a group is."""
 
@@ -101,66 +121,34 @@ class Speed:
     """Whether less is faster: it is a price."""
 
 
-def _per(amount: float, cost: float) -> float | None:
-    return amount / cost if cost > 0 else None
-
-
-def _price(cost: float, amount: float) -> float | None:
-    """None where it was not measured, too: nothing is free."""
-    return cost / amount if cost > 0 and amount > 0 else None
-
-
-SPEEDS: Final[Mapping[str, Speed]] = MappingProxyType(
-    {
-        speed.name: speed
-        for speed in (
-            Speed(
-                name="tokens-per-forward",
-                axis="Tokens per forward pass",
-                of=lambda group: _per(group.total("tokens"), group.total("forwards")),
-            ),
-            Speed(
-                name="tokens-per-decoding-forward",
-                axis="Tokens per forward pass, without prefill and commit",
-                of=lambda group: _per(group.total("tokens"), group.decoding_forwards),
-            ),
-            Speed(
-                name="tokens-per-target-forward",
-                axis="Tokens per forward pass of the large model",
-                of=lambda group: _per(group.total("tokens"), group.total("forwards") - group.total("draft_forwards")),
-            ),
-            Speed(
-                name="query-tokens-per-token",
-                axis="Query tokens per token",
-                of=lambda group: _price(group.total("query_tokens"), group.total("tokens")),
-                falling=True,
-            ),
-            Speed(
-                name="milliseconds-per-token",
-                axis="Milliseconds per token",
-                of=lambda group: _price(1000 * group.total("seconds"), group.total("tokens")),
-                falling=True,
-            ),
-            Speed(
-                name="tokens-per-second",
-                axis="Tokens per second",
-                of=lambda group: _per(group.total("tokens"), group.total("seconds")),
-            ),
-            Speed(
-                name="speed-up-forwards",
-                axis="Speed-up in forward passes",
-                of=lambda group: _per(group.total("tokens"), group.total("forwards")),
-                relative=True,
-            ),
-            Speed(
-                name="speed-up-time",
-                axis="Speed-up in time",
-                of=lambda group: _per(group.total("tokens"), group.total("seconds")),
-                relative=True,
-            ),
-        )
-    }
-)
+_PASSES: Final = "Tokens per forward pass"
+SPEEDS: Final[Mapping[str, Speed]] = {
+    speed.name: speed
+    for speed in (
+        Speed("tokens-per-forward", _PASSES, _by_forwards),
+        Speed(
+            "tokens-per-decoding-forward",
+            f"{_PASSES}, without prefill and commit",
+            lambda group: _per(group.total("tokens"), group.decoding_forwards),
+        ),
+        Speed("tokens-per-target-forward", f"{_PASSES} of the large model", _by_target_forwards),
+        Speed(
+            "query-tokens-per-token",
+            "Query tokens per token",
+            lambda group: _price(group.total("query_tokens"), group.total("tokens")),
+            falling=True,
+        ),
+        Speed(
+            "milliseconds-per-token",
+            "Milliseconds per token",
+            lambda group: _price(1000 * group.total("seconds"), group.total("tokens")),
+            falling=True,
+        ),
+        Speed("tokens-per-second", "Tokens per second", _by_seconds),
+        Speed("speed-up-forwards", "Speed-up in forward passes", _by_forwards, relative=True),
+        Speed("speed-up-time", "Speed-up in time", _by_seconds, relative=True),
+    )
+}
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
@@ -179,8 +167,8 @@ def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
     if len(groups) > MOST_GROUPS:
         raise SweepError(f"rows: {len(groups)} settings are more than {MOST_GROUPS}; give fewer")
     return tuple(
-        Group(method=method, model=model, label=label, config=found[0].config, rows=tuple(found))
-        for (method, model, label, _), found in groups.items()
+        Group(method=method, model=model, label=label, config=members[0].config, rows=tuple(members))
+        for (method, model, label, _), members in groups.items()
     )
 
 
@@ -195,11 +183,11 @@ def baseline_of(groups: Sequence[Group], name: str) -> Group:
     Raises:
         SweepError: When the name fits no group, or several.
     """
-    found = [group for group in groups if group.label == name] or [group for group in groups if group.method == name]
-    if len(found) == 1:
-        return found[0]
+    fits = [group for group in groups if group.label == name] or [group for group in groups if group.method == name]
+    if len(fits) == 1:
+        return fits[0]
     labels = ", ".join(dict.fromkeys(group.label for group in groups))
-    problem = f"names {len(found)} groups" if found else "names no group"
+    problem = f"names {len(fits)} groups" if fits else "names no group"
     raise SweepError(f"baseline: {name!r} {problem}; choose one of {labels}")
 
 
@@ -229,9 +217,11 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
     Raises:
         SweepError: For a baseline that names no group or several, or has no cost.
     """
-    found: dict[str, tuple[float | None, ...]] = {}
-    for name, speed in SPEEDS.items():
-        found[name] = (None,) * len(groups) if speed.relative and baseline is None else speeds(groups, name, baseline)
+    none = (None,) * len(groups)
+    told = {
+        name: none if speed.relative and baseline is None else speeds(groups, name, baseline)
+        for name, speed in SPEEDS.items()
+    }
     return [
         {
             "label": group.label,
@@ -245,18 +235,18 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
             "mean_accepted_length": group.mean_accepted_length,
             "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_place],
             "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_place if judged],
-            **{name: values[index] for name, values in found.items()},
+            **{name: values[index] for name, values in told.items()},
         }
         for index, group in enumerate(groups)
     ]
 
 
-def as_csv(found: Sequence[Mapping[str, object]]) -> str:
+def as_csv(table: Sequence[Mapping[str, object]]) -> str:
     """Return records as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(found[0] if found else ())
-    writer.writerows([cell(value) for value in record.values()] for record in found)
+    writer.writerow(table[0] if table else ())
+    writer.writerows([cell(value) for value in record.values()] for record in table)
     return target.getvalue()
 
 

@@ -118,6 +118,9 @@ MARKS: Final[Mapping[Fate, Mark]] = MappingProxyType(
 )
 """Fate -> mark, in the order of a legend."""
 
+REJECTED: Final = (Fate.RESAMPLED, Fate.REJECTED)
+"""Fates of a rejected draft."""
+
 
 def luminance(color: str) -> float:
     """Return the relative luminance of `#rrggbb` in [0, 1] (WCAG 2.2, "relative luminance")."""

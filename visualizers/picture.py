@@ -2,6 +2,7 @@
 
 import base64
 import io
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -46,8 +47,8 @@ def cells(canvas: Canvas) -> list[tuple[int, int]]:
     return found
 
 
-def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
-    """Lay the tiles of the tokens a state holds; pending drafts are see-through, open positions grey."""
+def compose(tiles: Tiles, canvas: Canvas, state: State, *, opaque: bool = False) -> Image.Image:
+    """Lay the tiles of the tokens a state holds; drafts are see-through unless `opaque`, open positions grey."""
     rows, columns = grid(canvas)
     atlas = picture_of(tiles.png)
     room = max(1, PIXELS // max(rows, columns))
@@ -60,7 +61,7 @@ def compose(tiles: Tiles, canvas: Canvas, state: State) -> Image.Image:
         top = min(top, atlas.height)  # an id without a tile is drawn black; its place may be beyond what Pillow counts
         tile = atlas.crop((left, top, left + tiles.size, top + tiles.size))
         tile = tile.resize((size, size), Image.Resampling.NEAREST if size >= tiles.size else Image.Resampling.BOX)
-        tile.putalpha(255 if final else PENDING_ALPHA)
+        tile.putalpha(255 if final or opaque else PENDING_ALPHA)
         picture.paste(tile, (column * size, row * size))
     return picture
 
@@ -74,6 +75,7 @@ def final_picture(trace: Trace) -> str | None:
     return trace.output.image
 
 
+@lru_cache(maxsize=8)
 def picture_of(url: str) -> Image.Image:
     """Return the picture of a data: URL.
 

@@ -4,12 +4,12 @@ import html
 import json
 from collections.abc import Sequence
 from string import Template
-from typing import Final, Protocol
+from typing import Final
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from visualizers.figure import Figure, Traces
+from visualizers.figure import Figure, Traces, Worded
 from visualizers.page import POLICY
 from visualizers.palette import DARK, LIGHT
 from visualizers.style import template
@@ -66,26 +66,6 @@ $figures
 )
 
 
-class Described(Protocol):
-    """The words of a figure, whatever it is drawn from."""
-
-    @property
-    def name(self) -> str:
-        """What the command line calls it."""
-
-    @property
-    def title(self) -> str:
-        """Its heading."""
-
-    @property
-    def caption(self) -> str:
-        """What to see, and how it is computed."""
-
-    @property
-    def paper(self) -> str:
-        """The published figure or table it answers to."""
-
-
 def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None, level: int = 2) -> str:
     """Return the figures as HTML with their captions, for a page where their headings have the given level."""
     return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level)
@@ -96,7 +76,7 @@ def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) 
     return page_of([(figure, figure.draw(traces, step=step)) for figure in figures])
 
 
-def page_of(drawn: Sequence[tuple[Described, go.Figure]]) -> str:
+def page_of(drawn: Sequence[tuple[Worded, go.Figure]]) -> str:
     """Return a self-contained page of figures that are drawn already."""
     return _PAGE.substitute(
         policy=html.escape(POLICY),
@@ -109,7 +89,7 @@ def page_of(drawn: Sequence[tuple[Described, go.Figure]]) -> str:
     )
 
 
-def _section(drawn: Sequence[tuple[Described, go.Figure]], level: int) -> str:
+def _section(drawn: Sequence[tuple[Worded, go.Figure]], level: int) -> str:
     figures = "\n".join(_figure(figure, plot, level) for figure, plot in drawn)
     themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
     return (
@@ -119,7 +99,7 @@ def _section(drawn: Sequence[tuple[Described, go.Figure]], level: int) -> str:
     )
 
 
-def _figure(figure: Described, drawn: go.Figure, level: int) -> str:
+def _figure(figure: Worded, drawn: go.Figure, level: int) -> str:
     # Titles hold text that is ready for plotly, and so for HTML, but may hold the quotes that end an attribute.
     heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
     label = heading.replace('"', "&quot;")

@@ -7,7 +7,7 @@ Marks therefore use colours with enough contrast on either background.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import plotly.graph_objects as go
 
@@ -28,6 +28,8 @@ from visualizers.palette import (
 )
 
 Theme = Literal["light", "dark"]
+Look: TypeAlias = dict[str, Any]
+"""Properties of a plotly mark."""
 
 FONT: Final = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
 NEUTRAL: Final = "#808691"
@@ -43,15 +45,15 @@ class Series:
     symbol: str
 
     @property
-    def line(self) -> dict[str, object]:
+    def line(self) -> Look:
         """Plotly line properties."""
         return {"color": self.color, "dash": self.dash, "width": 2}
 
-    def marker(self, size: float) -> dict[str, object]:
+    def marker(self, size: float) -> Look:
         """Plotly marker properties."""
         return {"color": self.color, "symbol": self.symbol, "size": size}
 
-    def curve(self, size: float = 9) -> dict[str, object]:
+    def curve(self, size: float = 9) -> Look:
         """Plotly properties of a line with a mark at every point."""
         return {"mode": "lines+markers", "line": self.line, "marker": self.marker(size)}
 
@@ -74,7 +76,11 @@ def series(index: int) -> Series:
     )
 
 
-def hatched(shape: str | Sequence[str]) -> dict[str, object]:
+PATTERNS: Final = ("", "/", "x", ".", "-", "+")
+"""Patterns of bars beside one another."""
+
+
+def hatched(shape: str | Sequence[str]) -> Look:
     """Return a plotly bar pattern, white over the bar's own colour."""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": WHITE, "fgopacity": 0.75, "solidity": 0.2, "size": 7}
 
@@ -99,7 +105,7 @@ def fate_color(fate: Fate) -> str:
     return _ON_BOTH.get(fate, MARKS[fate].light)
 
 
-def fate_marker(fate: Fate, size: float) -> dict[str, object]:
+def fate_marker(fate: Fate, size: float) -> Look:
     """Return the plotly marker of a fate to draw over pictures and heat maps; open shapes are filled with white."""
     mark = MARKS[fate]
     color = NEUTRAL if fate is Fate.KEPT else fate_color(fate)

@@ -9,23 +9,25 @@
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from gzip import compress
 from pathlib import Path
 from shlex import quote
 from typing import Final
 
+import plotly.graph_objects as go
+
 from traces.files import whole
 from traces.io import dumps
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, FigureError, supported, themed
-from visualizers.bundle.drawn import Drawing, as_csv
+from visualizers.bundle.table import as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
 from visualizers.bundle.words import caption, commands, numbered, stem
 from visualizers.export import FORMATS, Print, printed
 from visualizers.style import Theme
 
-__all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Drawing", "Options", "pack", "stem", "write_zip"]
+__all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Options", "stem", "write_zip"]
 
 MOST_BYTES: Final = 64 * 2**20
 """Of all files in a zip together, packed."""
@@ -50,8 +52,6 @@ class Options:
     traces: bool = True
     """Whether the traces go into the zip."""
     most_bytes: int = MOST_BYTES
-    again: str = ""
-    """The command that makes the zip again."""
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
 
@@ -92,57 +92,39 @@ def write_zip(
         BrowserMissing: Without a browser to print with.
         OSError: The file cannot be written.
     """
-    options = options or Options()
+    options, path = options or Options(), Path(path)
+    preset = options.preset
     chosen = [_figure(name) for name in figures] if figures is not None else list(supported(traces))
-    drawings = [drawing(figure, traces, step) for figure in chosen]
-    again = options.again or _again(traces, figures or (), step, options, Path(path).name)
-    pack(drawings, traces, path, replace(options, again=again), report)
-
-
-def drawing(figure: Figure, traces: Sequence[Trace], step: int | None = None) -> Drawing:
-    """Return a figure of traces, drawn.
-
-    Raises:
-        FigureError: The traces do not support it, or have fewer steps.
-    """
-    drawn = figure.draw(traces, step=step if figure.stepped else None)
-    words = {"title": figure.title, "caption": figure.caption, "paper": figure.paper}
-    return Drawing(name=stem(traces, figure.name), figure=drawn, **words)
-
-
-def pack(
-    drawings: Sequence[Drawing],
-    traces: Sequence[Trace],
-    path: str | os.PathLike[str],
-    options: Options,
-    report: Report = lambda done, count: None,
-) -> None:
-    """Write drawings and traces as a zip; see `write_zip`."""
-    preset, path = options.preset, Path(path)
-    names = numbered([stem([trace]) for trace in traces])
-    kept = [f"traces/{name}.json.gz" if options.traces else "" for name in names]
+    drawn = [figure.draw(traces, step=step if figure.stepped else None) for figure in chosen]
+    stems = numbered([stem(traces, figure.name) for figure in chosen])
+    runs = numbered([stem([trace]) for trace in traces])
+    kept = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
     files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(kept, traces, strict=True) if file}
     _check(files, options, "leave the traces out, or tick fewer runs")  # before anything is printed
-    stems = numbered([each.name for each in drawings])
-    files |= _printed(drawings, stems, preset, options.theme, report)
-    files |= {f"{name}.csv": as_csv(each.figure).encode() for name, each in zip(stems, drawings, strict=True)}
-    files["caption.txt"] = caption(list(zip(stems, drawings, strict=True)), traces, kept).encode()
-    files["commands.sh"] = commands(traces, names, options.again).encode()
+    files |= _printed(dict(zip(stems, drawn, strict=True)), preset, options.theme, report)
+    files |= {f"{name}.csv": as_csv(figure).encode() for name, figure in zip(stems, drawn, strict=True)}
+    files["caption.txt"] = caption(list(zip(stems, chosen, drawn, strict=True)), traces, kept).encode()
+    again = _again(runs, figures or (), step, options, path.name)
+    files["commands.sh"] = commands(traces, runs, again).encode()
     _check(files, options, "choose fewer figures or leave the traces out")
     _write(path, files)
 
 
-def _printed(
-    drawings: Sequence[Drawing], stems: Sequence[str], preset: Preset, theme: Theme, report: Report
-) -> dict[str, bytes]:
-    """Return the pictures of all drawings by their file's name."""
+def _figure(name: str) -> Figure:
+    if name not in FIGURES:
+        raise FigureError(f"figure: there is no {name!r}; choose one of {', '.join(FIGURES)}")
+    return FIGURES[name]
+
+
+def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, report: Report) -> dict[str, bytes]:
+    """Return the pictures of all figures by their file's name."""
     wanted: dict[str, Print] = {}
-    for name, each in zip(stems, drawings, strict=True):
-        figure = themed(laid_out(each.figure, preset), theme)
+    for name, figure in figures.items():
+        shown = themed(laid_out(figure, preset), theme)
         for kind in FORMATS:
             scale = preset.scale * (preset.dots if kind == "png" else 1)
-            wanted[f"{name}.{kind}"] = Print(figure, kind, preset.laid_out, scale)
+            wanted[f"{name}.{kind}"] = Print(shown, kind, preset.laid_out, scale)
     if not wanted:
         return {}
     report(0, len(wanted))
@@ -150,11 +132,10 @@ def _printed(
 
 
 def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
-    size = sum(map(len, files.values()))
-    if size > options.most_bytes:
-        most = options.most_bytes / 2**20
+    size, most = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
+    if size > most:
         raise BundleError(
-            f"zip: its files come to {size / 2**20:.1f} MB, more than the {most:.0f} MB that a zip may have; {remedy}"
+            f"zip: its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have; {remedy}"
         )
 
 
@@ -167,17 +148,12 @@ def _write(path: Path, files: Mapping[str, bytes]) -> None:
             target.writestr(info, files[name], zipfile.ZIP_DEFLATED)
 
 
-def _again(traces: Sequence[Trace], figures: Sequence[str], step: int | None, options: Options, name: str) -> str:
-    parts = [f"traces/{one}.json.gz" for one in numbered([stem([trace]) for trace in traces])]
+def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, options: Options, name: str) -> str:
+    """Return the command that makes the zip again from the traces in it."""
+    parts = [f"traces/{run}.json.gz" for run in runs]
     parts += [part for figure in figures for part in ("--figure", figure)]
     parts += [] if step is None else ["--step", str(step)]
     parts += [] if options.width == "screen" else ["--preset", options.width]
     parts += [] if options.traces else ["--no-traces"]
     parts += [] if options.theme == "light" else ["--theme", options.theme]
     return " ".join(["python -m visualizers", *map(quote, parts), "-o", quote(name)])
-
-
-def _figure(name: str) -> Figure:
-    if name not in FIGURES:
-        raise FigureError(f"figure: there is no {name!r}; choose one of {', '.join(FIGURES)}")
-    return FIGURES[name]

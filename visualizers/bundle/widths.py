@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from textwrap import wrap
-from types import MappingProxyType
 from typing import Final
 
 import plotly.graph_objects as go
@@ -29,7 +28,7 @@ _HEAD: Final = 64
 """Pixels between two rows of panels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Preset:
     """A width, and how a figure is laid out for it."""
 
@@ -51,55 +50,20 @@ class Preset:
         return self.inches * _INCH / self.laid_out
 
 
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
-    {
-        preset.name: preset
-        for preset in (
-            Preset(
-                name="column",
-                title="One column (3.25 in)",
-                inches=3.25,
-                laid_out=400,
-                dots=3.125,
-                per_row=1,
-                titled=False,
-            ),
-            Preset(
-                name="columns",
-                title="Two columns (6.75 in)",
-                inches=6.75,
-                laid_out=800,
-                dots=3.125,
-                per_row=3,
-                titled=False,
-            ),
-            Preset(
-                name="slide",
-                title="Slide (13.33 in)",
-                inches=40 / 3,
-                laid_out=WIDTH,
-                dots=1.5,
-                per_row=3,
-                titled=True,
-            ),
-            Preset(
-                name="screen",
-                title="As on the page",
-                inches=WIDTH / _INCH,
-                laid_out=WIDTH,
-                dots=2,
-                per_row=3,
-                titled=True,
-            ),
-        )
-    }
-)
+PRESETS: Final[Mapping[str, Preset]] = {
+    preset.name: preset
+    for preset in (
+        Preset("column", "One column (3.25 in)", 3.25, 400, dots=3.125, per_row=1, titled=False),
+        Preset("columns", "Two columns (6.75 in)", 6.75, 800, dots=3.125, per_row=3, titled=False),
+        Preset("slide", "Slide (13.33 in)", 40 / 3, WIDTH, dots=1.5, per_row=3, titled=True),
+        Preset("screen", "As on the page", WIDTH / _INCH, WIDTH, dots=2, per_row=3, titled=True),
+    )
+}
 """Name -> width, from the narrowest."""
-
 
 _PHONE_LETTERS: Final = 40
 """Of one line beside an axis or above a panel."""
-_PHONE: Final = Preset(name="phone", title="A phone", inches=3.75, laid_out=360, dots=1, per_row=1, titled=False)
+_PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, titled=False)
 
 
 def narrowed(figure: go.Figure) -> go.Figure:

@@ -1,13 +1,17 @@
 """What a zip says of itself: what each figure shows, which runs it draws, and the commands that make them again."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from shlex import quote
 from typing import Final
 
+import plotly.graph_objects as go
+
 from traces.schema import Trace
 from traces.stats import draft_forwards
-from visualizers.bundle.drawn import Drawing, worded
+from visualizers.bundle.table import worded
+from visualizers.figure import Figure
 
 _UNPLAIN: Final = re.compile(r"[^a-z0-9]+")
 _MOST_NAMED: Final = 3
@@ -37,31 +41,29 @@ def stem(traces: Sequence[Trace], figure: str = "") -> str:
 
 def numbered(stems: Sequence[str]) -> list[str]:
     """Return the names, each once: a name that was there already gets a number."""
-    found: list[str] = []
+    seen: Counter[str] = Counter()
+    names = []
     for one in stems:
-        number = 2
-        name = one
-        while name in found:
-            name, number = f"{one}-{number}", number + 1
-        found.append(name)
-    return found
+        seen[one] += 1
+        names.append(one if seen[one] == 1 else f"{one}-{seen[one]}")
+    return names
 
 
-def caption(drawn: Sequence[tuple[str, Drawing]], traces: Sequence[Trace], files: Sequence[str]) -> str:
+def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[Trace], files: Sequence[str]) -> str:
     """Return what the figures show and what was run, as text to start a caption from."""
     parts = []
-    for name, one in drawn:
-        subtitle = worded(one.figure.layout.title.subtitle.text)
-        answers = f" Answers to {one.paper}." if one.paper else ""
-        parts.append(f"{name}\n  {one.title}. {subtitle + '. ' if subtitle else ''}{one.caption}{answers}{_key(one)}")
+    for name, figure, drawn in figures:
+        subtitle = worded(drawn.layout.title.subtitle.text)
+        answers = f" Answers to {figure.paper}." if figure.paper else ""
+        said = f"{figure.title}. {f'{subtitle}. ' if subtitle else ''}{figure.caption}{answers}{_key(drawn)}"
+        parts.append(f"{name}\n  {said}")
     runs = [f"{file or _said(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
-    told = ["Figures", "", *parts, "", "Runs", "", *runs] if parts else ["Runs", "", *runs]
-    return "\n".join(told) + "\n"
+    return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
 
 
-def _key(one: Drawing) -> str:
+def _key(drawn: go.Figure) -> str:
     """Return the entries of the legend that say what a mark means: a narrow figure keeps their first word alone."""
-    names = dict.fromkeys(worded(trace.name) for trace in one.figure.data if trace.showlegend is not False)
+    names = dict.fromkeys(worded(trace.name) for trace in drawn.data if trace.showlegend is not False)
     told = [name for name in names if name and ": " in name]
     return f" Marks: {'; '.join(told)}." if told else ""
 

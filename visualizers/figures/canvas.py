@@ -1,17 +1,20 @@
-"""The picture during decoding, with what the last forward pass did."""
+"""The canvas at a moment, with what the last pass did, and how likely drafts on it were to be accepted."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from traces.replay import State, outcomes, state_after
-from traces.schema import FATES, Canvas, Step, Trace
+from traces.replay import PENDING, State, outcomes, state_after
+from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, missing, side_by_side, too_many
-from visualizers.palette import WHITE
+from visualizers.figure import MOST_FRAMES, Figure, Traces, add_once, at_moments, labels, side_by_side
+from visualizers.palette import REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
-from visualizers.style import NEUTRAL, fate_marker
+from visualizers.style import NEUTRAL, cividis, fate_marker
 
 FLAT: Final = (460, 390, 358)
 """Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
@@ -27,14 +30,7 @@ def halfway(trace: Trace) -> int:
     return len(trace.steps)
 
 
-def square_cells(figure: go.Figure, canvas: Canvas, panel: int) -> tuple[int, int]:
-    """Set the axes of a panel to the canvas' rows and columns, the first row on top, and return their numbers."""
-    rows, columns = grid(canvas)
-    square_axes(figure, (rows, columns), 1, panel)
-    return rows, columns
-
-
-def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
+def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
     """Set the axes of a panel to rows and columns of square cells, the first row on top."""
     bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
     place = {"row": row, "col": col}
@@ -43,6 +39,14 @@ def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) ->
     figure.update_yaxes(range=[size[0] - 0.5, -0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
     if col == 1:
         figure.update_yaxes(title_text="Row", **place)
+
+
+def _height(panels: int) -> int:
+    return {1: 640, 2: 580}.get(panels, 480)
+
+
+def _mark_size(columns: int, panels: int) -> float:
+    return max(4.0, min(13.0, 260 / (columns * panels)))
 
 
 def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
@@ -58,11 +62,6 @@ def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
         figure.add_vline(x=frame * columns - 0.5, line=line, row=1, col=panel, exclude_empty_subplots=False)
 
 
-def panel_height(panels: int) -> int:
-    """Return the height of a figure with so many square panels side by side."""
-    return {1: 640, 2: 580}.get(panels, 480)
-
-
 def _background(trace: Trace, state: State) -> str | None:
     """Return the picture behind the marks: tiles, else the last recorded frame, else the result when it is reached."""
     if trace.legend.tiles is not None:
@@ -73,41 +72,28 @@ def _background(trace: Trace, state: State) -> str | None:
     return trace.output.image if state.step == len(trace.steps) else None
 
 
-def _drawable(trace: Trace) -> bool:
-    return trace.canvas.kind != "text" and bool(trace.steps)
-
-
-def _draw(traces: Traces, step: int | None) -> go.Figure:
-    drawn = [trace for trace in traces if _drawable(trace)]
-    moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in drawn]
-    said = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, drawn, strict=True)]
-    figure = side_by_side(
-        [f"{label}<br>{words}" for label, words in zip(labels(drawn), said, strict=True)], horizontal_spacing=0.06
-    )
-    named: set[str] = set()
-    for panel, (trace, moment) in enumerate(zip(drawn, moments, strict=True), start=1):
-        rows, columns = square_cells(figure, trace.canvas, panel)
+def _canvas(traces: Traces, step: int | None) -> go.Figure:
+    moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in traces]
+    figure, said = at_moments(traces, moments, horizontal_spacing=0.06)
+    for panel, (trace, moment) in enumerate(zip(traces, moments, strict=True), start=1):
+        rows, columns = grid(trace.canvas)
+        _square_axes(figure, (rows, columns), 1, panel)
         _name_frames(figure, trace, panel)
         if picture := _background(trace, state_after(trace, moment)):
             place = {"x": -0.5, "y": -0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
-        size = max(4.0, min(13.0, 260 / (columns * len(drawn))))
-        for mark in _marks(trace, trace.steps[moment - 1], size) if moment else ():
-            figure.add_trace(mark, row=1, col=panel)
-            if mark.legendgroup in named:
-                figure.data[-1].showlegend = False
-            elif mark.showlegend is not False:
-                named.add(mark.legendgroup)
-    title = f"The canvas after {said[0]}" if len(drawn) == 1 else "The canvas during decoding"
-    flat = all(frame_count(trace.canvas) > 1 for trace in drawn)
-    height = FLAT[min(len(drawn), len(FLAT)) - 1] if flat else panel_height(len(drawn))
+        for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
+            add_once(figure, mark, row=1, col=panel)
+    title = f"The canvas after {said}" if len(traces) == 1 else "The canvas during decoding"
+    flat = all(frame_count(trace.canvas) > 1 for trace in traces)
+    height = FLAT[min(len(traces), len(FLAT)) - 1] if flat else _height(len(traces))
     return figure.update_layout(height=height, title_text=title)
 
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
-    """Return the marks of the step's entries, fate by fate; strokes get a white halo to read on any picture."""
+    """Return the marks of the step's entries, fate by fate; strokes get a white outline to read on any picture."""
     place, left = cells(trace.canvas), outcomes(step)
-    found = []
+    marks = []
     for fate in FATES:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
@@ -115,43 +101,157 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
         mark = go.Scatter(
             x=[place[position][1] for position, _ in here],
             y=[place[position][0] for position, _ in here],
-            customdata=[[position, _said(step, entry)] for position, entry in here],
+            customdata=[[position, _verdict(step, entry)] for position, entry in here],
             mode="markers",
             name=f"{fate.value}: {fate.meaning}",
-            legendgroup=fate.value,
             marker=fate_marker(fate, size),
             hovertemplate="position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}<extra>"
             f"{fate.value}</extra>",
         )
         if mark.marker.symbol.endswith("-open"):
             halo = {"color": WHITE, "line": {"color": WHITE, "width": 5}, "size": size + 2}
-            found.append(go.Scatter(mark, marker=mark.marker, hoverinfo="skip", hovertemplate=None, showlegend=False))
-            found[-1].marker.update(halo)
-        found.append(mark)
-    return found
+            marks.append(go.Scatter(mark, hoverinfo="skip", hovertemplate=None, showlegend=False))
+            marks[-1].marker.update(halo)
+        marks.append(mark)
+    return marks
 
 
-def _said(step: Step, entry: int) -> str:
-    """Say the verdict in numbers, where there was one."""
-    bar = step.accept_prob[entry] if step.accept_prob else None
-    coin = step.coin[entry] if step.coin else None
-    if bar is None:
-        return "no test"
-    return f"accept probability {bar:.3f}" + ("" if coin is None else f", coin {coin:.3f}")
+def _verdict(step: Step, entry: int) -> str:
+    accept_prob = step.accept_prob[entry] if step.accept_prob else None
+    uniform = step.coin[entry] if step.coin else None
+    if accept_prob is None:
+        return "not verified"
+    return f"accept probability {accept_prob:.3f}" + ("" if uniform is None else f", drawn number {uniform:.3f}")
+
+
+def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fate]]:
+    """Return accept probability and fate of every position's last verdict, or of all verdicts of step number `step`."""
+    chosen = trace.steps if step is None else trace.steps[max(step - 1, 0) : step]
+    last: dict[int, tuple[float, Fate]] = {}
+    for one in chosen:
+        for position, fate, accept_prob in zip(one.position, one.fate, one.accept_prob or (), strict=False):
+            if accept_prob is not None and (step is not None or fate not in PENDING):
+                last[position] = (accept_prob, fate)
+    return last
+
+
+def unverified(trace: Trace) -> Mapping[int, Fate]:
+    """Return the fates of the positions that became final without a verdict on a draft."""
+    final = {p: left.fate for step in trace.steps for p, left in outcomes(step).items() if left.fate.final}
+    verified = verdicts(trace)
+    return {position: fate for position, fate in final.items() if position not in verified}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A canvas, or one latent frame of a video, and where it stands among the others."""
+
+    trace: Trace
+    frame: int
+    row: int
+    col: int
+
+    @property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Row and column of every position in it."""
+        columns = self.size[1]
+        every = enumerate(cells(self.trace.canvas))
+        return {p: (row, column % columns) for p, (row, column) in every if column // columns == self.frame}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = grid(self.trace.canvas)
+        return rows, columns // frame_count(self.trace.canvas)
+
+
+def _panels(traces: Sequence[Trace]) -> tuple[go.Figure, list[Panel]]:
+    """Return the empty figure: canvases side by side, or of videos one below the other, with a panel a latent frame."""
+    counts = [frame_count(trace.canvas) for trace in traces]
+    if max(counts) == 1:
+        panels = [Panel(trace, 0, 1, col) for col, trace in enumerate(traces, start=1)]
+        return side_by_side(labels(traces), horizontal_spacing=0.06), panels
+    names = labels(traces) if len(traces) > 1 else [""]
+    titles = []
+    for trace, label, count in zip(traces, names, counts, strict=True):
+        first, *others = frame_names(trace)
+        titles += [f"{label}<br>{first}" if label else first, *others, *[""] * (max(counts) - count)]
+    figure = make_subplots(
+        rows=len(traces),
+        cols=max(counts),
+        specs=[[{} if col < count else None for col in range(max(counts))] for count in counts],
+        subplot_titles=[title for title in titles if title],
+        horizontal_spacing=0.05,
+        vertical_spacing=0.3 / len(traces) if len(traces) > 1 else 0,
+    )
+    figure.update_annotations(font={"size": 13}, yshift=4).update_layout(margin={"t": 112})
+    numbered = enumerate(zip(traces, counts, strict=True), start=1)
+    return figure, [Panel(trace, k, row, k + 1) for row, (trace, count) in numbered for k in range(count)]
+
+
+def _acceptance(traces: Traces, step: int | None) -> go.Figure:
+    figure, panels = _panels(traces)
+    for panel in panels:
+        _fill(figure, panel, step, len(panels))
+    when = "when it was verified last" if step is None else f"in forward pass {step}"
+    rows = panels[-1].row
+    bar = {"title": {"text": "Accept<br>probability"}}
+    return figure.update_layout(
+        height=_height(len(panels)) if rows == 1 else 140 + 300 * rows,
+        title_text=f"Accept probability of every draft {when}",
+        coloraxis={"colorscale": cividis(), "cmin": 0, "cmax": 1, "colorbar": bar},
+    )
+
+
+def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> None:
+    """Draw one panel: the heat map and the marks."""
+    trace, place, where = panel.trace, panel.places, {"row": panel.row, "col": panel.col}
+    rows, columns = panel.size
+    _square_axes(figure, panel.size, panel.row, panel.col)
+    heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
+    marked: dict[Fate, list[int]] = {Fate.RESAMPLED: []}
+    for position, (accept_prob, fate) in verdicts(trace, None if step is None else min(step, len(trace.steps))).items():
+        if position in place:
+            row, column = place[position]
+            heat[row][column] = accept_prob
+            if fate in REJECTED:
+                marked[Fate.RESAMPLED].append(position)
+    hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
+    figure.add_heatmap(z=heat, coloraxis="coloraxis", hovertemplate=hover, **where)
+    for position, fate in unverified(trace).items() if step is None else ():
+        if position in place:
+            marked.setdefault(fate, []).append(position)
+    for fate in sorted(marked, key=list(FATES).index):
+        name = "the draft was rejected" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
+        x, y = [place[position][1] for position in marked[fate]], [place[position][0] for position in marked[fate]]
+        marker = fate_marker(fate, _mark_size(columns, panels))
+        mark = go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hoverinfo="skip")
+        add_once(figure, mark, **where)
+
+
+def _too_long(traces: Traces) -> str | None:
+    longest = max(frame_count(trace.canvas) for trace in traces)
+    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
 
 
 CANVAS = Figure(
     name="canvas",
-    title="The canvas during decoding",
-    caption=(
-        "The picture as far as it is decoded after the given forward pass (by default when half of it is final). "
-        "Final tokens are drawn as they are, drafts that still wait to be judged are faded, places without a token "
-        "are grey. Marks say what the last forward pass did at each place it touched. It is put together from the "
-        "recorded passes and a small picture for every token."
-    ),
-    paper="",
-    supports=lambda traces: missing(traces, _drawable, "an image or video canvas") or too_many(traces, _drawable),
-    drawing=_draw,
+    needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
+    needed="an image or video canvas",
+    at_most="panels",
+    drawing=_canvas,
     stepped=True,
+    panel_width=460,
+)
+
+ACCEPTANCE = Figure(
+    name="acceptance",
+    needs=lambda trace: bool(verdicts(trace)),
+    needed="accept probabilities",
+    at_most="panels",
+    refuses=_too_long,
+    drawing=_acceptance,
+    stepped=True,
+    whole=True,
     panel_width=460,
 )

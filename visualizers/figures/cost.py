@@ -1,18 +1,32 @@
-"""What decoding costs: the race to the last token, time per stage, runs side by side."""
+"""What decoding costs: the race to the last token, time by stage, runs side by side, and one setting seed by seed."""
 
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
 from typing import Final
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from traces.pairing import estimate, of_seeds, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
-from visualizers.figure import Figure, Traces, labels, missing, side_by_side
+from visualizers.figure import (
+    MOST_GROUPS,
+    Figure,
+    Traces,
+    axes,
+    bars,
+    curve,
+    dots,
+    error_bars,
+    grouped,
+    in_panel,
+    labels,
+    side_by_side,
+)
 from visualizers.palette import BLUE, GREEN, VERMILLION
-from visualizers.style import NEUTRAL, hatched, series
+from visualizers.style import NEUTRAL, Look, hatched, series
 
-MOST_RUNS: Final = 12
-"""Runs in one race or one comparison."""
 STAGES: Final = {
     "prepare": "Prepare: drafts, masks, cache",
     "forward": "Forward: the network",
@@ -20,9 +34,8 @@ STAGES: Final = {
     "decide": "Decide: draw, verify, keep",
 }
 """Fields of `Milliseconds` in words."""
-_COLORS: Final = (NEUTRAL, BLUE, VERMILLION, GREEN)
-_PATTERNS: Final = ("/", "", ".", "x")
-ROOM: Final = 1.75
+_STAGE_LOOKS: Final = ((NEUTRAL, "/"), (BLUE, ""), (VERMILLION, "."), (GREEN, "x"))
+_ROOM: Final = 1.75
 """Length of an axis over its longest bar, so that the number fits beside the bar."""
 
 
@@ -34,135 +47,143 @@ def _ran(trace: Trace) -> bool:
     return bool(trace.steps)
 
 
-def _few(traces: Traces) -> str | None:
-    return f"draws up to {MOST_RUNS} runs, {len(traces)} given" if len(traces) > MOST_RUNS else None
-
-
 def _race(traces: Traces, step: int | None) -> go.Figure:
     timed = any(map(_timed, traces))
-    figure = side_by_side(
-        ["By forward passes", "By time"] if timed else [""], shared_yaxes=True, horizontal_spacing=0.05
-    )
+    heads = ["By forward passes", "By time"] if timed else [""]
+    figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.05)
     for i, (name, trace) in enumerate(zip(labels(traces), traces, strict=True)):
-        run, look = race(trace.steps), series(i)
+        run = race(trace.steps)
         clocks = [(run.forwards, "forward passes")] + ([(run.milliseconds, "ms")] if _timed(trace) else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
-            shared = {"name": name, "legendgroup": str(i), "hovertemplate": "%{y} tokens after %{x:.4~g} " + unit}
-            curve = {"x": clock, "y": run.tokens, "mode": "lines", "line": {**look.line, "shape": "hv"}}
-            end = {"x": clock[-1:], "y": run.tokens[-1:], "mode": "markers", "showlegend": False}
-            figure.add_scatter(**shared, **curve, showlegend=panel == 1, row=1, col=panel)
-            figure.add_scatter(**shared, **end, marker=look.marker(10), row=1, col=panel)
-    figure.update_xaxes(title_text="Forward passes", rangemode="tozero", col=1)
-    if timed:
-        figure.update_xaxes(title_text="Time (ms)", rangemode="tozero", col=2)
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_yaxes(title_text="Tokens decoded", col=1)
-    return figure.update_layout(height=440, showlegend=True)
+            hover, place = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
+            steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
+            curve(figure, i, name, (clock, run.tokens), hover, **steps, **place)
+            dots(figure, i, name, (clock[-1:], run.tokens[-1:]), hover, **place | {"showlegend": False})
+    axes(figure, "Forward passes", "Tokens decoded").update_xaxes(rangemode="tozero")
+    return figure.update_xaxes(title_text="Time (ms)", col=2) if timed else figure
 
 
 def _latency(traces: Traces, step: int | None) -> go.Figure:
-    drawn = [trace for trace in traces if _timed(trace)]
-    breakdowns = [{stage.name: stage for stage in latency_breakdown(trace.steps)} for trace in drawn]
+    breakdowns = [{stage.name: stage for stage in latency_breakdown(trace.steps)} for trace in traces]
     sums = [" + ".join(f"{row[name].mean_milliseconds:.2f}" for name in STAGES) + " ms" for row in breakdowns]
-    names = [f"{name}<br>{figures}" for name, figures in zip(labels(drawn), sums, strict=True)]
+    names = [f"{name}<br>{figures}" for name, figures in zip(labels(traces), sums, strict=True)]
     figure = go.Figure()
-    for i, (stage, words) in enumerate(STAGES.items()):
+    for (stage, words), (color, pattern) in zip(STAGES.items(), _STAGE_LOOKS, strict=True):
         rows = [breakdown[stage] for breakdown in breakdowns]
-        figure.add_bar(
-            y=names,
-            x=[row.mean_milliseconds for row in rows],
-            customdata=[[row.median_milliseconds, row.share] for row in rows],
-            orientation="h",
-            name=words,
-            marker={"color": _COLORS[i], "pattern": hatched(_PATTERNS[i])},
-            hovertemplate="mean %{x:.3f} ms, median %{customdata[0]:.3f} ms, %{customdata[1]:.1%} of the time",
-        )
-    figure.update_xaxes(title_text="Mean time per forward pass (ms)")
+        look: Look = {"marker": {"color": color, "pattern": hatched(pattern)}, "orientation": "h"}
+        look["customdata"] = [[row.median_milliseconds, row.share] for row in rows]
+        hover = "mean %{x:.3f} ms, median %{customdata[0]:.3f} ms, %{customdata[1]:.1%} of the time"
+        bars(figure, 0, words, ([row.mean_milliseconds for row in rows], names), hover, **look)
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.update_layout(legend_traceorder="normal", barmode="stack")
-    return figure.update_layout(height=240 + 56 * len(drawn), showlegend=True)
+    return axes(figure, "Mean time per forward pass (ms)", height=240 + 56 * len(traces))
 
 
 def _comparison(traces: Traces, step: int | None) -> go.Figure:
     rows = compare(traces)
-    names = labels(traces)
-    heads = ("Forward passes", "Time (ms)", "Query tokens", "Drafts accepted (%)")
-    figure = make_subplots(rows=1, cols=len(heads), shared_yaxes=True, horizontal_spacing=0.03)
-    measured: list[list[tuple[float, float | None]]] = [
-        [(row.trace.summary.forwards, row.forwards_ratio) for row in rows],
-        [(1000 * row.trace.summary.seconds, row.time_ratio) for row in rows],
-        [(row.trace.summary.query_tokens, row.query_tokens_ratio) for row in rows],
-        [(100 * (row.trace.summary.acceptance or 0.0), None) for row in rows],
-    ]
-    for panel, (head, values) in enumerate(zip(heads, measured, strict=True), start=1):
-        judged = [row.trace.summary.acceptance is not None for row in rows]
-        figure.add_bar(
-            y=names,
-            x=[value for value, _ in values],
-            text=[
-                _said(value, ratio, panel < len(heads) or has)
-                for (value, ratio), has in zip(values, judged, strict=True)
-            ],
-            textposition="outside",
-            textfont={"size": 11},
-            cliponaxis=False,
-            orientation="h",
-            showlegend=False,
-            marker={"color": BLUE, "pattern": hatched(["/", *[""] * (len(rows) - 1)])},
-            hovertemplate="%{y}: %{text}<extra></extra>",
-            row=1,
-            col=panel,
-        )
+    columns: dict[str, list[tuple[float, str]]] = {
+        "Forward passes": [_gain(row.trace.summary.forwards, row.forwards_ratio) for row in rows],
+        "Time (ms)": [_gain(1000 * row.trace.summary.seconds, row.time_ratio) for row in rows],
+        "Query tokens": [_gain(row.trace.summary.query_tokens, row.query_tokens_ratio) for row in rows],
+        "Drafts accepted (%)": [_accepted(row.trace) for row in rows],
+    }
+    figure = make_subplots(rows=1, cols=len(columns), shared_yaxes=True, horizontal_spacing=0.03)
+    for panel, (head, values) in enumerate(columns.items(), start=1):
+        look: Look = {"marker": {"color": BLUE, "pattern": hatched(["/", *[""] * (len(rows) - 1)])}, "orientation": "h"}
+        text: Look = {"textposition": "outside", "textfont": {"size": 11}, "cliponaxis": False, "showlegend": False}
+        text["text"] = [said for _, said in values]
+        points, hover = ([value for value, _ in values], labels(traces)), "%{y}: %{text}<extra></extra>"
+        bars(figure, 0, "", points, hover, **look, **text, row=1, col=panel)
         longest = max([value for value, _ in values] + [1.0])
-        figure.update_xaxes(title_text=head, range=[0, ROOM * longest], nticks=4, row=1, col=panel)
+        figure.update_xaxes(title_text=head, range=[0, _ROOM * longest], nticks=4, row=1, col=panel)
     figure.update_yaxes(autorange="reversed", showgrid=False)
     return figure.update_layout(height=220 + 44 * len(rows))
 
 
-def _said(value: float, ratio: float | None, known: bool) -> str:
-    if not known:
-        return "no drafts"
-    return f"{value:,.0f}" if ratio is None else f"{value:,.0f} ({ratio:.2f}×)"
+def _gain(value: float, ratio: float | None) -> tuple[float, str]:
+    return value, f"{value:,.0f}" if ratio is None else f"{value:,.0f} ({ratio:.2f}×)"
+
+
+def _accepted(trace: Trace) -> tuple[float, str]:
+    rate = trace.summary.acceptance
+    return (0.0, "no drafts") if rate is None else (100 * rate, f"{100 * rate:,.0f}")
+
+
+def _repeated(traces: Traces) -> Mapping[str, tuple[Trace, ...]]:
+    """Return runs that differ in their seed alone, by name, where there are at least two whole ones."""
+    return {name: runs for name, runs in grouped(traces).items() if len(of_seeds(runs)) > 1}
+
+
+def _not_repeated(traces: Traces) -> str | None:
+    groups = _repeated(traces)
+    if not groups:
+        return "needs whole runs that differ in their seed alone"
+    if len({trace.prompt for runs in groups.values() for trace in runs}) > 1:
+        return "needs runs of one prompt"
+    return f"draws up to {MOST_GROUPS} settings, {len(groups)} given" if len(groups) > MOST_GROUPS else None
+
+
+def _seeds(traces: Traces, step: int | None) -> go.Figure:
+    groups = _repeated(traces)
+    timed = all(seconds(trace) for runs in groups.values() for trace in runs)
+    figure = side_by_side(["Passes of the target", *(["Seconds"] if timed else [])], horizontal_spacing=0.12)
+    _fill_seeds(figure, 1, groups, target_forwards)
+    if timed:
+        _fill_seeds(figure, 2, groups, seconds)
+    names = ["<br>".join(wrap(name, 22, break_long_words=False)) for name in groups]
+    axes(figure, "", "Target passes", "Seconds of decoding", height=480)
+    return figure.update_xaxes(
+        tickvals=list(range(len(groups))), ticktext=names, range=[-0.5, len(groups) - 0.5], title_text=None
+    )
+
+
+def _fill_seeds(
+    figure: go.Figure, panel: int, groups: Mapping[str, Sequence[Trace]], of: Callable[[Trace], float | None]
+) -> None:
+    """Draw a line for each seed, and a mean with its standard error for each setting."""
+    values = [{seed: of(trace) for seed, trace in of_seeds(runs).items()} for runs in groups.values()]
+    place: Look = {"row": 1, "col": panel}
+    grey: Look = {"line": {"color": NEUTRAL, "width": 1}, "marker": {"color": NEUTRAL, "size": 4}, "opacity": 0.55}
+    for index, seed in enumerate(sorted({seed for each in values for seed in each})):
+        points = [i for i, each in enumerate(values) if seed in each], [each[seed] for each in values if seed in each]
+        entry: Look = {"legendgroup": "seed", "showlegend": panel == 1 and index == 0}
+        curve(figure, 0, "one seed", points, f"seed {seed}: %{{y:.4~g}}<extra></extra>", **grey, **entry, **place)
+    for index, (name, each) in enumerate(zip(groups, values, strict=True)):
+        mean = estimate([value for value in each.values() if value is not None])
+        hover = f"{mean.mean:.4g} ± {mean.error or 0:.2g}<extra></extra>"
+        label, error = f"{name}, mean of {mean.runs} seeds", [mean.error or 0.0]
+        dots(figure, index, label, ([index], [mean.mean]), hover, **error_bars(error), **in_panel(panel, index))
 
 
 RACE = Figure(
     name="race",
-    title="The race to the last token",
-    caption=(
-        "How many tokens are final, by forward passes and by measured time, with one curve for every run. A curve "
-        "jumps by as many tokens as a pass made final; ordinary decoding climbs one token at a time. A run can win "
-        "in forward passes and lose in time, when its passes look at more tokens. A marker ends each curve."
-    ),
-    paper="SCD, Table 1 (NFE and latency), step by step",
-    supports=lambda traces: missing(traces, _ran, "steps") or _few(traces),
+    needs=_ran,
+    needed="steps",
+    at_most="runs",
     drawing=_race,
 )
 
 LATENCY = Figure(
     name="latency",
-    title="Where the time of a forward pass goes",
-    caption=(
-        "Mean milliseconds of a forward pass, stage by stage, as they were measured in the run. Forward and logits "
-        "are the model itself (logits are its scores for every possible token); what a method adds is in preparing "
-        "and deciding. Times hold for the machine and the batch of the run only."
-    ),
-    paper="SCD, Table 4",
-    supports=lambda traces: missing(traces, _timed, "measured times") or _few(traces),
+    needs=_timed,
+    needed="measured times",
+    at_most="runs",
     drawing=_latency,
 )
 
 COMPARISON = Figure(
     name="comparison",
-    title="What each run cost",
-    caption=(
-        "Totals of each run. In brackets the gain over the first run (hatched): tokens per forward pass, per "
-        "second and per query token, so more than 1× is better everywhere. Query tokens are the tokens fed to the "
-        "network: speculation pays for fewer passes with more of them. Accepted drafts are counted up to the first "
-        "rejection of each pass."
-    ),
-    paper="SCD, Tables 1 and 3",
-    supports=lambda traces: (
-        ("needs at least 2 runs" if len(traces) < 2 else None) or missing(traces, _ran, "steps") or _few(traces)
-    ),
+    needs=_ran,
+    needed="steps",
+    at_most="runs",
+    refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
     drawing=_comparison,
+)
+
+SEEDS = Figure(
+    name="seeds",
+    needs=lambda trace: trace.summary.complete,
+    needed="whole runs",
+    refuses=_not_repeated,
+    drawing=_seeds,
 )

@@ -1,46 +1,33 @@
-"""Routing: whether to verify, what was expected of it, and what it brought."""
+"""Routing: whether to verify, what was expected of it, and how many drafts were accepted."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import plotly.graph_objects as go
 
 from traces.measures import MEASURES
-from traces.schema import Trace
 from traces.text_stats import RouterDecision, decisions, estimator_errors
-from visualizers.figure import Figure, Traces, grouped, labels, missing, side_by_side, too_many
+from visualizers.figure import Figure, Traces, add_once, axes, grouped, labels, side_by_side
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.style import NEUTRAL, series, translucent
 
-MOST_GROUPS: Final = 6
-"""Groups of runs whose errors stay readable side by side."""
-STRIP: Final = -0.9
+LOWEST: Final = -0.9
 """Where the decision stands, below the drafts."""
 
 
-def _has(trace: Trace) -> bool:
-    return any(one.score is not None or one.expected is not None for one in decisions(trace.steps))
-
-
-def _draw(traces: Traces, step: int | None) -> go.Figure:
-    drawn = [trace for trace in traces if _has(trace)]
-    figure = side_by_side(labels(drawn), shared_yaxes=True, horizontal_spacing=0.05)
-    named: set[str] = set()
-    for panel, trace in enumerate(drawn, start=1):
+def _routing(traces: Traces, step: int | None) -> go.Figure:
+    figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
+    for panel, trace in enumerate(traces, start=1):
         for mark in _marks(decisions(trace.steps)):
-            mark.update(legendgroup=mark.name, showlegend=mark.name not in named)
-            named.add(mark.name)
-            figure.add_trace(mark, row=1, col=panel)
-    figure.update_xaxes(title_text="Forward pass")
-    figure.update_yaxes(title_text="Drafts (tokens)", col=1)
-    return figure.update_layout(height=480, showlegend=True)
+            add_once(figure, mark, row=1, col=panel)
+    axes(figure, "Forward pass", "Drafts (tokens)", height=480)
+    return figure.update_yaxes(rangemode="normal")
 
 
-def _marks(found: tuple[RouterDecision, ...]) -> list[go.Scatter | go.Bar]:
+def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
     """Return the marks of one run, spans first so that they lie behind."""
-    spans = [one for one in found if one.span is not None]
-    expected = [one for one in found if one.expected is not None]
-    accepted = [one for one in found if one.accepted is not None]
-    scores = [one for one in found if one.score is not None]
+    spans = [one for one in every if one.span is not None]
+    scores = [one for one in every if one.score is not None]
     bars = go.Bar(
         x=[one.step + 1 for one in spans],
         y=[one.span for one in spans],
@@ -48,11 +35,6 @@ def _marks(found: tuple[RouterDecision, ...]) -> list[go.Scatter | go.Bar]:
         marker={"color": translucent(NEUTRAL, 0.3)},
         hovertemplate="pass %{x}: span of %{y}",
     )
-    guesses = _dots(
-        expected, "expected", "drafts expected to pass", {"color": BLUE, "symbol": "circle-open", "size": 8}
-    )
-    guesses.marker.line = {"width": 2}
-    verdicts = _dots(accepted, "accepted", "drafts accepted", {"color": VERMILLION, "symbol": "square", "size": 8})
     curve = go.Scatter(
         x=[one.step + 1 for one in scores],
         y=[one.score for one in scores],
@@ -61,50 +43,30 @@ def _marks(found: tuple[RouterDecision, ...]) -> list[go.Scatter | go.Bar]:
         line={"color": NEUTRAL, "dash": "dash", "width": 1.5},
         hovertemplate="pass %{x}: score %{y:.2f}",
     )
-    return [bars, curve, guesses, verdicts, *_choices(found)]
+    ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
+    square = {"color": VERMILLION, "symbol": "square", "size": 8}
+    expected = [(one.step, one.expected) for one in every if one.expected is not None]
+    accepted = [(one.step, one.accepted) for one in every if one.accepted is not None]
+    lowest = min([LOWEST, *(one.score - 0.6 for one in scores if one.score is not None)])
+    dots = [_dots(expected, "drafts expected to be accepted", ring), _dots(accepted, "drafts accepted", square)]
+    for verify, name, symbol in ((True, "verify", "triangle-up"), (False, "do not verify", "line-ew-open")):
+        grey = {"color": NEUTRAL, "symbol": symbol, "size": 9, "line": {"width": 2, "color": NEUTRAL}}
+        dots.append(_dots([(one.step, lowest) for one in every if one.verify is verify], f"decision: {name}", grey))
+    return [mark for mark in (bars, curve, *dots) if mark.x]
 
 
-def _dots(found: list[RouterDecision], field: str, name: str, marker: dict[str, object]) -> go.Scatter:
-    return go.Scatter(
-        x=[one.step + 1 for one in found],
-        y=[getattr(one, field) for one in found],
-        mode="markers",
-        name=name,
-        marker=marker,
-        hovertemplate="pass %{x}: %{y:.3~g} " + name,
-    )
+def _dots(points: Sequence[tuple[int, float]], name: str, marker: dict[str, object]) -> go.Scatter:
+    x, y = [step + 1 for step, _ in points], [value for _, value in points]
+    hover = "pass %{x}: %{y:.3~g} " + name if not name.startswith("decision") else "pass %{x}: " + name
+    return go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hovertemplate=hover)
 
 
-def _choices(found: tuple[RouterDecision, ...]) -> list[go.Scatter]:
-    marks = []
-    kinds = ((True, "the router verifies", "triangle-up"), (False, "it leaves the pass to confidence", "line-ew-open"))
-    for chosen, name, symbol in kinds:
-        here = [one for one in found if one.verify is chosen]
-        lowest = min([STRIP, *(one.score - 0.6 for one in found if one.score is not None)])
-        marks.append(
-            go.Scatter(
-                x=[one.step + 1 for one in here],
-                y=[lowest] * len(here),
-                mode="markers",
-                name=name,
-                marker={"color": NEUTRAL, "symbol": symbol, "size": 9, "line": {"width": 2, "color": NEUTRAL}},
-                hovertemplate="pass %{x}: " + name,
-            )
-        )
-    return [mark for mark in marks if mark.x]
-
-
-def _estimated(trace: Trace) -> bool:
-    return bool(estimator_errors([trace.steps]))
-
-
-def _errors(traces: Traces, step: int | None) -> go.Figure:
-    groups = grouped([trace for trace in traces if _estimated(trace)])
-    errors = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in groups.items()}
-    names = list(dict.fromkeys(row.name for rows in errors.values() for row in rows))
+def _estimators(traces: Traces, step: int | None) -> go.Figure:
+    groups = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in grouped(traces).items()}
+    names = list(dict.fromkeys(row.name for rows in groups.values() for row in rows))
     figure = go.Figure()
-    for i, (name, rows) in enumerate(errors.items()):
-        look, shift = series(i), 0.7 * ((i + 0.5) / len(errors) - 0.5)
+    for i, (name, rows) in enumerate(groups.items()):
+        shift = 0.7 * ((i + 0.5) / len(groups) - 0.5)
         figure.add_scatter(
             x=[row.mean for row in rows],
             y=[names.index(row.name) + shift for row in rows],
@@ -115,17 +77,15 @@ def _errors(traces: Traces, step: int | None) -> go.Figure:
             textposition="top center",
             textfont={"size": 11},
             name=f"{name}: mean error ± standard deviation, {max(row.count for row in rows)} verifications",
-            marker=look.marker(9),
-            line=look.line,
+            marker=series(i).marker(9),
             hovertemplate="%{customdata[0]}: mean error %{x:.3f}, standard deviation %{customdata[1]:.3f}, "
             "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>",
         )
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
-    figure.update_xaxes(title_text="Expected less accepted (tokens)")
-    ticks = {"tickvals": list(range(len(names))), "ticktext": [estimator(name) for name in names]}
-    figure.update_yaxes(title_text="Estimator", range=[len(names) - 0.4, -0.8], zeroline=False, **ticks)
-    height = 200 + len(names) * (30 + 22 * len(errors))
-    return figure.update_layout(height=height, showlegend=True)
+    height, bounds = 200 + len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
+    axes(figure, "Expected less accepted (tokens)", "Estimator", height=height, bounds=bounds)
+    ticks = [estimator(name) for name in names]
+    return figure.update_yaxes(zeroline=False, tickvals=list(range(len(names))), ticktext=ticks)
 
 
 def estimator(name: str) -> str:
@@ -136,35 +96,16 @@ def estimator(name: str) -> str:
 
 ROUTING = Figure(
     name="routing",
-    title="Routing: what was expected, what was accepted",
-    caption=(
-        "At every decision the router estimates how many drafts of the first open span would pass (circles) and has "
-        "the span verified (triangles) where the score says that it pays. Squares are the drafts that did pass, "
-        "corrected draws not counted. Circles far from their squares are misjudged; a dash below marks a pass that "
-        "left the choice to confidence."
-    ),
-    paper="S2D2, Fig. 1 (d), over a run",
-    supports=lambda traces: missing(traces, _has, "a router's estimates or scores") or too_many(traces, _has),
-    drawing=_draw,
+    needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
+    needed="a router's estimates or scores",
+    at_most="panels",
+    drawing=_routing,
 )
 
 ESTIMATORS = Figure(
     name="estimators",
-    title="How well estimators foresee the accepted prefix",
-    caption=(
-        "An estimator says beforehand how many drafts will pass. Its error is that number minus the drafts that "
-        "did pass, corrected draws not counted, over all passes that verified drafts. Markers are mean errors, "
-        "bars one standard deviation, numbers the mean absolute error (MAE). Left of zero an estimator is too "
-        "cautious, right of it too hopeful. Runs that differ in seed or prompt alone are taken together."
-    ),
-    paper="S2D2, Table 4",
-    supports=lambda traces: (
-        missing(traces, _estimated, "estimates and verified drafts")
-        or (f"draws up to {MOST_GROUPS} groups of runs" if _crowded(traces) else None)
-    ),
-    drawing=_errors,
+    needs=lambda trace: bool(estimator_errors([trace.steps])),
+    needed="estimates and verified drafts",
+    at_most="groups",
+    drawing=_estimators,
 )
-
-
-def _crowded(traces: Traces) -> bool:
-    return len(grouped([trace for trace in traces if _estimated(trace)])) > MOST_GROUPS

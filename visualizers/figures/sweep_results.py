@@ -3,26 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
-from visualizers.boxes import Box
-from visualizers.figure import plain, side_by_side, titled
+from visualizers.boxes import place_labels
+from visualizers.figure import Worded, axes, curve, guide, in_panel, plain, side_by_side, titled
 from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
-from visualizers.style import NEUTRAL, series, themed
+from visualizers.style import NEUTRAL, Look, series, themed
 
 MOST_CURVES: Final = 12
-_LETTER, _LINE = 0.0075, 0.025
-"""Of what the points span: how wide a letter of a label is, and half the height of its line."""
-_MARK: Final = (0.006, 0.016)
-"""The same of a marker: half its width and height."""
-_EDGE: Final = 0.05
-"""How far beyond the outermost points a label may reach."""
-_CORNERS: Final = ("top right", "top left", "bottom right", "bottom left")
-_APART: Final = (0.25, 0.08)
-"""Points closer than these shares of a curve's width and height have one label between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +29,9 @@ class SweepView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepFigure:
+class SweepFigure(Worded):
     """A figure of results instead of traces."""
 
-    name: str
-    title: str
-    caption: str
-    paper: str
     drawing: Callable[[Sequence[ResultRow], SweepView], go.Figure]
 
     def draw(self, rows: Sequence[ResultRow], view: SweepView | None = None) -> go.Figure:
@@ -72,73 +59,80 @@ def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:
 def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups = gathered(rows)
     base = baseline_of(groups, view.baseline) if view.baseline is not None else None
-    every = zip(groups, speeds(groups, view.speed, view.baseline), strict=True)
-    found = [(speed, group) for group, speed in every if speed is not None]
-    if not found:
+    every = zip(speeds(groups, view.speed, view.baseline), groups, strict=True)
+    points = [(speed, group) for speed, group in every if speed is not None]
+    if not points:
         raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
-    middle = (min(speed for speed, _ in found) + max(speed for speed, _ in found)) / 2
-    sign = -1 if SPEEDS[view.speed].falling else 1
+    chosen = SPEEDS[view.speed]
+    curves_of: dict[str, list[Point]] = {name: [] for name in _curve_names(groups).values()}
+    for point in points:
+        if point[1] is not base:
+            curves_of[_curve_names(groups)[point[1].curve, point[1].model]].append(point)
+    best = {id(g) for each in curves_of.values() for _, g in _frontier_of(each, falling=chosen.falling)}
+    labels = _labels(points, best)
     figure = go.Figure()
-    for i, ((curve, model), name) in enumerate(_curve_names(groups).items()):
-        points = sorted(
-            (point for point in found if (point[1].curve, point[1].model) == (curve, model) and point[1] is not base),
-            key=lambda point: point[0],
-        )
-        best = on_frontier([(sign * speed, group.accuracy) for speed, group in points])
-        kept = [point for point, keep in zip(points, best, strict=True) if keep]
-        others = [point for point, keep in zip(points, best, strict=True) if not keep]
-        if kept:
-            figure.add_trace(_curve(i, name, kept, middle))
-        if others:
-            figure.add_trace(_off_frontier(i, name, others))
-    if base is not None:
-        _mark_baseline(figure, [point for point in found if point[1] is base])
-    figure.update_xaxes(title_text=_axis(SPEEDS[view.speed]))
-    figure.update_yaxes(title_text="Accuracy (%)")
-    _thin(figure, sign)
-    return figure.update_layout(height=520, showlegend=True)
+    for i, (name, own) in enumerate(curves_of.items()):
+        on, off = [p for p in own if id(p[1]) in best], [p for p in own if id(p[1]) not in best]
+        if on:
+            ordered = sorted(on, key=lambda point: point[0])
+            texts = [labels.get(id(group), ("", "top right")) for _, group in ordered]
+            text: Look = {"text": [text for text, _ in texts], "textposition": [place for _, place in texts]}
+            text |= {"mode": "lines+markers+text", "textfont": {"size": 11, "shadow": "auto"}, "cliponaxis": False}
+            _draw(figure, i, plain(name), ordered, **text)
+        if off:
+            look = series(i)
+            faded: Look = {"marker": {**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8}}
+            error = {**_errors([group for _, group in off]), "color": look.band(0.25), "width": 0}
+            _draw(figure, i, f"{plain(name)}, beaten by another setting", off, mode="markers", error_y=error, **faded)
+    for point in points:
+        if point[1] is base:
+            guide(figure, 100 * point[1].accuracy)
+            star: Look = {
+                "mode": "markers",
+                "marker": {"symbol": "star", "size": 15, "color": NEUTRAL},
+                "legendgroup": None,
+            }
+            error = {**_errors([point[1]]), "color": NEUTRAL}
+            _draw(figure, 0, f"{plain(point[1].label)}, the baseline", [point], error_y=error, **star)
+    axes(figure, _axis(chosen), "Accuracy (%)", height=520)
+    return figure.update_yaxes(rangemode="normal")
 
 
-def _thin(figure: go.Figure, sign: int = 1) -> None:
-    """Place labels where nothing else stands, the best settings' first; hovering says those that find no place.
-
-    Args:
-        figure: Whose curves have labels and where each would stand.
-        sign: 1 where further to the right is better, -1 where it is worse.
-    """
-    points = [(x, y) for curve in figure.data for x, y in zip(curve.x, curve.y, strict=True)]
-    wide, high = (max(max(ends) - min(ends), 1e-9) for ends in zip(*points, strict=True))
-    ends = [end(x for x, _ in points) / wide for end in (min, max)]
-    best = dict(zip(points, on_frontier([(sign * x, y) for x, y in points]), strict=True))
-    taken = [_mark_at(x / wide, y / high) for x, y in points]
-    asked = [(curve, i) for curve in figure.data for i, text in enumerate(curve.text or ()) if text]
-    texts = {id(curve): [""] * len(curve.text) for curve, _ in asked}
-    places = {id(curve): list(curve.textposition) for curve, _ in asked}
-    for curve, i in sorted(asked, key=lambda one: not best[one[0].x[one[1]], one[0].y[one[1]]]):
-        x, y, text = curve.x[i] / wide, curve.y[i] / high, curve.text[i]
-        first = curve.textposition[i]
-        for place in (first, *(corner for corner in _CORNERS if corner != first)):
-            box = _label_at(x, y, text, place)
-            inside = ends[0] - _EDGE < box.left and box.right < ends[1] + _EDGE
-            if inside and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                texts[id(curve)][i], places[id(curve)][i] = text, place
-                break
-    for curve in {id(curve): curve for curve, _ in asked}.values():
-        curve.update(text=texts[id(curve)], textposition=places[id(curve)])
+Point = tuple[float, Group]
+"""Speed and group."""
 
 
-def _mark_at(x: float, y: float) -> Box:
-    """Where a marker stands."""
-    across, up = _MARK
-    return Box(x - across, x + across, y - up, y + up)
+def _draw(figure: go.Figure, index: int, name: str, points: Sequence[Point], **look: Any) -> None:
+    """Draw groups with the standard errors of their accuracy."""
+    xy = [speed for speed, _ in points], [100 * group.accuracy for _, group in points]
+    said = [[plain(group.label), group.problems] for _, group in points]
+    hover = "%{customdata[0]}: %{y:.1f} % right at %{x:.3~g}, %{customdata[1]} problems"
+    errors = _errors([group for _, group in points])
+    curve(figure, index, name, xy, hover, **{"customdata": said, "legendgroup": str(index), "error_y": errors, **look})
 
 
-def _label_at(x: float, y: float, text: str, place: str) -> Box:
-    """Where Plotly writes a label at one of the corners of a point."""
-    reach, middle = _LETTER * len(text), y + (2 * _LINE if place.startswith("top") else -2 * _LINE)
-    left = x - _MARK[0] - reach if place.endswith("left") else x + _MARK[0]
-    return Box(left, left + reach, middle - _LINE, middle + _LINE)
+def _errors(groups: Sequence[Group]) -> Look:
+    """Return error bars of one standard error; none where a group has a single problem."""
+    return {"array": [100 * (group.accuracy_error or 0.0) for group in groups], "thickness": 1.2, "width": 4}
+
+
+def _frontier_of(points: Sequence[Point], *, falling: bool) -> list[Point]:
+    """Return the points that no other beats in both accuracy and speed."""
+    kept = on_frontier([(-speed if falling else speed, group.accuracy) for speed, group in points])
+    return [point for point, keep in zip(points, kept, strict=True) if keep]
+
+
+def _labels(points: Sequence[Point], wanted: set[int]) -> Mapping[int, tuple[str, str]]:
+    """Return id of a group -> label and its place, of the wanted groups for which there is room."""
+    places = [(speed, group.accuracy) for speed, group in points]
+    low = [min(values) for values in zip(*places, strict=True)]
+    wide, high = (max(max(values) - min(values), 1e-9) for values in zip(*places, strict=True))
+    shares = [((x - low[0]) / wide, (y - low[1]) / high) for x, y in places]
+    order = sorted(range(len(points)), key=lambda i: -places[i][1])  # the most accurate first
+    sides = ["top right" if x <= 0.5 else "top left" for x, _ in shares]
+    asked = [(i, points[i][1].label, sides[i]) for i in order if id(points[i][1]) in wanted]
+    placed = place_labels(shares, asked, beyond=(0.05, 0.1))
+    return {id(points[i][1]): (plain(points[i][1].label), place) for i, place in placed.items()}
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
@@ -152,77 +146,6 @@ def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
 
 def _axis(speed: Speed) -> str:
     return f"{speed.axis} (less is better)" if speed.falling else speed.axis
-
-
-def _mark_baseline(figure: go.Figure, points: Sequence[tuple[float, Group]]) -> None:
-    """Draw a star, and its accuracy as a line across: what lies above it lost nothing."""
-    for _, group in points:
-        figure.add_hline(y=100 * group.accuracy, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
-        figure.add_scatter(
-            **_places(points),
-            mode="markers",
-            error_y={**_errors([group]), "color": NEUTRAL},
-            name=f"{plain(group.label)}, the baseline",
-            marker={"symbol": "star", "size": 15, "color": NEUTRAL},
-        )
-
-
-def _curve(index: int, name: str, points: Sequence[tuple[float, Group]], middle: float) -> go.Scatter:
-    look, side = series(index), "bottom" if index % 2 else "top"
-    return go.Scatter(
-        **_places(points),
-        mode="lines+markers+text",
-        text=_spaced_labels(points),
-        textposition=[f"{side} right" if speed <= middle else f"{side} left" for speed, _ in points],
-        textfont={"size": 11, "shadow": "auto"},  # lines pass behind
-        cliponaxis=False,
-        error_y=_errors([group for _, group in points]),
-        name=plain(name),
-        legendgroup=str(index),
-        line=look.line,
-        marker=look.marker(10),
-    )
-
-
-def _spaced_labels(points: Sequence[tuple[float, Group]]) -> list[str]:
-    """Labels of points in order of speed; none where one beside it would be written over."""
-    reach = max(points[-1][0] - points[0][0], 1e-9)
-    heights = [100 * group.accuracy for _, group in points]
-    drop = max(max(heights) - min(heights), 1e-9)
-    named: list[int] = []
-    for i, (speed, _) in enumerate(points):
-        clear = all(
-            abs(speed - points[j][0]) > _APART[0] * reach or abs(heights[i] - heights[j]) > _APART[1] * drop
-            for j in named
-        )
-        named += [i] if clear else []
-    return [plain(group.label) if i in named else "" for i, (_, group) in enumerate(points)]
-
-
-def _off_frontier(index: int, name: str, points: Sequence[tuple[float, Group]]) -> go.Scatter:
-    look = series(index)
-    return go.Scatter(
-        **_places(points),
-        mode="markers",
-        error_y={**_errors([group for _, group in points]), "color": look.band(0.25), "width": 0},
-        name=f"{plain(name)}, beaten by another setting",
-        legendgroup=str(index),
-        marker={**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8},
-    )
-
-
-def _places(points: Sequence[tuple[float, Group]]) -> dict[str, object]:
-    return {
-        "x": [speed for speed, _ in points],
-        "y": [100 * group.accuracy for _, group in points],
-        "customdata": [[plain(group.label), group.problems] for _, group in points],
-        "hovertemplate": "%{customdata[0]}: %{y:.1f} % right at %{x:.3~g}, %{customdata[1]} problems",
-    }
-
-
-def _errors(groups: Sequence[Group]) -> dict[str, object]:
-    """Return error bars of one standard error; none where a group has a single problem."""
-    return {"array": [100 * (group.accuracy_error or 0.0) for group in groups], "thickness": 1.2, "width": 4}
 
 
 def swept(rows: Sequence[ResultRow], wanted: str | None) -> str:
@@ -249,57 +172,44 @@ def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, .
         if setting in group.config:
             rest = {name: value for name, value in group.config.items() if name != setting}
             found.setdefault((group.curve, group.model, canonical(rest)), []).append(group)
-    kept = {key: tuple(each) for key, each in found.items() if len(each) > 1}
-    heads = [each[0] for each in kept.values()]
-    return dict(zip(_names(heads, setting), kept.values(), strict=True))
+    kept = [tuple(each) for each in found.values() if len(each) > 1]
+    return dict(zip(_names([each[0] for each in kept], setting), kept, strict=True))
 
 
 def _names(heads: Sequence[Group], setting: str) -> list[str]:
     """Name curves as the rows say, by model if there are several, and by settings in which those of a name differ."""
-    names, curves_of = [], _curve_names(heads)
+    names, curve_names = [], _curve_names(heads)
     for head in heads:
         rivals = [other for other in heads if other.curve == head.curve]
-        differing = [
-            name
-            for name in head.config
+        said = [
+            f"{name} {value}"
+            for name, value in head.config.items()
             if name != setting and len({canonical({"": rival.config.get(name)}) for rival in rivals}) > 1
         ]
-        said = ", ".join(f"{name} {head.config[name]}" for name in differing)
-        name = curves_of[head.curve, head.model]
-        names.append(f"{name} ({said})" if said else name)
+        name = curve_names[head.curve, head.model]
+        names.append(f"{name} ({', '.join(said)})" if said else name)
     return names
 
 
 def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups, setting = gathered(rows), swept(rows, view.setting)
     fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
-    found = curves(groups, setting)
-    if len(found) > MOST_CURVES:
-        raise SweepError(f"rows: {len(found)} curves over {setting} are more than {MOST_CURVES}; give fewer settings")
-    numeric = all(_number(group.config[setting]) is not None for each in found.values() for group in each)
+    every = curves(groups, setting)
+    if len(every) > MOST_CURVES:
+        raise SweepError(f"rows: {len(every)} curves over {setting} are more than {MOST_CURVES}; give fewer settings")
+    numeric = all(_number(group.config[setting]) is not None for each in every.values() for group in each)
     figure = side_by_side(["Accuracy", "Speed"], horizontal_spacing=0.1)
-    for i, (name, each) in enumerate(found.items()):
+    for i, (name, each) in enumerate(every.items()):
         ordered = sorted(each, key=lambda group: _number(group.config[setting]) or 0.0) if numeric else each
         values = [group.config[setting] for group in ordered]
         x = [_number(value) if numeric else plain(_said(value)) for value in values]
-        look = series(i)
-        shared = {
-            "x": x,
-            "name": plain(name),
-            "legendgroup": str(i),
-            **look.curve(),
-        }
-        accuracy = [100 * group.accuracy for group in ordered]
-        said = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"
-        figure.add_scatter(
-            **shared, y=accuracy, error_y=_errors(ordered), hovertemplate=said + " % right", row=1, col=1
-        )
-        speed = [fast[id(group)] for group in ordered]
-        figure.add_scatter(**shared, y=speed, showlegend=False, hovertemplate=said, row=1, col=2)
-    figure.update_xaxes(title_text=plain(setting), type="linear" if numeric else "category")
-    figure.update_yaxes(title_text="Accuracy (%)", row=1, col=1)
-    figure.update_yaxes(title_text=_axis(SPEEDS[view.speed]), rangemode="tozero", row=1, col=2)
-    return figure.update_layout(height=460, showlegend=True)
+        hover = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"
+        points = x, [100 * group.accuracy for group in ordered]
+        curve(figure, i, plain(name), points, f"{hover} % right", error_y=_errors(ordered), **in_panel(1, i))
+        curve(figure, i, plain(name), (x, [fast[id(group)] for group in ordered]), hover, **in_panel(2, i))
+    axes(figure, plain(setting), "Accuracy (%)", _axis(SPEEDS[view.speed]), height=460)
+    figure.update_yaxes(rangemode="normal", col=1)
+    return figure.update_xaxes(type="linear" if numeric else "category")
 
 
 def _number(value: object) -> float | None:
@@ -319,25 +229,10 @@ def _said(value: object) -> str:
 
 FRONTIER = SweepFigure(
     name="frontier",
-    title="Accuracy against speed",
-    caption=(
-        "Each point is a setting: the share of problems that it answered right, by how fast it decoded; error bars "
-        "are one standard error over problems. Lines join the settings of a method that no other setting of it "
-        "beats in both; an open mark is a setting that another one beats. A star is the baseline, the dotted line "
-        "its accuracy. Up is better, and so is right, or left where the axis says that less is better. Speed is a "
-        "ratio of totals over all problems."
-    ),
-    paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
     drawing=_frontier,
 )
 
 SETTING = SweepFigure(
     name="setting",
-    title="Accuracy and speed by one setting",
-    caption=(
-        "What one setting does while the others stay: share of problems answered right, with one standard error over "
-        "problems, and speed as a ratio of totals. A curve joins groups that differ in nothing else."
-    ),
-    paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering); PSD, section 4.2 (depth)",
     drawing=_setting,
 )

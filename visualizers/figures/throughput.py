@@ -1,4 +1,4 @@
-"""What a pair of models can gain: tokens a second by the number of drafts, from one run's times and acceptance."""
+"""Tokens a second by the number of drafts, from the times and the acceptance of a run."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,23 +6,21 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Fate, Step, Trace
-from visualizers.figure import Figure, Traces, grouped, missing
-from visualizers.style import series
+from visualizers.figure import Figure, Traces, axes, curve, dots, grouped
 
 MOST_DRAFTS: Final = 16
-MOST_GROUPS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What the model of a pair rests on."""
+    """Measured times and acceptance of a pair of models."""
 
     draft_seconds: float
     """T_phi: a pass of the drafter."""
     verify_seconds: float
     """T_theta: a pass of the target over the drafts."""
     acceptance: float
-    """Chance that a judged draft passes, given that those before it did."""
+    """Probability that a judged draft is accepted, given that those before it were."""
     drafts: float
     """gamma: drafts per verification, on average."""
     measured: float
@@ -61,59 +59,33 @@ def _seconds(steps: list[Step]) -> float:
 
 
 def _timed(trace: Trace) -> bool:
-    found = rates([trace])
-    return found is not None and min(found.draft_seconds, found.verify_seconds) > 0
-
-
-def _few(traces: Traces) -> str | None:
-    groups = len(grouped(traces))
-    return f"draws up to {MOST_GROUPS} groups of runs, {groups} given" if groups > MOST_GROUPS else None
+    pair = rates([trace])
+    return pair is not None and min(pair.draft_seconds, pair.verify_seconds) > 0
 
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped([trace for trace in traces if _timed(trace)]).items()):
-        found, look = rates(runs), series(i)
-        assert found is not None
+    for i, (name, runs) in enumerate(grouped(traces).items()):
+        pair = rates(runs)
+        assert pair is not None
         drafts = list(range(1, MOST_DRAFTS + 1))
         about = (
-            f"{1000 * found.draft_seconds:.1f} ms a draft, {1000 * found.verify_seconds:.1f} ms a verification, "
-            f"{100 * found.acceptance:.0f} % pass"
+            f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification, "
+            f"{100 * pair.acceptance:.0f} % accepted"
         )
-        figure.add_scatter(
-            x=drafts,
-            y=[found.per_second(count) for count in drafts],
-            mode="lines",
-            name=f"{name}: {about}",
-            legendgroup=str(i),
-            line=look.line,
-            hovertemplate="%{x} drafts: %{y:.1f} tokens a second expected<extra></extra>",
-        )
-        figure.add_scatter(
-            x=[found.drafts],
-            y=[found.measured],
-            mode="markers",
-            name="measured",
-            legendgroup=str(i),
-            marker=look.marker(11),
-            hovertemplate="%{x:.2f} drafts: %{y:.1f} tokens a second measured<extra></extra>",
-        )
-    figure.update_xaxes(title_text="Drafts per verification, gamma", dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
-    figure.update_yaxes(title_text="Tokens a second", rangemode="tozero")
-    return figure.update_layout(height=440, showlegend=True)
+        hover = "%{x} drafts: %{y:.1f} tokens a second expected<extra></extra>"
+        points = drafts, [pair.per_second(count) for count in drafts]
+        curve(figure, i, f"{name}: {about}", points, hover, mode="lines", legendgroup=str(i))
+        hover = "%{x:.2f} drafts: %{y:.1f} tokens a second measured<extra></extra>"
+        dots(figure, i, "measured", ([pair.drafts], [pair.measured]), hover, legendgroup=str(i))
+    axes(figure, "Drafts per verification, gamma", "Tokens a second")
+    return figure.update_xaxes(dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
 
 
 THROUGHPUT = Figure(
     name="throughput",
-    title="Tokens a second by the number of drafts",
-    caption=(
-        "Lines: what the throughput would be with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in "
-        "gamma T_phi + T_theta, where T_phi and T_theta are this run's mean times of a draft and of a verification "
-        "and a is the share of judged drafts that passed. It takes every draft to pass with the same chance and a "
-        "verification to cost the same for any gamma. Marks: what the run itself reached, at its mean number of "
-        "drafts; blocks that are nearly full leave less to draft, and other passes take their time."
-    ),
-    paper="SimSD, section 4 (time of a round); compare Table 3",
-    supports=lambda traces: missing(traces, _timed, "timed passes of a drafter and of its judge") or _few(traces),
+    needs=_timed,
+    needed="timed passes of a drafter and of its judge",
+    at_most="groups",
     drawing=_draw,
 )

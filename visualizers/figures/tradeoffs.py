@@ -1,6 +1,6 @@
 """Speed against quality of every method and model, what was measured above what papers report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Final
@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from traces.tradeoffs import Tradeoff, frontier
-from visualizers.boxes import Box
-from visualizers.figure import DataFigure, plain
-from visualizers.style import NEUTRAL, Series, series, translucent
+from visualizers.boxes import Box, place_labels
+from visualizers.figure import DataFigure, dots, plain
+from visualizers.style import NEUTRAL, Look, Series, series, translucent
 
 LOWEST: Final = -25.0
 """Percentage points below which a loss is told, not drawn: nobody asks by how much useless output is useless."""
@@ -20,8 +20,6 @@ _TICKS: Final = (0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 10)
 _ROW: Final = 26
 """Pixels of a row of reported numbers."""
 _PLOT: Final = 340
-_LETTER, _LINE, _GAP = 0.0085, 0.062, 0.014
-"""Width of a letter, height of a line and distance from a point, in shares of the panel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,70 +97,41 @@ def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, e
     if not points:
         return
     named = set(map(id, frontier(view.measured)))
-    labels = dict(_labels(view, ends))
+    labels = _labels(view, ends)
     look: Series = series(_LOOKS.get(kind, len(_LOOKS)))
-    symbols = [look.symbol + ("-open-dot" if predicted else "") for _ in points]
     places = [labels.get(number, ("", "top center")) for number, _ in points]
-    figure.add_scatter(
-        x=[one.speed for _, one in points],
-        y=[one.height for _, one in points],
-        mode="markers+text",
-        text=[plain(text) for text, _ in places],
-        textposition=[place for _, place in places],
-        textfont={"size": 11},
-        name=f"{kind}, predicted" if predicted else kind,
-        customdata=[number for number, _ in points],
-        hovertext=[_hover(one) for _, one in points],
-        hovertemplate="%{hovertext}<extra></extra>",
-        error_y={
-            "type": "data",
-            "array": [one.error if one.change is not None else 0 for _, one in points],
-            "thickness": 1,
-            "width": 2,
-            "color": translucent(look.color, 0.45),
-        },
-        marker={
-            "color": look.color,
-            "symbol": symbols,
-            "size": [12 if id(one) in named else 8 for _, one in points],
-            "opacity": [1.0 if id(one) in named else 0.6 for _, one in points],
-        },
-        row=1,
-        col=1,
-    )
+    large = [id(one) in named for _, one in points]
+    marker: Look = {"color": look.color, "symbol": look.symbol + ("-open-dot" if predicted else "")}
+    marker |= {"size": [12 if best else 8 for best in large], "opacity": [1.0 if best else 0.6 for best in large]}
+    error: Look = {
+        "array": [one.error if one.change is not None else 0 for _, one in points],
+        "thickness": 1,
+        "width": 2,
+    }
+    text: Look = {"mode": "markers+text", "textfont": {"size": 11}}
+    text |= {"text": [label for label, _ in places], "textposition": [place for _, place in places]}
+    said: Look = {"customdata": [number for number, _ in points], "hovertext": [_hover(one) for _, one in points]}
+    xy = [one.speed for _, one in points], [one.height for _, one in points]
+    name = f"{kind}, predicted" if predicted else kind
+    error["color"] = translucent(look.color, 0.45)
+    look_of = {"marker": marker, "error_y": error, **text, **said}
+    dots(figure, 0, name, xy, "%{hovertext}<extra></extra>", **look_of, row=1, col=1)
 
 
-def _labels(view: TradeoffView, ends: Box) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Number -> words and place of every named point; none where they would be written over others."""
-    chosen = [one for one in frontier(view.measured) if (one.height or 0) >= ends.bottom]
-    marks = {id(one): _share(one, ends) for one in chosen}
-    taken = [Box(x - _GAP / 2, x + _GAP / 2, y - _GAP, y + _GAP) for x, y in marks.values()]
-    ordered = sorted(chosen, key=lambda one: (one is not view.best, -one.speed))
-    for one in ordered:
-        across, up = marks[id(one)]
-        for place, box in _places(across, up, _LETTER * len(one.setting)):
-            inside = box.left >= 0 and box.right <= 1 and box.bottom >= 0 and box.top <= 1
-            if inside and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                yield next(i for i, each in enumerate(view.measured) if each is one), (one.setting, place)
-                break
+def _labels(view: TradeoffView, ends: Box) -> Mapping[int, tuple[str, str]]:
+    """Return number of a point on the frontier -> label and place, where there is room for one."""
+    best = set(map(id, frontier(view.measured)))
+    chosen = [(n, one) for n, one in enumerate(view.measured) if id(one) in best and (one.height or 0) >= ends.bottom]
+    order = sorted(range(len(chosen)), key=lambda i: (chosen[i][1] is not view.best, -chosen[i][1].speed))
+    wanted = [(i, chosen[i][1].setting, "top right") for i in order]
+    placed = place_labels([_share(one, ends) for _, one in chosen], wanted)
+    return {chosen[i][0]: (plain(chosen[i][1].setting), place) for i, place in placed.items()}
 
 
 def _share(one: Tradeoff, ends: Box) -> tuple[float, float]:
     """Where a point lies, in shares of the panel."""
     across = log10(one.speed / ends.left) / log10(ends.right / ends.left)
     return across, ((one.height or 0.0) - ends.bottom) / (ends.top - ends.bottom)
-
-
-def _places(across: float, up: float, width: float) -> Iterator[tuple[str, Box]]:
-    """Where a label of some width may stand beside a point."""
-    for side, left in (
-        ("right", across + _GAP / 2),
-        ("left", across - _GAP / 2 - width),
-        ("center", across - width / 2),
-    ):
-        for edge, bottom in (("top", up + _GAP), ("bottom", up - _GAP - _LINE)):
-            yield f"{edge} {side}", Box(left, left + width, bottom, bottom + _LINE)
 
 
 def _hover(one: Tradeoff) -> str:
@@ -199,31 +168,15 @@ def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str])
     for kind in dict.fromkeys(one.kind for one in reported):
         those = [one for one in reported if one.kind == kind]
         look = series(_LOOKS.get(kind, len(_LOOKS)))
-        figure.add_scatter(
-            x=[one.speed for one in those],
-            y=[f"{one.method}, {one.kind}" for one in those],
-            mode="markers",
-            name=f"{kind}, reported",
-            hovertext=[_hover(one) for one in those],
-            hovertemplate="%{hovertext}<extra></extra>",
-            marker={"color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5}},
-            row=2,
-            col=1,
-        )
+        marker: Look = {"color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5}}
+        xy = [one.speed for one in those], [f"{one.method}, {one.kind}" for one in those]
+        said: Look = {"hovertext": [_hover(one) for one in those], "marker": marker}
+        dots(figure, 0, f"{kind}, reported", xy, "%{hovertext}<extra></extra>", **said, row=2, col=1)
     if rows:
         figure.update_yaxes(categoryarray=list(rows), autorange="reversed", row=2, col=1)
 
 
 TRADEOFFS: Final[DataFigure[TradeoffView]] = DataFigure(
     name="tradeoffs",
-    title="Speed against quality",
-    caption=(
-        "Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
-        "standard errors of the change in quality; what lies in the shaded band, or reaches it with its bar, loses no "
-        "more than is allowed. A method that keeps the model's distribution and was measured in time alone lies on "
-        "zero. Large points are those that no other beats in both. Below, hollow: what papers report of other models "
-        "on other machines, in time alone, since their measures of quality are others."
-    ),
-    paper="",
     drawing=_drawn,
 )

@@ -1,36 +1,35 @@
-"""Moving pictures of runs, drawn without a browser: GIF, WebP and MP4."""
+"""Moving pictures of runs, drawn by Pillow: GIF, WebP and MP4."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from PIL import Image
 
 from traces.schema import Trace
-from visualizers.moving.canvas import opened
-from visualizers.moving.clock import SIZES, Look, Moment, fitted, moments
-from visualizers.moving.colors import colors_of
-from visualizers.moving.errors import MOST_CELLS, MOST_FRAMES, MOST_PIXELS, MOST_SECONDS, CodecMissing, MovingError
-from visualizers.moving.files import ENDINGS, palette_of, save
-from visualizers.moving.stage import Stage
+from visualizers.moving.files import ENDINGS, kind_of, save
+from visualizers.moving.frames import Film
+from visualizers.moving.look import MOST_FRAMES, SIZES, Look, MovingError, fitting, moments
+from visualizers.picture import PictureError, picture_of
 
 __all__ = [
     "ENDINGS",
     "SIZES",
-    "CodecMissing",
+    "Film",
     "Look",
     "Moment",
     "MovingError",
-    "Stage",
     "fitting",
     "moments",
     "write_clip",
     "write_moving",
 ]
 
+Item = TypeVar("Item")
 Report = Callable[[int, int], None]
-"""Is told the frames that are done and how many there are in all."""
-_KINDS: Final = {"text": "a text", "image": "a picture"}
+"""Is told how many frames are done, and how many there are in all."""
+MOST_PIXELS: Final = 2**28
+"""Of all frames together: a GIF is put together in memory, a byte a pixel."""
 _SAMPLED: Final = 12
 """Frames from which the colours of a GIF are chosen."""
 
@@ -44,94 +43,60 @@ def write_moving(
 
     Args:
         traces: One to six runs.
-        path: Where to; ends in one of `ENDINGS`.
+        path: Ends in one of `ENDINGS`.
         look: Clock, size and colours.
-        report: Is told how far it is.
+        report: Is told about every frame.
 
     Raises:
-        MovingError: It would be too long or too large, or cannot be drawn; `CodecMissing` when it cannot be written.
+        MovingError: It would be too long or too large, cannot be drawn, or there is no ffmpeg for an MP4.
         OSError: The file cannot be written.
     """
     look = look or Look()
     shown = moments(traces, look)
-    stage = Stage(traces, look)
-    _check_pixels(len(shown), stage.size)
-    cells = len(shown) * sum(len(trace.output.tokens) for trace in traces)
-    if cells > MOST_CELLS:
-        raise MovingError(
-            f"{cells} positions in all frames are more than {MOST_CELLS}", "leave passes out with {every}"
-        )
-    _ending(path)
-    sample = [shown[round(i * (len(shown) - 1) / (_SAMPLED - 1))] for i in range(_SAMPLED)]
-    colors = palette_of(list(stage.frames(sample)), colors_of(look.theme).every) if _is_gif(path) else _no_palette()
-    frames = _reported(stage.frames(shown), len(shown), report)
-    save(path, frames, [moment.seconds for moment in shown], look.fps, colors)
-
-
-def fitting(traces: Sequence[Trace], look: Look) -> Look:
-    """Return the look on the clock of passes with as many of them to a frame as it takes to keep within the limits."""
-    width, height = Stage(traces, look).size
-    positions = sum(len(trace.output.tokens) for trace in traces)
-    return fitted(traces, look, min(MOST_FRAMES, MOST_PIXELS // (width * height), MOST_CELLS // positions))
+    film = Film(traces, look)
+    _check(path, len(shown), film.size)
+    try:
+        frames = _reported(film.frames(shown), len(shown), report)
+        save(path, frames, [moment.seconds for moment in shown], look.fps, film.frames(_spread(shown)))
+    except PictureError as error:
+        raise MovingError(str(error)) from None
 
 
 def write_clip(trace: Trace, path: Path, look: Look | None = None, *, report: Report | None = None) -> None:
     """Write the decoded clip of a video alone, `look.fps` frames a second and `look.width` pixels across.
 
     Raises:
-        MovingError: The trace is no video or has no clip, or what `write_moving` raises.
+        MovingError: The trace has no clip, or what `write_moving` raises.
         OSError: The file cannot be written.
     """
     look = look or Look()
-    if trace.canvas.kind != "video":
-        kind = _KINDS[trace.canvas.kind]
-        raise MovingError(f"this trace is no video but {kind}", "leave {clip} out to see it decoded")
-    if not trace.output.video:
-        raise MovingError("this trace holds no decoded frames", "decode the video to its end", "leave {clip} out")
-    count = len(trace.output.video)
-    if count > MOST_FRAMES or count / look.fps > MOST_SECONDS:
-        raise MovingError(
-            f"{count} frames, {look.fps:g} a second, are more than {MOST_FRAMES} or {MOST_SECONDS} s",
-            *(["choose a higher {fps}"] if count <= MOST_FRAMES else []),
-            "leave {clip} out",
-        )
-    first = opened(trace.output.video[0])
-    size = look.width // 2 * 2, max(2, round(look.width * first.height / first.width / 2) * 2)
-    _check_pixels(count, size)
-    _ending(path)
-
-    def frames(addresses: Iterable[str]) -> Iterator[Image.Image]:
-        for address in addresses:
-            picture = opened(address)
-            smooth = Image.Resampling.LANCZOS if picture.width > size[0] else Image.Resampling.BICUBIC
-            yield picture.resize(size, smooth)
-
-    sampled = trace.output.video[:: max(1, count // _SAMPLED)]
-    colors = palette_of(list(frames(sampled)), ()) if _is_gif(path) else _no_palette()
-    save(path, _reported(frames(trace.output.video), count, report), [1 / look.fps] * count, look.fps, colors)
+    clip = trace.output.video
+    if not clip:
+        raise MovingError("this trace has no decoded clip", "give a complete run of a video")
+    if len(clip) > MOST_FRAMES:
+        raise MovingError(f"{len(clip)} frames are more than {MOST_FRAMES}")
+    try:
+        first = picture_of(clip[0])
+        size = look.width // 2 * 2, max(2, round(look.width * first.height / first.width / 2) * 2)
+        _check(path, len(clip), size)
+        frames = _reported((picture_of(url).resize(size) for url in clip), len(clip), report)
+        sample = (picture_of(url).resize(size) for url in _spread(clip))
+        save(path, frames, [1 / look.fps] * len(clip), look.fps, sample)
+    except PictureError as error:
+        raise MovingError(str(error)) from None
 
 
-def _check_pixels(count: int, size: tuple[int, int]) -> None:
-    pixels = count * size[0] * size[1]
-    if pixels > MOST_PIXELS:
+def _spread(items: Sequence[Item]) -> list[Item]:
+    return [items[round(i * (len(items) - 1) / (_SAMPLED - 1))] for i in range(_SAMPLED)]
+
+
+def _check(path: Path, count: int, size: tuple[int, int]) -> None:
+    kind_of(path)
+    if count * size[0] * size[1] > MOST_PIXELS:
         raise MovingError(
             f"{count} frames of {size[0]} x {size[1]} pixels are more than {MOST_PIXELS} pixels in all",
-            "choose a smaller {size}",
-            "have fewer frames with {every} or {slow}",
+            "choose a smaller width, or fewer frames with every or slow",
         )
-
-
-def _ending(path: Path) -> None:
-    if path.suffix.removeprefix(".").lower() not in ENDINGS:
-        raise MovingError(path.name, f"choose a file that ends in .{', .'.join(ENDINGS)}")
-
-
-def _is_gif(path: Path) -> bool:
-    return path.suffix.lower() == ".gif"
-
-
-def _no_palette() -> Image.Image:
-    return Image.new("P", (1, 1))
 
 
 def _reported(frames: Iterator[Image.Image], count: int, report: Report | None) -> Iterator[Image.Image]:

@@ -86,17 +86,12 @@ function drawBells(canvas, { target, draft, distance, place, token }, theme, rep
   const [low, high] = [Math.min(...marks) - 3 * Math.max(draft, target), Math.max(...marks) + 3 * Math.max(draft, target)];
   const x = (value) => ((value - low) / (high - low)) * wide;
   const bell = (mean, std, color, dash) => {
-    context.beginPath();
-    for (let at = 0; at <= wide; at += 1) {
+    const points = Array.from({ length: wide + 1 }, (_, at) => {
       const value = low + (at / wide) * (high - low);
       const height = Math.exp(-(((value - mean) / std) ** 2) / 2) * Math.min(draft, target) / std;
-      context.lineTo(at, 76 - 66 * height);
-    }
-    context.setLineDash(dash);
-    context.strokeStyle = color;
-    context.lineWidth = 2;
-    context.stroke();
-    context.setLineDash([]);
+      return [at, 76 - 66 * height];
+    });
+    drawLine(context, points, color, 2, dash);
   };
   const { surface } = theme;
   context.fillStyle = surface.line;

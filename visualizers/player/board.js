@@ -1,6 +1,6 @@
 // The board of a game of snakes and ladders beside its text: where the run says the piece went, and where it first went wrong.
 
-/** The rules, as engines.models.studio.snakes has them; a test compares the two. */
+/** The rules, as engines.models.bundled.snakes has them; a test compares the two. */
 const SNAKES = { first: 10, last: 99, line: 8, jumps: { 14: 31, 28: 74, 36: 12, 49: 23, 62: 81, 87: 55 } };
 const SNAKES_PROMPT = /^from ([1-9][0-9]) roll ([1-6]{1,64})$/;
 const WIDEST_BOARD = 300;

@@ -56,15 +56,10 @@ class GridView extends View {
   paintName(scene, context, frame) {
     const [x, y, width] = this.frameBox(frame);
     const tall = this.grid.head * this.cellSize + (y <= this.grid.head * this.cellSize ? this.top : 0);
-    context.save();
-    context.beginPath();
-    context.rect(x, y - tall, width, tall);
-    context.clip();
     const name = scene.replay.frameName(frame);
     context.font = NAME_FONT;
     const said = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
-    this.label(context, scene, said, x, y - Math.min(tall, 20) / 2, "left");
-    context.restore();
+    drawWithin(context, [x, y - tall, width, tall], () => this.label(context, scene, said, x, y - Math.min(tall, 20) / 2, "left"));
   }
 
   /** Colour every position by `colorOf(position)`, an array of red, green, blue and opacity, or null. */
@@ -89,22 +84,22 @@ class GridView extends View {
 
 /** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
 class PictureView extends GridView {
-  constructor(grid) {
+  constructor(grid, redraw) {
     super("picture", "Picture so far", "hatched = still a draft", grid);
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
     this.shown = new Int32Array(grid.positions).fill(-1);
     this.tiles = this.patches = this.picture = null;
     this.frames = [];
-    this.opened = new Map();
+    this.album = new Album(redraw);
   }
 
   supports(replay) {
     return replay.grid.kind !== "text";
   }
 
-  /** Take the pictures of a trace; `ready` is called when one of them can be drawn. */
-  use(trace, ready) {
-    const open = (address) => this.open(address, ready);
+  /** Take the pictures of a trace. */
+  use(trace) {
+    const open = (address) => this.album.open(address);
     const legend = trace.legend ?? {};
     this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
@@ -118,21 +113,9 @@ class PictureView extends GridView {
   }
 
   /** Take the picture that a running decoder drew after `step` forward passes. */
-  add(step, address, ready) {
-    this.frames.push({ step, image: this.open(address, ready) });
+  add(step, address) {
+    this.frames.push({ step, image: this.album.open(address) });
     this.frames.sort((a, b) => a.step - b.step);
-  }
-
-  /** A picture of the trace as an image, the same one when it is asked for again, so that nothing flickers. */
-  open(address, ready) {
-    const source = safePicture(address);
-    if (source && !this.opened.has(source)) {
-      const image = new Image();
-      image.onload = ready;
-      image.src = source;
-      this.opened.set(source, image);
-    }
-    return this.opened.get(source) ?? null;
   }
 
   paint(scene, context) {
@@ -249,14 +232,14 @@ class AcceptanceView extends GridView {
   }
 
   supports(replay) {
-    return replay.hasBar && replay.grid.kind !== "text";
+    return replay.hasAcceptProb && replay.grid.kind !== "text";
   }
 
   paint(scene, context) {
     this.paintGround(scene, context);
     this.paintCells(context, (position) => {
-      const bar = scene.state.bar[position];
-      return Number.isNaN(bar) ? null : [...scene.theme.heat(bar), 255];
+      const acceptProb = scene.state.acceptProb[position];
+      return Number.isNaN(acceptProb) ? null : [...scene.theme.heat(acceptProb), 255];
     });
     if (this.cellSize >= 5) this.outlineJudged(scene, context);
     this.paintCursor(scene, context);

@@ -1,13 +1,11 @@
 // The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive distributions.
 
-const LEFT = 38;
-const BOTTOM = 18;
 const WORD_SLOT = [64, 27];
 const SMALLEST_WORD = 7;
 const wordFont = (pixels) => `${pixels}px system-ui, sans-serif`;
 const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
 
-/** What this forward pass did, one slot a position: token, coin against bar, fate. */
+/** What this forward pass did, one slot a position: token, coin against acceptance probability, fate. */
 class PassView extends View {
   constructor() {
     super("pass", "This forward pass", "bar = acceptance probability, tick = coin");
@@ -71,28 +69,25 @@ class PassView extends View {
 
   paintWord({ theme }, context, text, { x, y, wide, tall, struck }) {
     const word = text.replaceAll("\n", "↵").trim();
-    context.save();
-    context.beginPath();
-    context.rect(x, y, wide, tall);
-    context.clip();
-    context.fillStyle = struck ? theme.surface.muted : theme.surface.text;
-    context.font = wordFont(11);
-    const fits = Math.min(11, (11 * (wide - 4)) / context.measureText(word).width);
-    context.font = wordFont(Math.max(SMALLEST_WORD, fits));
-    context.textAlign = "left";
-    context.textBaseline = "middle";
-    context.fillText(word, x + (fits < 11 ? 2 : 3), y + tall / 2);
-    if (struck) context.fillRect(x + 2, y + tall / 2, Math.min(wide - 4, context.measureText(word).width + 2), 1.2);
-    context.restore();
+    drawWithin(context, [x, y, wide, tall], () => {
+      context.fillStyle = struck ? theme.surface.muted : theme.surface.text;
+      context.font = wordFont(11);
+      const fits = Math.min(11, (11 * (wide - 4)) / context.measureText(word).width);
+      context.font = wordFont(Math.max(SMALLEST_WORD, fits));
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      context.fillText(word, x + (fits < 11 ? 2 : 3), y + tall / 2);
+      if (struck) context.fillRect(x + 2, y + tall / 2, Math.min(wide - 4, context.measureText(word).width + 2), 1.2);
+    });
   }
 
   paintBar({ step, theme }, context, entry, x, y, side) {
-    const bar = step.acceptProb?.[entry];
-    if (!Number.isFinite(bar)) return;
+    const acceptProb = step.acceptProb?.[entry];
+    if (!Number.isFinite(acceptProb)) return;
     context.fillStyle = theme.surface.line;
     context.fillRect(x, y, side, 3);
     context.fillStyle = theme.surface.muted;
-    context.fillRect(x, y, side * Math.min(1, bar), 3);
+    context.fillRect(x, y, side * Math.min(1, acceptProb), 3);
     const coin = step.coin?.[entry];
     if (!Number.isFinite(coin)) return;
     context.fillStyle = theme.surface.text;
@@ -100,8 +95,7 @@ class PassView extends View {
   }
 
   hit(x, y) {
-    const slot = this.slots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
-    return slot ? { position: slot.position, step: null } : null;
+    return spotAt(this.slots, x, y);
   }
 }
 
@@ -272,7 +266,7 @@ class TimelineView extends View {
 }
 
 /** How much successive distributions agree, on average over the window and at the token under the cursor. */
-class AgreementView extends View {
+class AgreementView extends ClockView {
   constructor() {
     super("agreement", "Beta over passes: β = 1 − TV of successive distributions", "");
   }
@@ -285,83 +279,28 @@ class AgreementView extends View {
     return 132;
   }
 
-  plot() {
-    return { x: LEFT, y: 8, width: Math.max(1, this.width - LEFT - 8), height: this.height - BOTTOM - 12 };
-  }
-
   paint(scene, context) {
     this.scene = scene;
     const { x, y, width, height } = this.plot();
-    const { replay, theme, clock, extent } = scene;
-    say(this.note, `of successive distributions over ${AXIS[clock]} · line: mean, dots: chosen token`);
-    this.paintAxes(scene, context);
-    const across = (time) => x + (time / extent) * width;
+    const { replay, theme, clock } = scene;
     const down = (value) => y + (1 - value) * height;
-    const now = across(replay.ends[clock][scene.count]);
-    this.paintMean(scene, context, across, down, now);
-    context.fillStyle = theme.surface.text;
-    context.fillRect(now - 0.75, y - 4, 1.5, height + 8);
-    if (scene.position !== null) this.paintToken(scene, context, across, down);
-  }
-
-  paintAxes(scene, context) {
-    const { x, y, width, height } = this.plot();
+    say(this.note, `of successive distributions over ${AXIS[clock]} · line: mean, dots: chosen token`);
     for (const value of [0, 0.5, 1]) {
-      context.fillStyle = scene.theme.surface.line;
-      context.fillRect(x, Math.round(y + (1 - value) * height), width, 1);
-      this.label(context, scene, String(value), x - 6, y + (1 - value) * height, "right");
+      context.fillStyle = theme.surface.line;
+      context.fillRect(x, Math.round(down(value)), width, 1);
+      this.label(context, scene, String(value), x - 6, down(value), "right");
     }
-    for (const tick of ticksUpTo(scene.extent, width > 300 ? 8 : 4, scene.clock === "passes" ? 1 : 0)) {
-      const align = tick === 0 ? "left" : tick / scene.extent > 0.95 ? "right" : "center";
-      this.label(context, scene, tick.toLocaleString("en"), x + (tick / scene.extent) * width, y + height + 14, align);
-    }
-  }
-
-  paintMean({ replay, theme, clock }, context, across, down, now) {
-    const line = new Path2D();
-    let open = false;
-    replay.steps.forEach(({ meanAgreement }, index) => {
-      if (meanAgreement === null) return;
-      const point = [across(replay.ends[clock][index + 1]), down(meanAgreement)];
-      if (open) line.lineTo(...point);
-      else line.moveTo(...point);
-      open = true;
-    });
-    context.strokeStyle = theme.surface.accent;
-    context.lineWidth = 2;
-    context.lineJoin = "round";
+    this.paintClock(scene, context, y + height + 14);
+    const means = replay.steps.flatMap(({ meanAgreement: mean }, index) => (mean === null ? [] : [[this.across(replay.ends[clock][index + 1]), down(mean)]]));
     context.globalAlpha = 0.3;
-    context.stroke(line);
+    drawLine(context, means, theme.surface.accent);
     context.globalAlpha = 1;
-    context.save();
-    context.beginPath();
-    context.rect(0, 0, now, this.height);
-    context.clip();
-    context.stroke(line);
-    context.restore();
-  }
-
-  paintToken({ replay, theme, clock, position }, context, across, down) {
-    const points = replay.agreementPath(position, clock);
-    context.strokeStyle = context.fillStyle = theme.surface.emphasis;
-    context.lineWidth = 1.5;
-    context.setLineDash([4, 3]);
-    context.beginPath();
-    for (const { at, value } of points) context.lineTo(across(at), down(value));
-    context.stroke();
-    context.setLineDash([]);
-    for (const { at, value } of points) {
-      context.beginPath();
-      context.arc(across(at), down(value), 3, 0, 2 * Math.PI);
-      context.fill();
-    }
-  }
-
-  hit(x) {
-    const plot = this.plot();
-    const { replay, clock, extent, position } = this.scene ?? {};
-    if (!replay || x < plot.x || x > plot.x + plot.width) return null;
-    const step = replay.stepsAt(clock, ((x - plot.x) / plot.width) * extent);
-    return { position: position ?? null, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
+    const now = this.across(replay.ends[clock][scene.count]);
+    drawWithin(context, [0, 0, now, this.height], () => drawLine(context, means, theme.surface.accent));
+    this.paintNow(scene, context, 8);
+    if (scene.position === null) return;
+    const points = replay.agreementPath(scene.position, clock).map(({ at, value }) => [this.across(at), down(value)]);
+    drawLine(context, points, theme.surface.emphasis, 1.5, [4, 3]);
+    for (const point of points) drawDot(context, point, 3, theme.surface.emphasis);
   }
 }

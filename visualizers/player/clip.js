@@ -10,7 +10,7 @@ class ClipView extends View {
     this.grid = grid;
     this.redraw = redraw;
     this.frames = [];
-    this.opened = new Map();
+    this.album = new Album(redraw);
     for (const name of ["role", "tabindex", "aria-valuemin"]) this.canvas.removeAttribute(name);
     this.canvas.setAttribute("role", "img");
     this.slider = make("input", { type: "range", class: "ds-scrubber", min: "1", max: "1", step: "1", value: "1", "aria-label": "Frame of the clip" });
@@ -25,20 +25,9 @@ class ClipView extends View {
 
   /** Take the frames of a trace. */
   use(trace) {
-    this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.open(address));
+    this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.album.open(address));
     this.slider.max = Math.max(1, this.frames.length);
     this.go(Math.min(this.number, Math.max(0, this.frames.length - 1)));
-  }
-
-  open(address) {
-    const source = safePicture(address);
-    if (source && !this.opened.has(source)) {
-      const image = new Image();
-      image.onload = this.redraw;
-      image.src = source;
-      this.opened.set(source, image);
-    }
-    return this.opened.get(source) ?? null;
   }
 
   fit(replay) {

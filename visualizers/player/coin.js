@@ -12,12 +12,12 @@ function judgedApart(replay) {
 /** What a step would have left behind had the coin of one of its verdicts been `coin`. */
 function hadCoinBeen(moment, coin) {
   const { replay, step, index, entry } = moment;
-  const [bar, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
-  const stays = coin < bar;
+  const [acceptProb, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
+  const stays = coin < acceptProb;
   const before = (position) => weightBefore(replay, position, index) === 2;
   const made = new Set(step.deciding.filter((each) => replay.fates[step.fate[each]].final).map((each) => step.position[each]));
   const actual = { count: made.size, start: firstOpen(replay, made, before) };
-  if (stays === own < bar || judgedApart(replay)) return { stays, turned: stays !== own < bar, actual, other: actual, known: true };
+  if (stays === own < acceptProb || judgedApart(replay)) return { stays, turned: stays !== own < acceptProb, actual, other: actual, known: true };
   const order = step.deciding.filter((each) => each > entry && !(step.position[each] === moment.position));
   let known = true;
   if (stays) known = goOn(moment, order, made);
@@ -29,15 +29,15 @@ function hadCoinBeen(moment, coin) {
 function goOn({ replay, step, entry }, order, made) {
   let last = step.position[entry];
   for (const each of order) {
-    const [bar, coin] = [step.acceptProb?.[each], step.coin?.[each]];
-    if (!Number.isFinite(bar) || !Number.isFinite(coin)) {
+    const [acceptProb, coin] = [step.acceptProb?.[each], step.coin?.[each]];
+    if (!Number.isFinite(acceptProb) || !Number.isFinite(coin)) {
       const behind = (step.draft?.[each] ?? null) === null;
       if (behind) made.add(step.position[each]);
       return behind;
     }
     last = step.position[each];
     made.add(last);
-    if (coin >= bar) return true;
+    if (coin >= acceptProb) return true;
   }
   // All stayed: what is drawn behind them, where the run shows such draws.
   if (replay.steps.some(({ fate }) => fate.some((code) => replay.fates[code]?.name === "bonus")) && last + 1 < replay.positions) made.add(last + 1);

@@ -1,4 +1,4 @@
-// Draft graphs: which sets of positions were filled in ahead of time, which of them held, and who vouched for them.
+// Draft graphs: which sets of positions were drafted, which of them were accepted, and under which other set.
 
 const RANKING = 150;
 const RANKING_ROW = 20;
@@ -9,10 +9,8 @@ class GraphView extends View {
   constructor() {
     super("graph", "Drafts of later steps", "");
     this.words = make("p", { class: "ds-words" });
-    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "Every draft of this pass" });
-    this.list = make("details", { class: "ds-list" }, make("summary", {}, "Every draft in words"), this.rows);
-    this.figure.append(this.words, this.list);
-    this.list.addEventListener("toggle", () => this.fill());
+    this.list = new FoldedList("Every draft in words", "Every draft of this pass", () => this.lines());
+    this.figure.append(this.words, this.list.node);
     this.spots = [];
   }
 
@@ -28,20 +26,14 @@ class GraphView extends View {
   /** Draw the graph of this pass, or the last one before it, faint, so that nothing jumps. */
   draw(scene) {
     if (this.figure.hidden || this.width === 0) return;
-    const { replay, count } = scene;
-    let at = count - 1;
-    while (at >= 0 && !replay.steps[at].graph) at -= 1;
-    const current = at >= 0 && at === count - 1;
-    const step = replay.steps[at] ?? null;
+    const { index, step, current } = lastWith(scene.replay, scene.count, "graph");
     if (step !== this.step) {
-      this.step = step;
-      this.drafts = step && draftsOf(step);
-      this.replay = replay;
-      this.fill();
+      Object.assign(this, { step, drafts: step && draftsOf(step), replay: scene.replay });
+      this.list.fill();
     }
     this.canvas.style.opacity = current ? 1 : 0.3;
     super.draw(scene);
-    const instead = step ? `No drafts in this pass; the faint graph is that of forward pass ${at + 1}. ` : "No drafts so far.";
+    const instead = step ? `No drafts in this pass; the faint graph is that of forward pass ${index + 1}. ` : "No drafts so far.";
     say(this.words, (current ? "" : instead) + (step ? this.said() : ""));
   }
 
@@ -50,7 +42,7 @@ class GraphView extends View {
     const winner = graph[signals.winner] ?? graph[0];
     const tried = graph.filter(({ positions }) => positions.length > 0).length;
     const kept = winner.positions.length ? `the largest one kept fills ${this.named(winner)}` : "none was kept";
-    return `${tried} drafts beside the text as it was: ${kept}.`;
+    return `${tried} drafts in this pass: ${kept}.`;
   }
 
   /** The tokens of a node with their ranks. */
@@ -62,16 +54,14 @@ class GraphView extends View {
     return this.replay.tokenText(this.drafts.get(position)?.token);
   }
 
-  /** One line a draft, written when the list is open. */
-  fill() {
-    if (!this.list.open || !this.step) return this.rows.replaceChildren();
-    const { graph, signals } = this.step;
-    const line = (node, index) => {
-      const vouched = node.vouchedBy.map((parent) => `{${ranksOf(graph[parent], this.drafts)}}`).join(" and ");
+  /** One line a draft. */
+  lines() {
+    const { graph, signals } = this.step ?? { graph: [] };
+    return graph.map((node, index) => {
+      const under = node.acceptedUnder.map((parent) => `{${ranksOf(graph[parent], this.drafts)}}`).join(" and ");
       const fate = node.accepted ? (index === signals.winner ? "kept" : "accepted") : "rejected";
-      return make("li", {}, `{${ranksOf(node, this.drafts)}} fills ${this.named(node)}: ${fate}${vouched ? `, vouched for by ${vouched}` : ""}`);
-    };
-    this.rows.replaceChildren(...graph.map(line));
+      return `{${ranksOf(node, this.drafts)}} fills ${this.named(node)}: ${fate}${under ? `, accepted under ${under}` : ""}`;
+    });
   }
 
   paint(scene, context) {
@@ -79,7 +69,7 @@ class GraphView extends View {
     if (!this.step) return;
     const room = this.width < 420 ? 0 : RANKING;
     const ranking = room ? "left: ranking, old and new probability · " : "numbers = ranks by confidence · ";
-    say(this.note, `${ranking}filled = accepted · framed = kept · line = vouched for`);
+    say(this.note, `${ranking}filled = accepted · framed = kept · line = accepted under`);
     if (room) this.paintRanking(scene, context, room);
     this.paintGraph(scene, context, room);
   }
@@ -106,17 +96,13 @@ class GraphView extends View {
     const { graph, signals } = this.step;
     const places = this.places(graph, left);
     const edge = (from, to, strong) => {
-      context.strokeStyle = strong ? theme.surface.accent : theme.surface.muted;
-      context.lineWidth = strong ? 2.5 : 0.5;
-      context.beginPath();
-      context.moveTo(places[from].x + places[from].wide, places[from].y + NODE.tall / 2);
-      context.lineTo(places[to].x, places[to].y + NODE.tall / 2);
-      context.stroke();
+      const ends = [[places[from].x + places[from].wide, places[from].y + NODE.tall / 2], [places[to].x, places[to].y + NODE.tall / 2]];
+      drawLine(context, ends, strong ? theme.surface.accent : theme.surface.muted, strong ? 2.5 : 0.5);
     };
     for (const strong of [false, true]) {
       graph.forEach((node, index) => {
         const next = node.parents.filter((parent) => graph[parent].positions.length + 1 === node.positions.length);
-        for (const parent of strong ? node.vouchedBy : next) edge(parent, index, strong);
+        for (const parent of strong ? node.acceptedUnder : next) edge(parent, index, strong);
       });
     }
     graph.forEach((node, index) => this.paintNode(scene, context, node, { ...places[index], won: index === signals.winner }));
@@ -148,27 +134,23 @@ class GraphView extends View {
     context.strokeRect(x + 0.5, y + 0.5, wide - 1, NODE.tall - 1);
     context.setLineDash([]);
     const ink = node.accepted ? surface.background : surface.text;
-    this.word(context, ink, node.positions.length ? `{${ranksOf(node, this.drafts)}}` : "as it was", x + 5, y + 11, wide - 8);
+    this.word(context, ink, node.positions.length ? `{${ranksOf(node, this.drafts)}}` : "no drafts", x + 5, y + 11, wide - 8);
     if (last !== undefined) this.word(context, ink, this.wordAt(last), x + 5, y + 25, wide - 8);
     if (won || (last !== undefined && last === position)) drawOutline(context, x, y, wide, NODE.tall);
   }
 
   word(context, color, text, x, y, room) {
-    context.save();
-    context.beginPath();
-    context.rect(x, y - 10, room, 20);
-    context.clip();
-    context.fillStyle = color;
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = "left";
-    context.textBaseline = "middle";
-    context.fillText(text, x, y);
-    context.restore();
+    drawWithin(context, [x, y - 10, room, 20], () => {
+      context.fillStyle = color;
+      context.font = "11px system-ui, sans-serif";
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      context.fillText(text, x, y);
+    });
   }
 
   hit(x, y) {
-    const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
-    return spot ? { position: spot.position, step: null } : null;
+    return spotAt(this.spots, x, y);
   }
 }
 

@@ -107,17 +107,17 @@ class Readout {
   }
 
   showCoin(step, entry, fate) {
-    const bar = step?.acceptProb?.[entry.entry];
+    const acceptProb = step?.acceptProb?.[entry.entry];
     const coin = step?.coin?.[entry.entry];
-    const judged = Number.isFinite(bar) && Number.isFinite(coin);
-    say(this.verdict, judged ? `coin ${coinText(coin, bar)}: ${fate?.name ?? ""}` : "");
+    const judged = Number.isFinite(acceptProb) && Number.isFinite(coin);
+    say(this.verdict, judged ? `coin ${coinText(coin, acceptProb)}: ${fate?.name ?? ""}` : "");
     this.meter.hidden = !judged;
     if (!judged) return;
-    this.meter.firstChild.style.width = `${100 * Math.min(1, bar)}%`;
+    this.meter.firstChild.style.width = `${100 * Math.min(1, acceptProb)}%`;
     this.meter.lastChild.style.left = `${100 * coin}%`;
   }
 
-  /** p, q, the bar and every number of the method, each with its label and unit. */
+  /** p, q, the accept probability and every number of the method, each with its label and unit. */
   showNumbers({ replay, entry, theme }, step) {
     const rows = [
       ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that judges it"],
@@ -176,7 +176,7 @@ class PassTable {
       replay.apply(walk, step);
       const span = step.position.length ? `${Math.min(...step.position)} to ${Math.max(...step.position)}` : "none";
       const call = step.missing ? "not received" : `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
-      const values = [index + 1, call, span, step.accepted, step.judged, walk.finals, mean(step.meanBar), mean(step.meanAgreement), step.milliseconds.toFixed(2)];
+      const values = [index + 1, call, span, step.accepted, step.judged, walk.finals, mean(step.meanAcceptProb), mean(step.meanAgreement), step.milliseconds.toFixed(2)];
       return make("tr", {}, ...values.map(cell));
     });
     this.body.replaceChildren(...rows);
@@ -196,7 +196,7 @@ class Lane {
   build(meta) {
     this.replay = new Replay(meta, this.theme.data);
     const { grid } = this.replay;
-    this.picture = new PictureView(grid);
+    this.picture = new PictureView(grid, this.redraw);
     this.clip = new ClipView(grid, this.redraw);
     this.board = new BoardView();
     const paths = new PathsView();
@@ -226,7 +226,7 @@ class Lane {
     this.node.replaceChildren(
       head, ground, counter, side, pair, timeline.figure, agreement.figure, this.table.node,
     );
-    this.picture.use(meta, this.redraw);
+    this.picture.use(meta);
     this.clip.use(meta);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
   }
@@ -239,7 +239,7 @@ class Lane {
   finish(trace) {
     if (String(trace.canvas.shape) !== String(this.replay.meta.canvas.shape)) this.build(trace);
     this.replay.replace(trace);
-    this.picture.use(trace, this.redraw);
+    this.picture.use(trace);
     this.clip.use(trace);
     this.table.fill(this.replay);
     this.running = false;
@@ -267,7 +267,7 @@ class Lane {
   /** Show and size the views that this trace has columns for. */
   fit() {
     for (const view of [...this.views, this.board]) view.figure.hidden = !view.supports(this.replay);
-    this.node.classList.toggle("is-plain", !this.replay.hasBar && this.replay.grid.kind !== "text");
+    this.node.classList.toggle("is-plain", !this.replay.hasAcceptProb && this.replay.grid.kind !== "text");
     for (const view of [...this.views, this.board]) view.fit(this.replay);
     this.clip.fit(this.replay);
   }

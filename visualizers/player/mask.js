@@ -13,12 +13,11 @@ class MaskView extends View {
     this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
     this.words = make("p", { class: "ds-words" });
-    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "What every query sees" });
-    this.list = make("details", { class: "ds-list" }, make("summary", {}, "What every query sees"), this.rows);
-    this.figure.append(this.words, this.list);
+    const lines = () => (this.mask?.queries ?? []).map((query, row) => `${query} sees ${seenBy(this.mask, row)}`);
+    this.list = new FoldedList("What every query sees", "What every query sees", lines);
+    this.figure.append(this.words, this.list.node);
     for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.move(event));
-    this.list.addEventListener("toggle", () => this.fill());
   }
 
   supports(replay) {
@@ -41,15 +40,11 @@ class MaskView extends View {
   /** Draw the mask of this pass. Most methods mask some passes only: then the last mask stays, faint, so that nothing jumps. */
   draw(scene) {
     if (this.figure.hidden || this.width === 0) return;
-    const { replay, count } = scene;
-    let from = count - 1;
-    while (from >= 0 && !replay.steps[from].mask) from -= 1;
-    const current = from >= 0 && from === count - 1;
-    this.use(replay.steps[from]?.mask ?? null);
+    const { index, step, current } = lastWith(scene.replay, scene.count, "mask");
+    this.use(step?.mask ?? null);
     this.canvas.style.opacity = current ? 1 : 0.3;
-    if (this.mask !== this.filled) this.fill();
     super.draw(scene);
-    const instead = this.mask ? `No mask is recorded for this pass; the faint one is that of forward pass ${from + 1}. ` : "No mask is recorded so far.";
+    const instead = this.mask ? `No mask is recorded for this pass; the faint one is that of forward pass ${index + 1}. ` : "No mask is recorded so far.";
     const words = (current ? "" : instead) + (this.mask ? this.said() : "");
     say(this.words, words);
     const cells = this.mask ? this.mask.queries.length * this.mask.keys.length : 1;
@@ -64,6 +59,7 @@ class MaskView extends View {
     this.source = mask;
     const spelled = (row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
     this.mask = mask && { ...mask, sees: mask.runs.map(spelled) };
+    this.list.fill();
   }
 
   index() {
@@ -142,17 +138,6 @@ class MaskView extends View {
     const next = { row: within(row + stride[0], this.mask.queries.length), column: within(column + stride[1], this.mask.keys.length) };
     this.cell = this.cell ? next : { row: 0, column: 0 };
     this.redraw();
-  }
-
-  /** One line a query, written when the list is open. */
-  fill() {
-    if (!this.list.open || !this.mask) {
-      this.filled = null;
-      this.rows.replaceChildren();
-      return;
-    }
-    this.filled = this.mask;
-    this.rows.replaceChildren(...this.mask.queries.map((query, row) => make("li", {}, `${query} sees ${seenBy(this.mask, row)}`)));
   }
 }
 

@@ -1,6 +1,9 @@
 // Colours, small DOM helpers and the canvas every view draws on.
 
 const SVG = "http://www.w3.org/2000/svg";
+/** Pixels left of and below the axes of a view along the clock. */
+const LEFT = 38;
+const BOTTOM = 18;
 
 /** Make an element. Text goes in as text, never as markup. */
 function make(tag, attributes = {}, ...children) {
@@ -114,6 +117,88 @@ function makeHatch(context, color) {
   return context.createPattern(tile, "repeat");
 }
 
+/** Draw a line through points [x, y]. */
+function drawLine(context, points, color, width = 2, dash = []) {
+  context.strokeStyle = color;
+  context.lineWidth = width;
+  context.lineJoin = "round";
+  context.setLineDash(dash);
+  context.beginPath();
+  for (const point of points) context.lineTo(...point);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** Draw a disc, filled, outlined or both. */
+function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  if (fill) {
+    context.fillStyle = fill;
+    context.fill();
+  }
+  if (!edge) return;
+  context.strokeStyle = edge;
+  context.lineWidth = width;
+  context.stroke();
+}
+
+/** Draw within a box only. */
+function drawWithin(context, [x, y, width, height], draw) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, height);
+  context.clip();
+  draw();
+  context.restore();
+}
+
+/** The spot {x, y, wide, tall, position} under a pointer, as `View.hit` returns it. */
+function spotAt(spots, x, y) {
+  const spot = spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
+  return spot ? { position: spot.position, step: null } : null;
+}
+
+/** The last of the first `count` steps that has `name`, and whether it is the last of all. */
+function lastWith(replay, count, name) {
+  let index = count - 1;
+  while (index >= 0 && !replay.steps[index][name]) index -= 1;
+  return { index, step: replay.steps[index] ?? null, current: index >= 0 && index === count - 1 };
+}
+
+/** A list that is filled only while it is open. */
+class FoldedList {
+  constructor(title, label, lines) {
+    this.lines = lines;
+    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": label });
+    this.node = make("details", { class: "ds-list" }, make("summary", {}, title), this.rows);
+    this.node.addEventListener("toggle", () => this.fill());
+  }
+
+  fill() {
+    this.rows.replaceChildren(...(this.node.open ? this.lines() : []).map((line) => make("li", {}, line)));
+  }
+}
+
+/** Pictures of a trace as images, the same one when it is asked for again, so that nothing flickers. */
+class Album {
+  constructor(ready) {
+    this.ready = ready;
+    this.opened = new Map();
+  }
+
+  open(address) {
+    const source = safePicture(address);
+    if (source && !this.opened.has(source)) {
+      const image = new Image();
+      image.onload = this.ready;
+      image.src = source;
+      this.opened.set(source, image);
+    }
+    return this.opened.get(source) ?? null;
+  }
+}
+
 /** Round tick values from 0 to `extent`, at least `least` apart. */
 function ticksUpTo(extent, most, least) {
   if (!(extent > 0)) return [0];
@@ -187,5 +272,41 @@ class View {
     context.textAlign = align;
     context.textBaseline = "middle";
     context.fillText(text, x, y);
+  }
+}
+
+/** A view along the clock. A subclass has `plot`, the box of its axes, and keeps the `scene`. */
+class ClockView extends View {
+  plot(below = BOTTOM) {
+    return { x: LEFT, y: 8, width: Math.max(1, this.width - LEFT - 8), height: this.height - below - 12 };
+  }
+
+  /** Pixels from the left of a reading of the clock. */
+  across(time) {
+    const { x, width } = this.plot();
+    return x + (time / this.scene.extent) * width;
+  }
+
+  paintClock(scene, context, y) {
+    const { width } = this.plot();
+    for (const tick of ticksUpTo(scene.extent, width > 300 ? 8 : 4, scene.clock === "passes" ? 1 : 0)) {
+      const align = tick === 0 ? "left" : tick / scene.extent > 0.95 ? "right" : "center";
+      this.label(context, scene, tick.toLocaleString("en"), this.across(tick), y, align);
+    }
+  }
+
+  /** The line at the present moment. */
+  paintNow({ replay, clock, count, theme }, context, below) {
+    const { y, height } = this.plot();
+    context.fillStyle = theme.surface.text;
+    context.fillRect(this.across(replay.ends[clock][count]) - 0.75, y - 4, 1.5, height + below);
+  }
+
+  hit(x) {
+    const plot = this.plot();
+    const { replay, clock, extent, position } = this.scene ?? {};
+    if (!replay || x < plot.x || x > plot.x + plot.width) return null;
+    const step = replay.stepsAt(clock, ((x - plot.x) / plot.width) * extent);
+    return { position: position ?? null, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
   }
 }

@@ -42,9 +42,9 @@ class PathsView extends View {
     const placed = seenInPlane(token);
     const to = this.scaled([...draft, ...target, ...(placed ? [placed] : [])]);
     this.paintScale(scene, context, to.pixels);
-    this.paintPath(context, target.map(to.place), surface.accent, []);
-    this.paintPath(context, draft.map(to.place), surface.emphasis, [5, 4]);
-    for (const [points, color] of [[target, surface.accent], [draft, surface.emphasis]]) this.ring(context, to.place(points[0]), color);
+    drawLine(context, target.map(to.place), surface.accent);
+    drawLine(context, draft.map(to.place), surface.emphasis, 2, [5, 4]);
+    for (const [points, color] of [[target, surface.accent], [draft, surface.emphasis]]) drawDot(context, to.place(points[0]), 6, null, color);
     const [x, y] = to.place(target.at(-1));
     context.fillStyle = surface.accent;
     context.fillRect(x - 4.5, y - 4.5, 9, 9);
@@ -74,25 +74,6 @@ class PathsView extends View {
     return { pixels, place };
   }
 
-  paintPath(context, points, color, dash) {
-    context.strokeStyle = context.fillStyle = color;
-    context.lineWidth = 2;
-    context.lineJoin = "round";
-    context.setLineDash(dash);
-    context.beginPath();
-    for (const point of points) context.lineTo(...point);
-    context.stroke();
-    context.setLineDash([]);
-  }
-
-  ring(context, [x, y], color) {
-    context.strokeStyle = color;
-    context.lineWidth = 2;
-    context.beginPath();
-    context.arc(x, y, 6, 0, 2 * Math.PI);
-    context.stroke();
-  }
-
   /** A length to measure by, since every token has a scale of its own. */
   paintScale(scene, context, pixels) {
     const length = ticksUpTo(this.width / 3 / pixels, 2, 0)[1];
@@ -111,7 +92,7 @@ function pathsInWords({ draft, target, apart }, fate) {
   const start = apart[0] === 0 ? "The same noise: both paths start at one point" : `Noise of their own: the paths start ${far(apart[0])} apart`;
   const [last, own] = [draft.at(-1), target.at(-1)];
   const seen = Math.hypot(last[0] - own[0], last[1] - own[1]);
-  const verdict = fate?.name === "accepted" ? "The draft was kept." : `The draft was rejected; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
+  const verdict = fate?.name === "accepted" ? "The draft was accepted." : `The draft was rejected; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
   const inside = seen > PATHS_ROUNDED ? `, ${formatNumber(seen)} of it in this plane` : "";
   return `${start} and end ${far(apart.at(-1))} apart${inside}. ${verdict}`;
 }

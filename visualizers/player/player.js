@@ -156,9 +156,9 @@ class Player {
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
-    if (step.frame) lane.picture.add(sequence + 1, step.frame, this.schedule);
-    const { widest, hasBar, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
-    const shape = [widest, hasBar, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
+    if (step.frame) lane.picture.add(sequence + 1, step.frame);
+    const { widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
+    const shape = [widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
@@ -230,15 +230,14 @@ class Player {
     const asked = (this.asked = Symbol("scene"));
     this.pause();
     this.race.chosen = -1; // of a pair that is still on its way
-    try {
-      const traces = await Promise.all(urls.map(fetchTrace));
-      if (this.asked !== asked || this.gone()) return;
+    const current = () => this.asked === asked && !this.gone();
+    const show = (traces) => {
+      if (!current()) return;
       this.guided = false;
       this.load(traces, { afresh: true });
-    } catch (error) {
-      return this.fail(`This trace could not be loaded: ${error.message}`);
-    }
-    this.asked = asked;
+      this.asked = asked;
+    };
+    if (!(await this.fetched(urls, show)) || !current()) return;
     this.guide(true);
     if (this.clock !== "passes") this.useClock("passes");
     this.controls.overlay.checked = fates;
@@ -273,31 +272,29 @@ class Player {
     return this.race.choose(0);
   }
 
-  /** Fetch traces of this site, plain or gzipped, and show them. */
-  async loadUrl(...urls) {
+  /** Fetch traces of this site, plain or gzipped, and hand them to `use`; a failure is told. Return whether all went well. */
+  async fetched(urls, use) {
     try {
-      this.load(await Promise.all(urls.flat().map(fetchTrace)));
+      use(await Promise.all(urls.map(fetchTrace)));
+      return true;
     } catch (error) {
       this.fail(`This trace could not be loaded: ${error.message}`);
+      return false;
     }
   }
 
-  /** The same with up to six traces, all beside one another. */
-  async compareUrls(urls) {
-    try {
-      this.load(await Promise.all(urls.map(fetchTrace)), { most: MOST_TOGETHER, afresh: true });
-    } catch (error) {
-      this.fail(`This trace could not be loaded: ${error.message}`);
-    }
+  loadUrl(...urls) {
+    return this.fetched(urls.flat(), (traces) => this.load(traces));
+  }
+
+  /** Show up to six traces, all beside one another. */
+  compareUrls(urls) {
+    return this.fetched(urls, (traces) => this.load(traces, { most: MOST_TOGETHER, afresh: true }));
   }
 
   /** As `finish`, with the trace fetched from this site. */
-  async finishUrl(index, url) {
-    try {
-      this.finish(index, await fetchTrace(url));
-    } catch (error) {
-      this.fail(`This trace could not be loaded: ${error.message}`);
-    }
+  finishUrl(index, url) {
+    return this.fetched([url], ([trace]) => this.finish(index, trace));
   }
 
   fail(problem) {

@@ -50,16 +50,13 @@ class Race {
     const { player } = this;
     const pair = this.pairs[index];
     this.chosen = index;
-    try {
-      const traces = await Promise.all(pair.urls.map(fetchTrace));
+    await player.fetched(pair.urls, (traces) => {
       if (this.chosen !== index || player.gone()) return;
       player.load(traces, { loop: true, afresh: asked });
-    } catch (error) {
-      return player.fail(`This trace could not be loaded: ${error.message}`);
-    }
-    this.pair = pair;
-    this.press(index);
-    if (asked) player.emit("chosen", { index });
+      this.pair = pair;
+      this.press(index);
+      if (asked) player.emit("chosen", { index });
+    });
   }
 
   press(chosen) {

@@ -106,7 +106,7 @@ class State {
     this.fate = new Uint8Array(positions).fill(NOTHING);
     this.finalAt = new Int32Array(positions).fill(-1);
     this.lastAt = new Int32Array(positions).fill(-1);
-    this.bar = new Float32Array(positions).fill(NaN);
+    this.acceptProb = new Float32Array(positions).fill(NaN);
     this.level = new Uint8Array(positions);
   }
 
@@ -114,7 +114,7 @@ class State {
     const other = Object.create(State.prototype);
     other.steps = this.steps;
     other.finals = this.finals;
-    for (const name of ["token", "fate", "finalAt", "lastAt", "bar", "level"]) other[name] = this[name].slice();
+    for (const name of ["token", "fate", "finalAt", "lastAt", "acceptProb", "level"]) other[name] = this[name].slice();
     return other;
   }
 }
@@ -142,7 +142,7 @@ class Replay {
     this.measures = new Set();
     this.fatesSeen = new Set();
     this.widest = 0;
-    this.hasBar = this.hasAgreement = this.hasPaths = false;
+    this.hasAcceptProb = this.hasAgreement = this.hasPaths = false;
     this.masks = [];
     this.decisions = [];
     this.graphs = { levels: 0, widest: 0 };
@@ -188,7 +188,7 @@ class Replay {
     for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
     for (const code of step.fate) this.fatesSeen.add(code);
     for (const name of Object.keys(step.numbers)) this.measures.add(name);
-    this.hasBar ||= step.acceptProb !== null;
+    this.hasAcceptProb ||= step.acceptProb !== null;
     this.hasAgreement ||= step.agreement !== null;
     this.hasPaths ||= step.paths?.some(Boolean) ?? false;
     if (step.mask) this.keepMask(step.mask);
@@ -251,7 +251,7 @@ class Replay {
     step.deciding = this.decidingEntries(step);
     step.agreement = agreementOf(step);
     step.meanAgreement = meanOf(step.agreement);
-    step.meanBar = meanOf(step.acceptProb);
+    step.meanAcceptProb = meanOf(step.acceptProb);
     step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
     step.judged = step.fate.filter((code) => this.fates[code]?.judged).length;
     return step;
@@ -290,9 +290,9 @@ class Replay {
     for (const entry of step.deciding) {
       const position = step.position[entry];
       const fate = this.fates[step.fate[entry]];
-      const bar = step.acceptProb?.[entry];
+      const acceptProb = step.acceptProb?.[entry];
       const token = step.token[entry];
-      if (Number.isFinite(bar)) state.bar[position] = bar;
+      if (Number.isFinite(acceptProb)) state.acceptProb[position] = acceptProb;
       state.finals += Number(fate.final) - Number(state.finalAt[position] >= 0);
       state.finalAt[position] = fate.final ? index : -1;
       state.fate[position] = step.fate[entry];
@@ -411,7 +411,7 @@ function readGraph(graph) {
   const sound = ({ row, parents, positions }, index) =>
     Number.isInteger(row) && before(parents, index) && Array.isArray(positions) && positions.every(Number.isInteger);
   if (!graph.every((node, index) => node && sound(node, index))) return null;
-  return graph.map((node, index) => ({ ...node, vouchedBy: before(node.vouched_by, index) ? node.vouched_by : [] }));
+  return graph.map((node, index) => ({ ...node, acceptedUnder: before(node.vouched_by, index) ? node.vouched_by : [] }));
 }
 
 /** 1 - TV per entry, where the draft came from the model: an initial guess has no distribution to agree with. */
@@ -438,8 +438,8 @@ function formatNumber(value) {
 }
 
 /** The verdict of a coin, with as many decimals as it takes to tell the two numbers apart. */
-function coinText(coin, bar) {
+function coinText(coin, acceptProb) {
   let digits = 2;
-  while (digits < 7 && coin.toFixed(digits) === bar.toFixed(digits)) digits += 1;
-  return `${coin.toFixed(digits)} ${coin < bar ? "<" : "≥"} ${bar.toFixed(digits)}`;
+  while (digits < 7 && coin.toFixed(digits) === acceptProb.toFixed(digits)) digits += 1;
+  return `${coin.toFixed(digits)} ${coin < acceptProb ? "<" : "≥"} ${acceptProb.toFixed(digits)}`;
 }

@@ -1,9 +1,9 @@
-// Routing: what the router expected of each draft, whether it had it verified, and what came of it.
+// Routing: how many drafts the router expected to be accepted, whether it had them verified, and how many were.
 
 /** Expected against accepted drafts, the score that decided, and the decision, over the clock. */
-class RoutingView extends View {
+class RoutingView extends ClockView {
   constructor() {
-    super("routing", "Routing: verify or not", "");
+    super("routing", "Routing: verify or not", "○ expected to be accepted · ■ accepted · – – score · bar: length of the span · below: ▲ verify, – not");
     this.words = make("p", { class: "ds-words" });
     this.figure.append(this.words);
   }
@@ -17,76 +17,47 @@ class RoutingView extends View {
   }
 
   plot() {
-    return { x: LEFT, y: 8, width: Math.max(1, this.width - LEFT - 10), height: this.height - BOTTOM - 34 };
+    return super.plot(BOTTOM + 22);
   }
 
   paint(scene, context) {
     this.scene = scene;
-    const { x, y, width, height } = this.plot();
-    const { replay, clock, extent, theme } = scene;
-    say(this.note, "○ drafts expected to pass · ■ accepted · – – score · bar: length of the span · below: ▲ verify, – not");
+    const { y, width, height } = this.plot();
+    const { replay, clock, theme } = scene;
     const { low, high } = rangeOf(replay.decisions);
-    const across = (step) => x + ((replay.ends[clock][step] + replay.ends[clock][step + 1]) / 2 / extent) * width;
+    const across = (step) => this.across((replay.ends[clock][step] + replay.ends[clock][step + 1]) / 2);
     const down = (value) => y + ((high - value) / (high - low)) * height;
     this.paintAxes(scene, context, low, high, down);
-    const room = Math.max(1.5, Math.min(14, (0.8 * width) / extent));
-    this.paintScore(scene, context, across, down);
+    const scores = replay.decisions.filter(({ score }) => score !== null).map(({ step, score }) => [across(step), down(score)]);
+    drawLine(context, scores, theme.surface.muted, 1.5, [4, 3]);
+    const room = Math.max(1.5, Math.min(14, (0.8 * width) / scene.extent));
     for (const decision of replay.decisions) {
       context.globalAlpha = decision.step < scene.count ? 1 : 0.28;
       this.paintDecision(scene, context, decision, { at: across(decision.step), down, room, strip: y + height + 9 });
     }
     context.globalAlpha = 1;
-    context.fillStyle = theme.surface.text;
-    const now = x + (replay.ends[clock][scene.count] / extent) * width;
-    context.fillRect(now - 0.75, y - 4, 1.5, height + 22);
+    this.paintNow(scene, context, 22);
     say(this.words, routeInWords(replay.decisions.findLast(({ step }) => step < scene.count), replay));
   }
 
-  paintDecision({ theme }, context, { span, expected, accepted, verify }, { at, down, room, strip }) {
+  paintDecision({ theme: { surface } }, context, { span, expected, accepted, verify }, { at, down, room, strip }) {
+    const size = Math.max(2, Math.min(4, room / 2));
     if (span !== null) {
-      context.fillStyle = theme.surface.line;
+      context.fillStyle = surface.line;
       context.fillRect(at - room / 2, down(span), room, down(0) - down(span));
     }
-    context.strokeStyle = theme.surface.muted;
-    context.lineWidth = 1.5;
-    if (expected !== null && accepted !== null) {
-      context.beginPath();
-      context.moveTo(at, down(expected));
-      context.lineTo(at, down(accepted));
-      context.stroke();
-    }
-    const size = Math.max(2, Math.min(4, room / 2));
+    if (expected !== null && accepted !== null) drawLine(context, [[at, down(expected)], [at, down(accepted)]], surface.muted, 1.5);
     if (accepted !== null) {
-      context.fillStyle = theme.surface.emphasis;
+      context.fillStyle = surface.emphasis;
       context.fillRect(at - size, down(accepted) - size, 2 * size, 2 * size);
     }
-    if (expected !== null) {
-      context.strokeStyle = theme.surface.accent;
-      context.fillStyle = theme.surface.background;
-      context.lineWidth = 2;
-      context.beginPath();
-      context.arc(at, down(expected), size, 0, 2 * Math.PI);
-      context.fill();
-      context.stroke();
-    }
+    if (expected !== null) drawDot(context, [at, down(expected)], size, surface.background, surface.accent);
     if (verify === null) return;
-    context.fillStyle = theme.surface.text;
+    context.fillStyle = surface.text;
     if (!verify) return context.fillRect(at - size, strip - 0.75, 2 * size, 1.5);
     context.beginPath();
-    context.moveTo(at, strip - size);
-    context.lineTo(at + size, strip + size);
-    context.lineTo(at - size, strip + size);
+    for (const corner of [[at, strip - size], [at + size, strip + size], [at - size, strip + size]]) context.lineTo(...corner);
     context.fill();
-  }
-
-  paintScore({ replay, theme }, context, across, down) {
-    context.strokeStyle = theme.surface.muted;
-    context.lineWidth = 1.5;
-    context.setLineDash([4, 3]);
-    context.beginPath();
-    for (const { step, score } of replay.decisions) if (score !== null) context.lineTo(across(step), down(score));
-    context.stroke();
-    context.setLineDash([]);
   }
 
   paintAxes(scene, context, low, high, down) {
@@ -97,18 +68,7 @@ class RoutingView extends View {
       context.fillRect(x, Math.round(down(tick)), width, 1);
       if (tick === 0 || Math.abs(down(tick) - down(0)) > 10) this.label(context, scene, String(tick), x - 6, down(tick), "right");
     }
-    for (const tick of ticksUpTo(scene.extent, width > 300 ? 8 : 4, scene.clock === "passes" ? 1 : 0)) {
-      const align = tick === 0 ? "left" : tick / scene.extent > 0.95 ? "right" : "center";
-      this.label(context, scene, tick.toLocaleString("en"), x + (tick / scene.extent) * width, y + height + 28, align);
-    }
-  }
-
-  hit(x) {
-    const plot = this.plot();
-    const { replay, clock, extent, position } = this.scene ?? {};
-    if (!replay || x < plot.x || x > plot.x + plot.width) return null;
-    const step = replay.stepsAt(clock, ((x - plot.x) / plot.width) * extent);
-    return { position: position ?? null, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
+    this.paintClock(scene, context, y + height + 28);
   }
 }
 
@@ -122,7 +82,7 @@ function routeInWords(decision, replay) {
   if (!decision) return "No decision yet.";
   const { step, span, expected, score, verify, accepted, confident } = decision;
   const parts = [
-    expected !== null ? `${formatNumber(expected)}${span === null ? "" : ` of ${span}`} drafts expected to pass` : span === null ? null : `span of ${span}`,
+    expected !== null ? `${formatNumber(expected)}${span === null ? "" : ` of ${span}`} drafts expected to be accepted` : span === null ? null : `span of ${span}`,
     confident !== null ? `${confident} above the confidence threshold` : null,
     score !== null ? `score ${formatNumber(score)}` : null,
     verify === null ? null : verify ? "verify" : "do not verify",

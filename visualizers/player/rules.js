@@ -17,7 +17,7 @@ const USUAL = {
   says: "A guess stays with probability min(1, p / q): the more the guess was overrated, the more rarely it stays.",
 };
 const ANY = { fates: SETTLED, formula: "it stays with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
-const SAME_BAR = 1e-3;
+const SAME_PROBABILITY = 1e-3;
 
 /** One entry of one step: what a rule speaks of. `coin` and `verdict` may stand in for what happened. */
 class Moment {
@@ -51,7 +51,7 @@ class Moment {
   }
 
   /** Whether a coin decided here. */
-  get tossed() {
+  get coinDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
   }
 }
@@ -109,8 +109,8 @@ function fill(rule, moment) {
 /** The rule that an entry is judged by and its formula filled in; null where none is known. */
 function ruleOf(moment) {
   const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
-  const [p, q, bar] = ["p", "q", "accept_prob"].map((name) => moment.number(name));
-  const usual = q > 0 && Math.abs(Math.min(1, p / q) - bar) < SAME_BAR;
+  const [p, q, acceptProb] = ["p", "q", "accept_prob"].map((name) => moment.number(name));
+  const usual = q > 0 && Math.abs(Math.min(1, p / q) - acceptProb) < SAME_PROBABILITY;
   for (const rule of [...own, ...(usual ? [USUAL] : []), ANY]) {
     if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;
     const pieces = fill(rule, moment);

@@ -52,7 +52,7 @@ class Worked {
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.coin = make("div", { class: "ds-toss" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
+    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -185,14 +185,14 @@ class Worked {
 
   showVerdict() {
     const { moment, rule } = this;
-    const tossed = moment.tossed;
-    const title = tossed ? ["The verdict, by a ", this.term("coin")] : ["The verdict"];
+    const coinDecided = moment.coinDecided;
+    const title = coinDecided ? ["The verdict, by a ", this.term("coin")] : ["The verdict"];
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
-    this.coin.hidden = !tossed;
+    this.coin.hidden = !coinDecided;
     say(this.says, String(rule.says ?? ""));
     mark(this.says);
     this.fillPart("verdict", title, this.formula, this.says, this.coin);
-    if (tossed) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
+    if (coinDecided) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
     this.turn(null);
   }
 
@@ -204,7 +204,7 @@ class Worked {
     const supposed = new Moment(moment.replay, moment.index, moment.entry);
     if (value !== null) Object.assign(supposed, { coin: value, verdict: value < moment.number("accept_prob") ? "accepted" : "rejected" });
     this.writeFormula(fill(rule, supposed) ?? rule.pieces);
-    if (!moment.tossed) return;
+    if (!moment.coinDecided) return;
     if (value === null) this.slider.value = own;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
@@ -225,7 +225,7 @@ class Worked {
     const redrawn = moment.fate?.name === "resampled";
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
-    const bars = moment.likely && rule?.redrawn !== "likeliest" && rule?.redrawn !== "judge" && moment.tossed ? residualRows(moment, this.scene.pictures) : [];
+    const bars = moment.likely && rule?.redrawn !== "likeliest" && rule?.redrawn !== "judge" && moment.coinDecided ? residualRows(moment, this.scene.pictures) : [];
     if (bars.length) this.fillPart("left", title, make("ol", { class: "ds-rows-of-bars" }, ...bars), redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
     else this.fillPart("left", []);
@@ -267,8 +267,8 @@ function tellingEntry(replay, step) {
   const names = (entry) => replay.fates[step.fate[entry]];
   const judged = step.deciding.filter((entry) => names(entry)?.judged);
   const failed = judged.find((entry) => names(entry).name !== "accepted");
-  const bar = (entry) => step.acceptProb?.[entry] ?? 1;
-  const closest = judged.reduce((best, entry) => (best === null || bar(entry) < bar(best) ? entry : best), null);
+  const acceptProb = (entry) => step.acceptProb?.[entry] ?? 1;
+  const closest = judged.reduce((best, entry) => (best === null || acceptProb(entry) < acceptProb(best) ? entry : best), null);
   return failed ?? closest ?? step.deciding.find((entry) => names(entry)?.final) ?? step.deciding[0];
 }
 

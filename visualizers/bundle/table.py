@@ -1,30 +1,15 @@
-"""A figure that is drawn, and the numbers in it as a table: one line a mark, a bar, a point or a cell."""
+"""The numbers in a figure as a table: one line for each mark, bar, point or cell."""
 
 import csv
 import html
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from visualizers.groups import cell
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """A figure that is drawn, with its words."""
-
-    name: str
-    """What its files are called, without ending; see `visualizers.bundle.words.stem`."""
-    title: str
-    caption: str
-    paper: str
-    """The published figure or table it answers to."""
-    figure: go.Figure
-
 
 COLUMNS: Final = ("panel", "series", "kind", "x", "y", "z", "x_error", "y_error", "text")
 """Those that hold nothing are left out; behind them stand the titles of the axes."""

@@ -1,0 +1,228 @@
+"""Shares of drafts that were accepted: by place in the draft and in the sequence, by detail, and by change."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+from PIL import Image
+
+from traces.places import Places, by_place
+from traces.schema import Trace
+from traces.stats import acceptance_by_position, evaluated_drafts
+from traces.text_stats import verifications
+from traces.video import Kept, kept_by_change
+from visualizers.figure import Figure, Traces, axes, bars, counted, curve, error_bars, grouped, in_panel, side_by_side
+from visualizers.picture import cells, final_picture, grid, picture_of
+
+PARTS: Final = 8
+"""Parts of the sequence that positions are gathered in."""
+BINS: Final = 5
+"""Equal shares of the judged drafts, by the detail where they stand."""
+PIXELS: Final = 8
+"""Most pixels along a cell that its detail is taken from."""
+FEWEST: Final = 5
+"""Verdicts that a share needs to be drawn."""
+MOST_PLACES: Final = 32
+
+Rate = tuple[float, int, int]
+"""x, accepted drafts, judged drafts."""
+
+
+def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hover: str, **more: Any) -> None:
+    """Draw shares in per cent with their standard errors; `hover` knows accepted and judged drafts as customdata."""
+    points = [x for x, _, _ in rates], [100 * accepted / count for _, accepted, count in rates]
+    error = [100 * sqrt(accepted / count * (1 - accepted / count) / count) for _, accepted, count in rates]
+    said = [[accepted, count] for _, accepted, count in rates]
+    curve(figure, index, name, points, hover, **error_bars(error), customdata=said, **more)
+
+
+def _by_place(traces: Traces, step: int | None) -> go.Figure:
+    runs = grouped(traces)
+    groups = {name: places for name, each in runs.items() if (places := by_place(run.steps for run in each))}
+    known = any(_conditional(places) for places in groups.values())
+    titles = ["Of the drafts judged there"] if known else []
+    figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
+    hover = "place %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
+    for i, (name, places) in enumerate(groups.items()):
+        label = f"{counted(name, runs[name])}: mean accepted length {places.mean_accepted_length:.2f}"
+        marginal: list[Rate] = [(place.number, place.accepted, places.passes) for place in places.places[:MOST_PLACES]]
+        for panel, rates in enumerate([_conditional(places), marginal] if known else [marginal], start=1):
+            _rates(figure, i, label, rates, hover, **in_panel(panel, i))
+    longest = min(MOST_PLACES, max(len(places.places) for places in groups.values()))
+    axes(figure, "Place in the draft", "Drafts accepted (%)", "Drafts accepted (%)", height=460, bounds=(0, 104))
+    return figure.update_xaxes(range=[0.5, longest + 0.5], dtick=1 if longest <= 12 else None)
+
+
+def _conditional(places: Places) -> list[Rate]:
+    """Return the places with enough verdicts."""
+    enough, first = min(FEWEST, places.passes), places.places[:MOST_PLACES]
+    return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
+
+
+def _along(traces: Traces, step: int | None) -> go.Figure:
+    figure = go.Figure()
+    for i, (name, runs) in enumerate(grouped(traces).items()):
+        judged, accepted = [0] * PARTS, [0] * PARTS
+        for run in runs:
+            tallies = acceptance_by_position(run.steps, prod(run.canvas.shape))
+            for position, tally in enumerate(tallies):
+                judged[position * PARTS // len(tallies)] += tally.judged
+                accepted[position * PARTS // len(tallies)] += tally.accepted
+        rates = [(100 * (k + 0.5) / PARTS, accepted[k], judged[k]) for k in range(PARTS) if judged[k] >= FEWEST]
+        label = f"{name}: {100 * sum(accepted) / sum(judged):.0f} % of {sum(judged)} accepted"
+        _rates(figure, i, label, rates, "%{x:.0f} % along: %{y:.0f} % of %{customdata[1]} drafts accepted")
+    axes(figure, "Place in the sequence (%)", "Judged drafts accepted (%)", height=460)
+    return figure.update_xaxes(range=[0, 100])
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts at one position, and the detail of the picture there."""
+
+    detail: float
+    """Standard deviation of the luminance within the cell, in per cent of the range from black to white."""
+    judged: int
+    accepted: int
+
+
+def local_detail(picture: Image.Image, rows: int, columns: int) -> np.ndarray:
+    """Return the detail of every cell of a picture that is divided into rows and columns [rows, columns]."""
+    size = max(1, min(PIXELS, picture.width // columns, picture.height // rows))
+    grey = picture.convert("L").resize((columns * size, rows * size), Image.Resampling.BOX)
+    detail: np.ndarray = np.asarray(grey, np.float64).reshape(rows, size, columns, size).std(axis=(1, 3)) * (100 / 255)
+    return detail
+
+
+def by_detail(trace: Trace) -> list[Judged]:
+    """Return the positions of a whole picture whose drafts were judged."""
+    picture = final_picture(trace)
+    if picture is None:
+        return []
+    detail = local_detail(picture_of(picture), *grid(trace.canvas))
+    tallies = acceptance_by_position(trace.steps, prod(trace.canvas.shape))
+    places = zip(cells(trace.canvas), tallies, strict=True)
+    return [Judged(float(detail[place]), tally.judged, tally.accepted) for place, tally in places if tally.judged]
+
+
+def correlation(verdicts: list[Judged]) -> float | None:
+    """Return the correlation of detail and acceptance over drafts; None where one of them does not vary."""
+    detail = np.repeat([one.detail for one in verdicts], [one.judged for one in verdicts])
+    passed = np.concatenate([np.arange(one.judged) < one.accepted for one in verdicts]).astype(float)
+    if detail.std() == 0 or passed.std() == 0:
+        return None
+    return float(np.corrcoef(detail, passed)[0, 1])
+
+
+def _has_detail(trace: Trace) -> bool:
+    drawn = trace.legend.tiles is not None or trace.output.image is not None
+    return drawn and trace.canvas.kind == "image" and trace.summary.complete and bool(trace.summary.judged)
+
+
+def _detail(traces: Traces, step: int | None) -> go.Figure:
+    figure = go.Figure()
+    for i, (name, runs) in enumerate(grouped(traces).items()):
+        verdicts = sorted((one for run in runs for one in by_detail(run)), key=lambda one: one.detail)
+        total, before = sum(one.judged for one in verdicts), 0
+        bins: list[list[Judged]] = [[] for _ in range(BINS)]
+        for one in verdicts:  # about as many judged drafts in every bin
+            bins[min(BINS - 1, BINS * before // total)].append(one)
+            before += one.judged
+        rates = []
+        for each in filter(None, bins):
+            count = sum(one.judged for one in each)
+            mean = sum(one.detail * one.judged for one in each) / count
+            rates.append((mean, sum(one.accepted for one in each), count))
+        related = correlation(verdicts)
+        label = counted(name, runs) + ("" if related is None else f": correlation {related:.2f}")
+        _rates(figure, i, label, rates, "detail %{x:.1f} %: %{y:.0f} % of %{customdata[1]} judged drafts accepted")
+    title = "Local detail (standard deviation of the luminance, %)"
+    axes(figure, title, "Judged drafts accepted (%)", height=460, bounds=(0, 104))
+    return figure.update_xaxes(rangemode="tozero")
+
+
+def pooled(traces: Sequence[Trace]) -> tuple[Kept, Kept]:
+    """Return the judged drafts of several runs together, where the token stays and where it changes."""
+    same, other = zip(*map(kept_by_change, traces), strict=True)
+    return _sum(same), _sum(other)
+
+
+def _sum(parts: Sequence[Kept]) -> Kept:
+    return Kept(sum(part.judged for part in parts), sum(part.accepted for part in parts))
+
+
+def _redundancy(traces: Traces, step: int | None) -> go.Figure:
+    figure = go.Figure()
+    for i, (name, runs) in enumerate(grouped(traces).items()):
+        kept = pooled(runs)
+        points = ["the same token", "another token"], [side.share for side in kept]
+        text = [f"{side.share:.0%} of {side.judged:,}" for side in kept]
+        inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
+        error = {"array": [side.error for side in kept], "thickness": 1.5}
+        bars(figure, i, name, points, "%{x}: %{y:.3f} of %{text}", error_y=error, **inside)
+    x_title = "Against the same place in the latent frame before, the final token is"
+    axes(figure, x_title, "Judged drafts accepted", height=460, bounds=(0, 1), barmode="group", bargap=0.5)
+    return figure.update_yaxes(tickformat=".0%").update_layout(showlegend=len(figure.data) > 1)
+
+
+def _accepted(traces: Traces, step: int | None) -> go.Figure:
+    figure = go.Figure()
+    longest = 0
+    for i, (name, runs) in enumerate(grouped(traces).items()):
+        passes = [one for trace in runs for one in verifications(trace.steps)]
+        counts = Counter(one.accepted for one in passes)
+        most = max(counts)
+        longest = max(longest, most)
+        mean, drafts = fmean(one.accepted for one in passes), fmean(one.drafts for one in passes)
+        every = range(most + 1)
+        points = list(every), [100 * counts[accepted] / len(passes) for accepted in every]
+        said = [counts[accepted] for accepted in every]
+        hover = "%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>"
+        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=said)
+    axes(figure, "Drafts accepted in a verification", "Share of verifications (%)", barmode="group")
+    return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)
+
+
+BY_PLACE = Figure(
+    name="by-place",
+    needs=lambda trace: by_place([trace.steps]) is not None,
+    needed="drafts that were verified",
+    at_most="groups",
+    drawing=_by_place,
+)
+
+ALONG = Figure(
+    name="along",
+    needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
+    needed="judged drafts",
+    at_most="groups",
+    drawing=_along,
+)
+
+DETAIL = Figure(
+    name="detail",
+    needs=_has_detail,
+    needed="a whole picture with judged drafts",
+    at_most="groups",
+    drawing=_detail,
+)
+
+REDUNDANCY = Figure(
+    name="redundancy",
+    needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+    needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
+    at_most="groups",
+    drawing=_redundancy,
+)
+
+ACCEPTED = Figure(
+    name="accepted-drafts",
+    needs=lambda trace: bool(verifications(trace.steps)),
+    needed="judged drafts",
+    at_most="groups",
+    drawing=_accepted,
+)

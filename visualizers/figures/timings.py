@@ -1,0 +1,157 @@
+"""What drafting gains in passes and time, and where the time goes, from what a benchmark measured."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Final
+
+import plotly.graph_objects as go
+
+from traces.breakeven import acceptance_for
+from traces.timings import Timing, Timings, read_timings
+from traces.windows import Windows, read_windows
+from visualizers.figure import FileFigure, axes, bars, curve, dots, error_bars, guide, plain, side_by_side
+from visualizers.style import Look, series
+
+PARTS: Final = {
+    "share_draft": "draft's network",
+    "share_target": "target's network",
+    "share_head": "heads of both",
+    "share_deciding": "judging, replacing, the rest",
+}
+_DASHES: Final = ("solid", "dot", "dash", "dashdot")
+_POINTS: Final = 60
+_WIDEST: Final = 1.2
+"""The draft cost at which the axis of `break-even` ends, unless a point lies beyond."""
+
+
+def _windows(measured: Windows) -> go.Figure:
+    figure = side_by_side(["Forward passes", "Time"], horizontal_spacing=0.11)
+    decoders = list(dict.fromkeys(row.decoder for row in measured.rows))
+    for i, kind in enumerate(dict.fromkeys(row.kind for row in measured.rows)):
+        for k, decoder in enumerate(decoders):
+            rows = sorted((r for r in measured.rows if (r.kind, r.decoder) == (kind, decoder)), key=lambda r: r.window)
+            look = series(k)
+            shared = {
+                "legendgroup": f"{kind} {decoder}",
+                "line": {**look.line, "dash": _DASHES[i % len(_DASHES)]},
+                "marker": {**look.marker(9), "symbol": look.symbol + ("-open" if i else "")},
+            }
+            for column, name in enumerate(("nfe_ratio", "time_ratio"), 1):
+                points = [row.window for row in rows], [getattr(row, name) for row in rows]
+                error = [getattr(row, f"{name}_error") for row in rows]
+                place: Look = {"showlegend": column == 1 and bool(rows), "row": 1, "col": column}
+                label = plain(f"{decoder}, {kind}")
+                curve(figure, k, label, points, "L %{x}: %{y:.2f} ×", **error_bars(error), **shared, **place)
+    guide(figure, 1)
+    y = "Times fewer than ordinary decoding", "Times as fast as ordinary decoding"
+    axes(figure, "Window L", *y, height=460, title_subtitle_text=plain(measured.title))
+    return figure.update_xaxes(type="log", tickvals=sorted({row.window for row in measured.rows}))
+
+
+def _by_kind(timings: Timings) -> dict[str, Sequence[Timing]]:
+    """Return rows that differ in gamma alone, by batch, drafter and verdict in words."""
+    kinds = list(dict.fromkeys((row.batch, row.way) for row in timings.rows))
+    ordered = sorted(timings.rows, key=lambda row: row.gamma)
+    return {
+        plain(f"batch {batch}" + (f", {way}" if way else "")): [r for r in ordered if (r.batch, r.way) == (batch, way)]
+        for batch, way in sorted(kinds, key=lambda kind: kind[0])
+    }
+
+
+def _speed_up(timings: Timings) -> go.Figure:
+    figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
+    for i, (kind, rows) in enumerate(_by_kind(timings).items()):
+        look, gammas = series(i), [row.gamma for row in rows]
+        quartiles = {
+            "symmetric": False,
+            "array": [row.faster_high_quartile - row.faster_median for row in rows],
+            "arrayminus": [row.faster_median - row.faster_low_quartile for row in rows],
+            "thickness": 1.2,
+        }
+        place: Look = {"legendgroup": kind, "row": 1, "col": 1}
+        points = gammas, [row.faster_median for row in rows]
+        curve(figure, i, kind, points, "γ %{x}: %{y:.2f} × as fast", error_y=quartiles, **place)
+        place["col"] = 2
+        hover = "γ %{x}: %{y:.2f} tokens a verification"
+        points = gammas, [row.tokens_per_verification for row in rows]
+        curve(figure, i, kind, points, hover, showlegend=False, **place)
+        open_marks = {**look.marker(9), "symbol": f"{look.symbol}-open"}
+        points = gammas, [row.tokens_expected for row in rows]
+        thin: Look = {"line": {**look.line, "width": 1}, "marker": open_marks}
+        curve(figure, i, f"{kind}, expected", points, hover, **thin, **place)
+    guide(figure, 1, row=1, col=1)
+    y = "Times as fast as ordinary decoding", "Tokens per verification"
+    axes(figure, "Draft length γ", *y, height=460, title_subtitle_text=plain(timings.title))
+    return figure.update_xaxes(type="log", tickvals=sorted({row.gamma for row in timings.rows}))
+
+
+def _shares(timings: Timings) -> go.Figure:
+    figure = go.Figure()
+    kinds = _by_kind(timings)
+    rows = [(kind, row) for kind, each in kinds.items() for row in each]
+    settings = [f"γ {row.gamma}" + (f", {kind}" if len(kinds) > 1 else "") for kind, row in rows]
+    for i, (name, said) in enumerate(PARTS.items()):
+        points = [100 * getattr(row, name) for _, row in rows], settings
+        bars(figure, i, said, points, f"%{{y}}: %{{x:.1f}} % {said}<extra></extra>", orientation="h")
+    more: Look = {"barmode": "stack", "title_subtitle_text": plain(timings.title)}
+    axes(figure, "Share of the time (%)", "Setting", height=220 + 36 * len(rows), **more)
+    return figure.update_xaxes(range=[0, 100]).update_yaxes(autorange="reversed")
+
+
+def _break_even(timings: Timings) -> go.Figure:
+    figure = go.Figure().update_layout(title_subtitle_text=plain(timings.title))
+    rows = [row for row in timings.rows if row.costed]
+    if not rows:
+        said = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
+        return figure.add_annotation(text=said, showarrow=False)
+    widest = max(_WIDEST, *(1.1 * row.draft_cost for row in rows))
+    for i, gamma in enumerate(sorted({row.gamma for row in rows})):
+        own = [row for row in rows if row.gamma == gamma]
+        verify = statistics.median(row.verify_cost for row in own)
+        costs = [widest * k / _POINTS for k in range(_POINTS + 1)]
+        line = [(cost, rate) for cost in costs if (rate := acceptance_for(verify + gamma * cost, gamma)) is not None]
+        points = [cost for cost, _ in line], [rate for _, rate in line]
+        hover = f"γ {gamma}: a draft of cost %{{x:.2f}} is faster above %{{y:.2f}}<extra></extra>"
+        curve(figure, i, f"γ {gamma}, break-even", points, hover, mode="lines")
+        points = [row.draft_cost for row in own], [row.acceptance for row in own]
+        hover = "%{text}, batch %{customdata[0]}: acceptance %{y:.2f}, %{customdata[1]:.2f} × as fast<extra></extra>"
+        ways = [row.way or f"batch {row.batch}" for row in own]
+        text: Look = {"mode": "markers+text", "textposition": "top center", "text": ways}
+        beside = [(row.batch, row.faster_median) for row in own]
+        dots(figure, i, f"γ {gamma}, measured", points, hover, customdata=beside, **text)
+    y = "Acceptance rate of judged drafts"
+    axes(figure, "Cost of a draft (tokens of ordinary decoding)", y, height=520, bounds=(0, 1))
+    return figure.update_xaxes(range=[0, widest])
+
+
+WINDOWS: Final[FileFigure[Windows]] = FileFigure(
+    name="windows",
+    drawing=_windows,
+    benchmark="video",
+    column="window",
+    read=read_windows,
+)
+
+SPEED_UP: Final[FileFigure[Timings]] = FileFigure(
+    name="speed-up",
+    drawing=_speed_up,
+    benchmark="continuous",
+    column="gamma",
+    read=read_timings,
+)
+
+SHARES: Final[FileFigure[Timings]] = FileFigure(
+    name="time-shares",
+    drawing=_shares,
+    benchmark="continuous",
+    column="gamma",
+    read=read_timings,
+)
+
+BREAK_EVEN: Final[FileFigure[Timings]] = FileFigure(
+    name="break-even",
+    drawing=_break_even,
+    benchmark="continuous",
+    column="gamma",
+    read=read_timings,
+)

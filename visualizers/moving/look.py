@@ -1,0 +1,126 @@
+"""How a moving picture is made, and its frames on a clock of forward passes or of milliseconds."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil
+from typing import Final, Literal
+
+from traces.schema import Trace
+from visualizers.style import Theme
+
+Clock = Literal["passes", "milliseconds"]
+SIZES: Final = {"small": 480, "medium": 720, "large": 1080}
+"""Name -> pixels across."""
+MOST_RUNS: Final = 6
+MOST_FRAMES: Final = 600
+MOST_SECONDS: Final = 120
+"""Length of the film, including the last frame."""
+MOST_CELLS: Final = 2**23
+"""Positions drawn in all frames together."""
+_RANGES: Final = {"fps": (1, 50), "width": (240, 1600), "every": (1, 2**16), "slow": (0.001, 1000), "hold": (0, 30)}
+"""Setting -> smallest and largest value."""
+_SLACK: Final = 1e-6
+"""Milliseconds by which a sum of rounded times may miss the end of a pass."""
+
+
+class MovingError(ValueError):
+    """A moving picture that cannot be made. The message is one line and says what to do."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        """Join the problem, with the value at fault, and the remedy, which names fields of `Look`."""
+        self.problem, self.remedy = problem, remedy
+        super().__init__(f"{problem}: {remedy}" if remedy else problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How a moving picture is made; a value out of range raises `MovingError`."""
+
+    clock: Clock = "passes"
+    """Whether a frame is one forward pass of every run, or a span of time."""
+    theme: Theme = "light"
+    fps: float = 10
+    """Frames a second."""
+    width: int = SIZES["medium"]
+    """Pixels across."""
+    every: int = 1
+    """On the clock of passes: passes from one frame to the next."""
+    slow: float = 4
+    """On the clock of milliseconds: how many times slower than measured."""
+    hold: float = 3
+    """Seconds that the last frame stays."""
+    names: tuple[str, ...] = ()
+    """Titles of the runs; by default the method and the settings that differ."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise MovingError(f"{name} {value:g}", f"choose a number from {low:g} to {high:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One frame: what it shows and for how long."""
+
+    counts: tuple[int, ...]
+    """Forward passes that every run has made."""
+    seconds: float
+
+
+def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
+    """Return the frames in order: the first before any pass, the last with all runs complete.
+
+    Raises:
+        MovingError: There are no or too many traces, no passes, or too many frames or seconds.
+    """
+    if not 1 <= len(traces) <= MOST_RUNS:
+        raise MovingError(f"{len(traces)} traces", f"give 1 to {MOST_RUNS} to be shown side by side")
+    if len(look.names) > len(traces):
+        raise MovingError(f"{len(look.names)} names for {len(traces)} traces", "give at most one each")
+    if not any(trace.steps for trace in traces):
+        raise MovingError("no trace has a forward pass, so nothing moves", "give a run that was decoded")
+    counts = _by_pass(traces, look) if look.clock == "passes" else _by_time(traces, look)
+    last = max(look.hold, 1 / look.fps)
+    return *(Moment(each, 1 / look.fps) for each in counts[:-1]), Moment(counts[-1], last)
+
+
+def fitting(traces: Sequence[Trace], look: Look) -> Look:
+    """Return the look with as many passes to a frame as the limits need, on the clock of passes."""
+    longest = max((len(trace.steps) for trace in traces), default=0)
+    return replace(look, every=max(look.every, ceil(longest / max(1, _most_frames(traces, look) - 1))))
+
+
+def pass_ends(trace: Trace) -> list[float]:
+    """Return when each pass ends, in milliseconds; the first number is the start, 0."""
+    return list(accumulate((step.call.milliseconds.total for step in trace.steps), initial=0.0))
+
+
+def _most_frames(traces: Sequence[Trace], look: Look) -> int:
+    positions = sum(len(trace.output.tokens) for trace in traces)
+    return min(MOST_FRAMES, int((MOST_SECONDS - look.hold) * look.fps), MOST_CELLS // max(1, positions))
+
+
+def _by_pass(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
+    longest = max(len(trace.steps) for trace in traces)
+    counts = [*range(0, longest, look.every), longest]
+    most = _most_frames(traces, look)
+    if len(counts) > most:
+        raise MovingError(f"{len(counts)} frames are more than {most}", f"set every to {fitting(traces, look).every}")
+    return [tuple(min(count, len(trace.steps)) for trace in traces) for count in counts]
+
+
+def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
+    ends = [pass_ends(trace) for trace in traces]
+    longest = max(each[-1] for each in ends)
+    if longest == 0:
+        raise MovingError("no pass of these runs was timed", "set clock to passes")
+    step = 1000 / (look.fps * look.slow)
+    frames, most = 1 + ceil(longest / step - _SLACK), _most_frames(traces, look)
+    if frames > most:
+        slow = 0.99 * look.slow * (most - 1) / (frames - 1)
+        raise MovingError(f"{frames} frames are more than {most}", f"show it faster, with slow {slow:.2g} or less")
+    counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
+    return [*counts[:-1], tuple(len(trace.steps) for trace in traces)]
