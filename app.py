@@ -7,8 +7,7 @@ import sys
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000000")  # by default each event sums up all before it
 
-from demo.port import ServerError, read_port
-from demo.private import private_folder
+from demo.server.startup import ServerError, private_folder, read_port
 
 try:
     read_port()
@@ -18,9 +17,9 @@ except ServerError as error:
     sys.exit(2)
 
 from demo.app import build
-from demo.recordings import left_out, recordings
-from demo.server import serve
-from demo.sessions import Visitors
+from demo.runs.recordings import left_out, recordings
+from demo.server.serve import serve
+from demo.server.sessions import Visitors
 from engines.config import ConfigError
 from engines.models.errors import ModelError
 

@@ -9,8 +9,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from demo.clip_panel import cards_file, drawn
-from demo.recordings import FOLDER, LIST, listed, record
+from demo.panels.clip import cards_file, drawn
+from demo.runs.recordings import FOLDER, LIST, listed, record
 from engines.models.catalog import MODELS, ships
 from traces.streams import piped
 

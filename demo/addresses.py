@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from demo.decoding import Asked
-from demo.limits import PROMPT_CHARACTERS
+from demo.runs.decoding import Asked
+from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
@@ -76,11 +76,10 @@ def fragment_of(asked: Asked, beside: bool) -> str:
     """What stands behind the # of the address of a run; settings that are the defaults are left out."""
     config = METHODS[asked.method].config
     usual = {setting.name: setting.default for setting in settings(config)}
-    told = {name: value for name, value in as_values(asked.config).items() if value != usual[name]}
-    parts: dict[str, Any] = {"method": asked.method, "model": asked.model}
-    parts |= {"prompt": asked.prompt} if asked.prompt else {}
-    parts |= {"seed": asked.seed, **{_SETTING + name: value for name, value in told.items()}}
-    return urlencode(parts if beside else parts | {"beside": "no"}, quote_via=quote)
+    parts: dict[str, Any] = {"method": asked.method, "model": asked.model, "prompt": asked.prompt, "seed": asked.seed}
+    parts |= {_SETTING + name: value for name, value in as_values(asked.config).items() if value != usual[name]}
+    parts["beside"] = "" if beside else "no"
+    return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
 
 def asked_of(trace: Trace) -> Asked | None:
@@ -129,15 +128,10 @@ def _asked(given: Mapping[str, str]) -> Asked:
     prompt = given.get("prompt", "")
     if len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
-    seed = given.get("seed", "0")
+    written = given.get("seed", "0")
+    seed = read_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
     chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
-    return Asked(
-        name,
-        model,
-        prompt,
-        make_config(method.config, chosen),
-        read_seed(int(seed) if _WHOLE.fullmatch(seed) else seed[:_SHOWN]),
-    )
+    return Asked(name, model, prompt, make_config(method.config, chosen), seed)
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:

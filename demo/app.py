@@ -5,26 +5,22 @@ from collections.abc import Sequence
 import gradio as gr
 import torch
 
-from demo.answers import Page
-from demo.limits import KEPT_SECONDS, current
-from demo.look import LOOK, turning
 from demo.pages import api, methods
-from demo.pages.again import Again
-from demo.pages.compare import IN_TURN, ComparePage
+from demo.pages.compare import COMPARE, IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
-from demo.pages.gallery import GalleryPage
-from demo.pages.opening import COMPARE, GALLERY, RUN, Opening
+from demo.pages.gallery import GALLERY, GalleryPage
+from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
-from demo.pairs import pairs
-from demo.private import private_folder
-from demo.recordings import Recording
-from demo.sessions import Shown, Visitors
+from demo.runs.recordings import Recording, pairs
+from demo.runs.tour import scenes
+from demo.server.limits import KEPT_SECONDS, current
+from demo.server.replies import Page
+from demo.server.sessions import Shown, Visitors
+from demo.server.startup import private_folder
 from demo.site import QUIET, Site
-from demo.terms import terms
-from demo.tour import scenes
-from engines.models import fixed_shapes
+from demo.theme import LOOK, terms, turning
 from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
@@ -43,10 +39,9 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
     Raises:
-        ConfigError, ModelError: for a device that cannot be used, or a limit or shapes that are none.
+        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
     """
     current()  # what the environment spells wrong is said before anything is served
-    fixed_shapes.resolve()
     private_folder()
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
@@ -59,7 +54,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         turned = turning()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Run", id=RUN) as run_tab:
+            with gr.Tab("Run") as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, run, recordings)
@@ -75,15 +70,15 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
                 methods.build()
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
-        which.connect(tabs, gallery, GALLERY)
+        which.connect(tabs, gallery)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
         Opening(tabs, run, gallery, compare).connect(blocks)
-        Again(tabs, run, compare).connect()
+        compare.connect_again(tabs)
         api.build()
-        for told in (blocks.load, turned.turned):
-            told(None, None, site.look, js=LOOK, **QUIET)
+        for event in (blocks.load, turned.turned):
+            event(None, None, site.look, js=LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
             site.visitor(request).leave()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.sessions import Visitor, Visitors
+from demo.server.sessions import Visitor, Visitors
 
 Update = dict[Any, Any]
 """Component -> new value."""
@@ -18,6 +18,12 @@ LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
 AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
 """For what needs no model and may not wait behind one."""
 AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
+
+
+def scroll_to(part: str) -> str:
+    """Script that brings the part of the page with an id into sight."""
+    return f"""() => document.getElementById('{part}').scrollIntoView({{
+  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' }})"""
 
 
 def in_turn(name: str) -> dict[str, Any]:

@@ -1,9 +1,35 @@
-"""How the page looks around its components."""
+"""How the page looks around its components, at a visitor's, and what its terms mean."""
 
 from typing import Final
 
 import gradio as gr
 from gradio.themes.utils import colors, sizes
+
+from demo.site import DARK, NARROW
+from visualizers.player import glossary
+
+_PHONE: Final = "matchMedia('(max-width: 640px)')"
+LOOK: Final = f"""() => [
+  document.body.classList.contains('dark') && '{DARK}', {_PHONE}.matches && '{NARROW}',
+].filter(Boolean).join(' ')"""
+"""Script that says what holds, for `Site.look`."""
+_WATCH: Final = f"""
+const phone = {_PHONE};
+phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matches }}));
+"""
+_MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
+
+
+def turning() -> gr.HTML:
+    """Its event `turned` says whether the page is narrow, as a phone held upright, from now on."""
+    return gr.HTML(html_template="<div></div>", js_on_load=_WATCH, apply_default_css=False, elem_id="turning")
+
+
+def terms() -> gr.HTML:
+    """Marks the terms of the player's glossary in whatever stands on the page now and later."""
+    script = glossary.script() + _MARK
+    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="terms")
+
 
 _BLUE: Final = colors.Color(
     name="okabe-blue",
@@ -32,13 +58,15 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#terms, #turning, #tour:not(:has(section)), #why:not(:has(li)), #gallery-why:not(:has(li)), #trace-why:not(:has(li)),
-#repeat-facts:not(:has(.facts)), #repeat-progress:not(:has(label)), #grid-progress:not(:has(label)),
-#tray-progress:not(:has(label)), #grid:not(:has(table)), #grid-examples:not(:has(button)),
+#terms, #turning, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
+#grid:not(:has(table)), #grid-examples:not(:has(button)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
+#which-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
+  font-size: 19px; font-weight: 600; line-height: 1.4; }
+#which-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }

@@ -14,16 +14,16 @@ from typing import Any, Final, Literal
 import gradio as gr
 from gradio.events import api as endpoint
 
-from demo.controls import read_config
-from demo.decoding import Asked, Ended
-from demo.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.log import failed, for_visitors, refused
-from demo.turns import FAILED, called, decoded, program_gone
+from demo.runs.decoding import Asked, Ended
+from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
+from demo.server.log import failed, for_visitors, refused
+from demo.server.queue import FAILED, called, decoded, program_gone
 from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, at_hand, default_model
+from engines.models.catalog import MODELS, at_hand
 from engines.models.errors import ModelError
 from engines.runtime import listing
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces import TraceError, dumps, loads
 from traces.places import by_place
@@ -70,8 +70,8 @@ def run(
         settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
         preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
     """
-    with _told():
-        trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+    with _in_a_sentence():
+        trace = _decoded(_asked(method, prompt, seed, model, settings, preset))
         return dict(json.loads(dumps(trace)))
 
 
@@ -83,9 +83,18 @@ def summary(
     settings: dict[str, Any] | None = None,
     preset: str | None = None,
 ) -> dict[str, Any]:
-    """Decode one prompt as /run does, and say what it came to: passes, acceptance rate, tokens a pass, time, text."""
-    with _told():
-        trace = _decoded(_asked(method, prompt, seed, model, _settings(method, preset, settings)))
+    """Decode one prompt as /run does, and return the summary: passes, acceptance rate, tokens a pass, time, text.
+
+    Args:
+        method: The decoding method; /methods describes each. ar is ordinary decoding, which others are compared with.
+        prompt: What to draw or to ask; the model's example when left out. Empty for the toy models.
+        seed: A whole number from 0 to 2147483647. The same seed gives the same tokens.
+        model: The model to decode with; the method's own studio model when left out. It must be of the method's family.
+        settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
+        preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
+    """
+    with _in_a_sentence():
+        trace = _decoded(_asked(method, prompt, seed, model, settings, preset))
     places = by_place([trace.steps])
     return {
         "method": trace.method,
@@ -104,12 +113,8 @@ def summary(
     }
 
 
-# Tools are described by docstrings, and these two take the same.
-summary.__doc__ = f"{summary.__doc__}\n\n" + (inspect.getdoc(run) or "").partition("\n\n")[2].partition("\n\n")[2]
-
-
 @contextmanager
-def _told() -> Iterator[None]:
+def _in_a_sentence() -> Iterator[None]:
     """Errors reach the caller as a sentence."""
     try:
         yield
@@ -134,14 +139,13 @@ def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
             return f"{name}: is missing; {tool} needs it."
     try:
         if tool == "validate":
-            _check_address(arguments["file"])
+            _check_file(arguments["file"])
         elif tool == "methods":
             if arguments.get("method") is not None:
                 _check_method(arguments["method"])
         else:
             given = {name: about.default for name, about in takes.items()} | dict(arguments)
-            settings = _settings(given["method"], given["preset"], given["settings"])
-            _asked(given["method"], given["prompt"], given["seed"], given["model"], settings)
+            _asked(**given)
     except ValueError as error:
         return str(error)
     return None
@@ -152,37 +156,30 @@ def _check_method(method: object) -> None:
         raise ConfigError(f"method: there is no {shown(method)}; there are {', '.join(METHODS)}.")
 
 
-def _check_address(file: object) -> None:
-    if not isinstance(file, str) or not file.startswith(("http://", "https://", "data:")):
-        raise ConfigError(f"file: {shown(file)} is no address; give one that begins with http://, https:// or data:.")
+def _check_file(file: object) -> None:
+    if not isinstance(file, str) or not file.startswith("data:"):
+        raise ConfigError(f"file: {shown(file)} is not read from elsewhere; send the trace itself as a {FILE_FORMAT}.")
 
 
-def _settings(method: str, preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    _check_method(method)
-    if settings is not None and not isinstance(settings, dict):
-        raise ConfigError(f"settings: {shown(settings)} is not allowed; give an object of names and values.")
-    if preset is not None and not isinstance(preset, str):
-        remedy = f"give one of {', '.join(METHODS[method].presets)}" if METHODS[method].presets else "leave it out"
-        raise ConfigError(f"preset: {shown(preset)} is not allowed; {remedy}.")
-    return {**(METHODS[method].preset(preset) if preset else {}), **(settings or {})}
-
-
-def _asked(method: str, prompt: str | None, seed: int, model: str | None, settings: Mapping[str, Any]) -> Asked:
+def _asked(
+    method: str,
+    prompt: str | None,
+    seed: int,
+    model: str | None,
+    settings: dict[str, Any] | None,
+    preset: str | None,
+) -> Asked:
     """A run that was checked as far as it can be before its model is loaded."""
-    chosen = METHODS[method]
-    name = model or default_model(chosen.family)
-    if not isinstance(name, str) or name not in MODELS:
-        raise ConfigError(f"model: there is no {shown(name)}; there are {', '.join(MODELS)}.")
-    said = MODELS[name].default_prompt if prompt is None else prompt
-    if not isinstance(said, str) or len(said) > PROMPT_CHARACTERS:
+    if isinstance(prompt, str) and len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
-    if any("\ud800" <= letter <= "\udfff" for letter in said):
-        raise ConfigError("prompt: half a character stands in it (a lone surrogate); send whole ones.")
-    return Asked(method, name, said, read_config(chosen.config, settings), read_seed(seed))
+    _check_method(method)
+    given = {} if settings is None else settings
+    made = Request(method, model or None, prompt, seed=seed, settings=given, preset=preset).resolved()
+    return Asked(method, made.model, made.prompt or "", made.config, read_seed(made.seed))
 
 
 def _decoded(asked: Asked) -> Trace:
-    (ended,) = [told for told in decoded([asked], program_gone, "api") if isinstance(told, Ended)]
+    (ended,) = [message for message in decoded([asked], program_gone, "api") if isinstance(message, Ended)]
     return ended.traces[0]
 
 
@@ -192,16 +189,15 @@ def methods(method: str | None = None) -> dict[str, Any]:
     Args:
         method: The one method to describe; all of them when left out.
     """
-    every = listing.methods()
+    described = listing.methods()
     if method is not None:
-        with _told():
+        with _in_a_sentence():
             _check_method(method)
-    told = every if method is None else {method: every[method]}
-    families = {one["family"] for one in told.values()}
-    fitting = {
-        name: model for name, model in listing.models().items() if at_hand(name) and families & set(model["families"])
-    }
-    return {"methods": told, "models": fitting}
+        described = {method: described[method]}
+    families = {one["family"] for one in described.values()}
+    models = {name: model for name, model in listing.models().items() if at_hand(name)}
+    fitting = {name: model for name, model in models.items() if families & set(model["families"])}
+    return {"methods": described, "models": fitting}
 
 
 def validate(file: bytes | None) -> dict[str, Any]:
@@ -211,35 +207,18 @@ def validate(file: bytes | None) -> dict[str, Any]:
         file: The trace, .json or .json.gz.
     """
     if file is None:
-        return {
-            "valid": False,
-            "field": "file",
-            "problem": "none was given",
-            "remedy": "send a .json or .json.gz trace",
-        }
+        remedy = "send a .json or .json.gz trace"
+        return {"valid": False, "field": "file", "problem": "none was given", "remedy": remedy}
     try:
         trace = loads(file, name="file")
     except TraceError as error:
-        return {
-            "valid": False,
-            "field": error.field,
-            "problem": error.problem,
-            "remedy": error.remedy,
-            "more": error.more,
-        }
-    return {
-        "valid": True,
-        "method": trace.method,
-        "model": trace.model.id,
-        "steps": len(trace.steps),
-        "tokens": trace.summary.tokens,
-    }
+        about = {name: getattr(error, name) for name in ("field", "problem", "remedy", "more")}
+        return {"valid": False, **about}
+    steps, tokens = len(trace.steps), trace.summary.tokens
+    return {"valid": True, "method": trace.method, "model": trace.model.id, "steps": steps, "tokens": tokens}
 
 
-ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "run": run,
-    "summary": summary,
-    "methods": methods,
-    "validate": validate,
-}
+FILE_FORMAT: Final = "data: URI, such as data:application/json;base64,eyJ9"
+"""How a tool takes a file: nothing is fetched from elsewhere."""
+ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {each.__name__: each for each in (run, summary, methods, validate)}
 """What the app offers to programs: endpoints over HTTP, and tools."""

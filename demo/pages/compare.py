@@ -1,43 +1,37 @@
 """Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import FILE
-from demo.decoding import Asked, Ended, Opened
-from demo.figure_chooser import FigureChooser
-from demo.outcome import as_csv, beside
+from demo.addresses import FILE, Address
 from demo.pages.run import RunPage, titles
-from demo.recordings import Recording
-from demo.sessions import Shown
-from demo.site import QUIET, Site, Update, in_turn
-from demo.start_stop import StartStop
-from demo.turns import decoded
-from demo.viewer import compared, trace_viewer
-from demo.widgets import bar, data_table, notice, notice_box, progress_bar
-from demo.workbench.export_panel import Output
-from demo.workbench.grid_panel import GridPanel
-from demo.workbench.repeat_panel import RepeatPanel
-from demo.workbench.tray import (
-    MOST,
-    Tray,
-    chips,
-    entries_of,
-    recorded_entries,
-    refusal,
-    remark,
-)
-from demo.workbench.tray_box import dropped, ticked, tray_box
+from demo.panels.export import ZipOut
+from demo.panels.figure import FigureChooser
+from demo.panels.grid import GridPanel
+from demo.panels.repeat import RepeatPanel
+from demo.panels.start_stop import StartStop
+from demo.panels.tray import dropped, ticked, tray_box
+from demo.panels.viewer import compared, trace_viewer
+from demo.panels.widgets import data_table, notice, notice_box
+from demo.runs.decoding import Asked, Ended, Opened
+from demo.runs.outcome import as_csv, beside
+from demo.runs.recordings import Recording
+from demo.runs.tray import MOST, Tray, chips, entries_of, recorded_entries, refusal, remark
+from demo.server.queue import decoded
+from demo.server.sessions import Shown
+from demo.site import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
 from engines.config import ConfigError, shown
 from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
 
+COMPARE: Final = "compare"
+"""Id of the tab."""
 IN_TURN: Final[dict[str, Any]] = in_turn("tray")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"
@@ -47,19 +41,18 @@ _LEAD: Final = (
     "files you open come here by themselves; others stand under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
-_TAKEN: Final = ("race", "comparison", "churn")
+_ZIPPED: Final = ("race", "comparison", "churn")
 """Figures of a zip that is asked for without choosing any."""
 _FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
 _PLAY: Final = "play"
 """Id of the tab with the player."""
-_GO_THERE: Final = """() => document.getElementById('compare-viewer').scrollIntoView({
-  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
 _STOPPED: Final = (
     "Stopped: {} of the {} runs were not decoded, and the others are ticked. The button goes on with them."
 )
-_SAID_SECONDS: Final = 0.4
-"""Between two words of progress."""
+_TELL_SECONDS: Final = 0.4
+"""Between two messages of progress."""
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
+_PRESS_RUN: Final = "() => document.getElementById('run').click()"
 
 
 class ComparePage:
@@ -67,7 +60,7 @@ class ComparePage:
 
     def __init__(self, site: Site, run: RunPage, recordings: Sequence[Recording]) -> None:
         """Lay it out and wire it; what is repeated is what the Run page asks for."""
-        self.site = site
+        self.site, self.run = site, run
         self.recorded = recorded_entries(recordings)
         self._by_id = {entry.id: entry for entries in self.recorded.values() for entry in entries}
         self.tray = gr.State(Tray())
@@ -77,11 +70,10 @@ class ComparePage:
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
-        self.bar = progress_bar(elem_id="tray-progress")
         with gr.Row():
-            self.fetch = gr.Button("Decode the runs of this address", size="sm", visible=False, elem_id="tray-fetch")
-            halt = gr.Button("Stop", variant="stop", size="sm", visible=False, scale=0, elem_id="tray-halt")
-        self.fetching = StartStop(site, self.fetch, halt, self.problem, self.bar)
+            small: dict[str, Any] = {"variant": "secondary", "size": "sm", "visible": False}
+            self.fetching = StartStop(site, "tray-fetch", "tray-halt", _button(()), **small)
+            self.fetch = self.fetching.start
         with gr.Row():
             self.upload = gr.UploadButton(
                 "Open traces (.json, .json.gz)",
@@ -93,16 +85,9 @@ class ComparePage:
                 min_width=240,
                 elem_id="tray-upload",
             )
-            self.export = gr.Button(
-                "Export .zip: figures and data",
-                variant="primary",
-                size="sm",
-                scale=0,
-                min_width=220,
-                visible=False,
-                elem_id="tray-zip",
-            )
-        self.out = Output(site, "tray")
+            zipping: dict[str, Any] = {"variant": "primary", "size": "sm", "scale": 0, "min_width": 220}
+            self.export = gr.Button("Export .zip: figures and data", **zipping, visible=False, elem_id="tray-zip")
+        self.out = ZipOut(site, "tray")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
@@ -124,33 +109,53 @@ class ComparePage:
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
         self.inputs: set[Any] = {self.tray, *self.chooser.inputs}
-        told = [self.site.shown, *self.parts]
+        changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
-        self.box.choose(self.choose, self.inputs, told, trigger_mode="multiple", **IN_TURN)
-        self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *told], **IN_TURN)
-        self.box.dropped(self.drop, self.inputs, told, trigger_mode="multiple", **IN_TURN)
-        shows = [self.wanted, self.fetch, self.bar, *told]
-        self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows)
-        self.out.follow(self.export.click(self.take_away, {self.set}, self.out.parts, **QUIET))
+        self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
+        self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
+        self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
+        shows = [self.wanted, self.fetch, *changes]
+        self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
+        self.out.save_after(self.export.click(self.zip, {self.set}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
-        played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *told], **IN_TURN)
-        played.success(None, js=_GO_THERE, **QUIET)
+        played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *changes], **IN_TURN)
+        played.success(None, js=scroll_to("compare-viewer"), **QUIET)
 
-    def take_away(self, values: Update, request: gr.Request) -> Iterator[Update]:
+    def connect_again(self, tabs: gr.Tabs) -> None:
+        """Compare with another setting: a press fills the form and presses Run, and then the runs are shown here."""
+        again = self.run.again
+        self.tabs = tabs
+        chosen = again.row.choose(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
+        chosen.success(None, js=_PRESS_RUN, **AT_ONCE)
+        changes = [again.wanted, tabs, self.site.shown, *self.parts]
+        self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
+
+    def vary(self, values: Update, event: gr.EventData) -> Update:
+        """Fill the form of the Run page; the runs that are shown now are what the next one stands beside."""
+        again = self.run.again
+        address = Address(asked=again.chosen(values, event))
+        return {again.wanted: values[again.at_hand].paths, **self.run.opened(address)}
+
+    def show_again(self, values: Update, request: gr.Request) -> Update:
+        """Tick the runs from before and the one that is over; without a new one nothing happens."""
+        earlier: Sequence[Path] = values[self.run.again.wanted]
+        latest: Sequence[Path] = values[self.site.shown].paths
+        done: Update = {self.run.again.wanted: ()}
+        if not earlier or set(latest) & set(earlier):
+            return done
+        by_path = {entry.path: entry for entry in self._by_id.values()}
+        first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
+        added = values[self.tray].with_run([entry for entry in first if entry.source == "yours"]).added
+        tray = Tray(added, tuple(first)).with_run(entries_of(latest, "yours"))
+        return {**done, **self._told(tray, values, request), self.tabs: gr.Tabs(selected=COMPARE)}
+
+    def zip(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
         options = Options(width="column", extra={"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {})
-        figures = [name for name in _TAKEN if name in there]
+        figures = [name for name in _ZIPPED if name in there]
         yield from self.out.write(traces, figures, None, options, request)
-
-    def beside(self, earlier: Sequence[Path], latest: Sequence[Path], values: Update, request: gr.Request) -> Update:
-        """Tick earlier runs and the latest ones, own or recorded, and nothing else."""
-        by_path = {entry.path: entry for entry in self._by_id.values()}
-        first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
-        tray: Tray = values[self.tray]
-        added = tray.with_run([entry for entry in first if entry.source == "yours"]).added
-        return self._told(Tray(added, tuple(first)).with_run(entries_of(latest, "yours")), values, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
@@ -164,11 +169,11 @@ class ComparePage:
 
     def take(self, values: Update) -> Update:
         """Put a visitor's own runs and opened files into the tray."""
-        shown: Shown = values[self.site.shown]
-        source = _SOURCES.get(shown.origin)
-        if source is None or not all(path.exists() for path in shown.paths):
+        runs: Shown = values[self.site.shown]
+        source = _SOURCES.get(runs.origin)
+        if source is None or not all(path.exists() for path in runs.paths):
             return {self.tray: gr.skip()}
-        return {self.tray: values[self.tray].with_run(entries_of(shown.paths, source))}  # type: ignore[arg-type]
+        return {self.tray: values[self.tray].with_run(entries_of(runs.paths, source))}  # type: ignore[arg-type]
 
     def show(self, values: Update, request: gr.Request) -> Update:
         """The tray as it stands."""
@@ -180,14 +185,12 @@ class ComparePage:
         known = self._by_id | {entry.id: entry for entry in tray.added}
         wanted = ticked(event)
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
-        if len(chosen) < len(wanted):
-            return self._refused(
-                tray, wanted, "A run that was ticked is no longer here: run it or open its file again."
-            )
-        if wrong := refusal(chosen):
-            return self._refused(tray, wanted, wrong)
-        told = self._told(Tray(tray.added, chosen), values, request)
-        return told | {self.box: chips(self.recorded, told[self.tray], wanted)}
+        gone = "A run that was ticked is no longer here: run it or open its file again."
+        if wrong := gone if len(chosen) < len(wanted) else refusal(chosen):
+            box = chips(self.recorded, tray, wanted)
+            return {self.box: box, self.problem: notice("error", wrong, "Not ticked.")}
+        update = self._told(Tray(tray.added, chosen), values, request)
+        return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
 
     def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take a run out of the tray; nothing else changes."""
@@ -203,52 +206,60 @@ class ComparePage:
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:
                 raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
-        count = _asked(runs)
-        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_fetching(count), visible=True)}
+        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_button(runs), visible=True)}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
-        visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
+        visitor, tray, wanted = self.site.visitor(request), values[self.tray], list(values[self.wanted])
         by_name = {entry.address: entry for entry in self._by_id.values()}
-        count = _asked(wanted)
-        chosen = list(tray.chosen)
-        done, left = 0, wanted[:0]
-        for number, run in enumerate(wanted):
-            if isinstance(run, str):
-                chosen += [by_name[run]] if run in by_name else []
-                continue
-            ended = Ended(())
-            for told in _decoded_again(run, visitor.stopped):
-                if isinstance(told, Ended):
-                    ended = told
-                    continue
-                said = f"Run {done + 1} of {count} is being decoded again: {run.method}, seed {run.seed}."
-                yield {self.problem: {}, self.bar: bar((done + told) / count, said)}
-            if ended.ended and visitor.stopped():  # half a run is not kept: the button goes on with it
-                left = wanted[number:]
-                break
-            new = entries_of(visitor.keep(ended.traces, TICKED).paths, "yours")
-            tray, chosen, done = tray.with_run(new), [*chosen, *new], done + 1
+        count, files, chosen = _count(wanted), wanted.count(FILE), list(tray.chosen)
+        while wanted:
+            run, number = wanted[0], count - _count(wanted)
+            if isinstance(run, Asked):
+                ended = yield from self._decode_again(run, number, count, visitor.stopped)
+                if ended.ended and visitor.stopped():  # half a run is not kept: the button goes on with it
+                    break
+                new = entries_of(visitor.keep(ended.traces, TICKED).paths, "yours")
+                tray, chosen = tray.with_run(new), [*chosen, *new]
+            elif run in by_name:
+                chosen.append(by_name[run])
+            wanted.pop(0)
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
-        missing = _asked(left)
-        files = sum(run == FILE for run in wanted)
-        words = _STOPPED.format(missing, count) if missing else _FILES.format(files) if files else refusal(chosen)
+        stopped = _STOPPED.format(_count(wanted), count) if wanted else ""
+        words = stopped or (_FILES.format(files) if files else refusal(chosen))
         yield {
             **self._told(Tray(tray.added, alike), values, request),
-            self.wanted: left if missing else (),
-            self.fetch: gr.update(value=_fetching(missing), visible=bool(missing)),
+            self.wanted: tuple(wanted),
+            self.fetch: gr.update(value=_button(wanted), visible=bool(wanted)),
             **({self.problem: notice("info", words)} if words else {}),
         }
 
+    def _decode_again(
+        self, run: Asked, number: int, count: int, stopped: Callable[[], bool]
+    ) -> Generator[Update, None, Ended]:
+        """Decode a run, saying now and then how far it is."""
+        said = f"Run {number + 1} of {count} is being decoded again: {run.method}, seed {run.seed}."
+        length, passes, said_at = 1, 0, -_TELL_SECONDS
+        for message in decoded([run], stopped, "page"):
+            if isinstance(message, Ended):
+                return message
+            if isinstance(message, Opened):
+                length = prod(message.heads[0]["canvas"]["shape"])
+            else:
+                passes += 1
+            if time.monotonic() - said_at > _TELL_SECONDS:
+                said_at = time.monotonic()
+                yield {self.problem: notice("info", said, share=(number + min(0.95, passes / length)) / count)}
+        return Ended(())
+
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take files; those that are not sound are named, the others come into the tray."""
-        data = values[self.upload] or []
         visitor, tray = self.site.visitor(request), values[self.tray]
         paths: list[Path] = []
         wrong = []
-        for number, one in enumerate(data, 1):
+        for number, data in enumerate(values[self.upload] or [], 1):
             try:
-                paths += visitor.keep([loads(one, name=f"file {number}")], "the file you opened").paths
+                paths += visitor.keep([loads(data, name=f"file {number}")], "the file you opened").paths
             except TraceError as error:
                 wrong.append(str(error))
         entries = entries_of(paths, "opened")
@@ -261,54 +272,34 @@ class ComparePage:
         return update
 
     def _told(self, tray: Tray, values: Update, request: gr.Request) -> Update:
-        """The same, and the other pages speak of the ticked runs from now on."""
+        """The tray, and the other pages speak of the ticked runs from now on."""
         update = self._show(tray, values, request)
         return update | ({self.site.shown: update[self.set]} if update[self.set].paths else {})
 
-    def _refused(self, tray: Tray, wanted: Sequence[str], words: str) -> Update:
-        """The sentence, with the ticks as they were before."""
-        return {self.box: chips(self.recorded, tray, wanted), self.problem: notice("error", words, "Not ticked.")}
-
     def _show(self, tray: Tray, values: Update, request: gr.Request) -> Update:
         tray = Tray(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
-        paths = tuple(entry.path for entry in tray.chosen)
-        shown = Shown(paths, TICKED)
-        traces = shown.traces()
-        words = remark(tray.chosen) if paths else _NONE
+        runs = Shown(tuple(entry.path for entry in tray.chosen), TICKED)
+        traces = runs.traces()
+        words = remark(tray.chosen) if traces else _NONE
         return {
             self.tray: tray,
-            self.set: shown,
+            self.set: runs,
             self.box: chips(self.recorded, tray),
             self.problem: notice("info", words) if words else {},
-            self.viewer: gr.update(value=compared(paths), visible=bool(paths)),
+            self.viewer: gr.update(value=compared(runs.paths), visible=bool(traces)),
             self.costs: beside(traces),
-            self.export: gr.update(visible=bool(paths)),
+            self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),
             **self.chooser.offer(traces, values, request),
         }
 
 
-def _asked(runs: Sequence[str | Asked]) -> int:
+def _count(runs: Sequence[str | Asked]) -> int:
     """How many of them are decoded again."""
     return sum(isinstance(run, Asked) for run in runs)
 
 
-def _fetching(count: int) -> str:
-    """What the button says that decodes so many runs."""
+def _button(runs: Sequence[str | Asked]) -> str:
+    """What the button says that decodes these runs."""
+    count = _count(runs)
     return f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
-
-
-def _decoded_again(run: Asked, stopped: Callable[[], bool]) -> Iterator[float | Ended]:
-    """The run's share that is done, from 0 to 1 and now and then, and at last its trace."""
-    length, passes, said = 1, 0, -_SAID_SECONDS
-    for told in decoded([run], stopped, "page"):
-        if isinstance(told, Ended):
-            yield told
-        elif isinstance(told, Opened):
-            length = prod(told.heads[0]["canvas"]["shape"])
-            yield 0.0
-        else:
-            passes += 1
-            if time.monotonic() - said > _SAID_SECONDS:
-                said = time.monotonic()
-                yield min(0.95, passes / length)

@@ -1,36 +1,29 @@
 """Figures: what the paper shows, from this run; experiments of many runs; results of sweeps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
 
-from demo import gpu
-from demo.decoding import PICTURE_TOKENS
-from demo.experiments import EXPERIMENTS, Experiment, conduct_on
-from demo.figure_chooser import FigureChooser
-from demo.figure_panel import Panel
-from demo.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.pages.bias import BiasPage
 from demo.pages.results import ResultsPage
 from demo.pages.run import RunPage
 from demo.pages.timings import TimingsPage
+from demo.panels.figure import FigureChooser, Panel
+from demo.panels.start_stop import StartStop
+from demo.panels.widgets import notice, notice_box
+from demo.runs.experiments import EXPERIMENTS, Experiment, conduct
+from demo.server.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.site import AT_ONCE, Site, Update, in_turn
-from demo.start_stop import StartStop
-from demo.widgets import notice, notice_box
-from engines.models.catalog import MODELS
+from engines.models.catalog import MODELS, load_model
 from engines.models.model_info import ModelInfo
-from traces.schema import Trace
-from visualizers import FIGURES, Figure
+from visualizers import FIGURES
 
 _LEAD = "Figures of this run: your last run, or the recording or trace file you opened since."
 _EMPTY = "There is no run to draw yet. Press Run, choose a recording in the Gallery, or open a file under Trace."
 _LEAD_EXPERIMENTS = (
     "Some figures take many runs. They use the model, prompt and sampling of the Run page, and seeds 0, 1, 2 ... Where "
     "that model is of another kind, they use one that is at hand."
-)
-_WAITING = notice(
-    "info", "The model serves one run at a time; where another one is under way, this one waits.", "Starting."
 )
 _FAMILIES = tuple(dict.fromkeys(experiment.family for experiment in EXPERIMENTS.values()))
 
@@ -74,12 +67,10 @@ class FiguresPage:
             self.seeds = gr.Slider(
                 1, _most_seeds(EXPERIMENTS[first]), EXPERIMENTS[first].seeds, step=1, label="Seeds", scale=1
             )
-            start = gr.Button("Run experiment", variant="primary", scale=0, min_width=160, elem_id="run-experiment")
-            stop = gr.Button("Stop", variant="stop", visible=False, scale=0, min_width=160, elem_id="stop-experiment")
+            buttons = StartStop(self.site, "run-experiment", "stop-experiment", "Run experiment")
         self.question = gr.Markdown(EXPERIMENTS[first].question)
         self.progress = notice_box(elem_id="experiment-progress")
         self.many = Panel(self.site, "experiment")
-        self.conducting = StartStop(self.site, start, stop, self.progress, waiting=_WAITING)
         form = {
             self.experiment,
             self.seeds,
@@ -89,7 +80,8 @@ class FiguresPage:
             *(control for family in _FAMILIES for control in self.run.sampling[family].of.values()),
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
-        self.conducting.connect("experiment", self.conduct, form, {self.progress, *self.many.parts})
+        changes = {self.progress, *self.many.parts}
+        buttons.connect("experiment", self.conduct, form, changes, self.progress)
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces at hand support."""
@@ -112,23 +104,17 @@ class FiguresPage:
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.run.sampling[experiment.family].values(values)
         stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
-        done = 0
         info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
-        wanted = gpu.seconds(len(experiment.arms) * PICTURE_TOKENS)
-        for progress in gpu.through(wanted, conduct_on, info.id, experiment, prompt, seeds, sampling, stopped):
-            done = progress.done
-            said = f"{done} of {progress.total} runs of {info.title} are done."
-            update: Update = {self.progress: notice("info", said, "Running.")}
-            if not figure.supports(progress.traces):
-                update |= self.panel_of(figure, progress.traces, values, request)
+        done, total = 0, len(experiment.arms) * seeds
+        for traces in conduct(experiment, load_model(info.id), prompt, seeds, sampling, stopped):
+            done = len(traces)
+            said = f"{done} of {total} runs of {info.title} are done."
+            update: Update = {self.progress: notice("info", said, "Running.", done / total)}
+            if not figure.supports(traces):
+                update |= self.many.show(figure, figure.draw(traces), values[self.site.look], request)
             yield update
-        total = len(experiment.arms) * seeds
         ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.said)
         yield {self.progress: ended}
-
-    def panel_of(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
-        """The figure of an experiment so far."""
-        return self.many.show(figure, figure.draw(traces), values[self.site.look], request)
 
 
 def _most_seeds(experiment: Experiment) -> int:

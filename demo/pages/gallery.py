@@ -6,28 +6,25 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
-from demo.naming import method_title
-from demo.outcome import outcome
 from demo.pages.run import titles
-from demo.pairs import deviation_of
-from demo.recordings import Recording
-from demo.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update
-from demo.viewer import recorded, trace_viewer
-from demo.why import why, why_box
-from demo.widgets import Card, card_wall, facts, facts_row, notice, notice_box
+from demo.panels.outcome import OutcomePanel
+from demo.panels.viewer import recorded, trace_viewer
+from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
+from demo.runs.naming import method_title
+from demo.runs.recordings import Recording, deviation_of
+from demo.server.sessions import Shown
+from demo.site import AT_ONCE, QUIET, Site, Update, scroll_to
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
 from traces.schema import Output
 
+GALLERY: Final = "gallery"
+"""Id of the tab."""
 _LEAD = (
     "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
     "Nothing is computed."
 )
-_GO_THERE = """() => document.getElementById('gallery-outcome').scrollIntoView({
-  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' })"""
-_SHOWN: Final = 60
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
 
@@ -43,21 +40,16 @@ class GalleryPage:
             said = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
             notice_box(said, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
-        self.facts = facts_row(elem_id="gallery-outcome")
-        self.why = why_box(elem_id="gallery-why")
+        self.outcome = OutcomePanel("gallery-outcome", "gallery-why")
         self.viewer = trace_viewer("gallery-viewer", methods=titles(), visible=False)
-        self.shows: list[Any] = [self.viewer, self.facts, self.why, site.shown]
+        self.shows: list[Any] = [self.viewer, *self.outcome.parts, site.shown]
         """What changes with the recording that is shown."""
         opened = self.cards.choose(self.open, None, self.shows, **AT_ONCE)
-        opened.then(None, js=_GO_THERE, **QUIET)
+        opened.then(None, js=scroll_to("gallery-outcome"), **QUIET)
 
     def open(self, event: gr.EventData) -> Update:
         """Show the chosen recording."""
-        index = event.index
-        if not isinstance(index, int) or not 0 <= index < len(self.entries):
-            said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
-            raise gr.Error(f"recording: there is no number {said}; choose one of the {len(self.entries)} shown.")
-        return self._shown(self.entries[index])
+        return self._show(self.entries[chosen_index(event, len(self.entries), "recording")])
 
     def named(self, name: str) -> Update:
         """Show the recording that an address names.
@@ -67,16 +59,13 @@ class GalleryPage:
         """
         for entry in self.entries:
             if name == name_of(entry):
-                return self._shown(entry)
-        raise ConfigError(
-            f"gallery: {name[:_SHOWN]!r} is not here, or not any more; choose a recording in the Gallery."
-        )
+                return self._show(entry)
+        raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose a recording in the Gallery.")
 
-    def _shown(self, entry: Recording) -> Update:
+    def _show(self, entry: Recording) -> Update:
         return {
             self.viewer: gr.update(value=recorded(entry.paths), visible=True),
-            self.facts: facts(outcome(entry.traces)),
-            self.why: why(entry.traces),
+            **self.outcome.show(entry.traces),
             self.site.shown: Shown(entry.paths, "a recorded run"),
         }
 

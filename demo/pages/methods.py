@@ -4,9 +4,9 @@ from typing import Final
 
 import gradio as gr
 
-from demo.copy_text import described
-from demo.measured import measured
-from demo.widgets import data_table, line, table
+from demo.pages.method_text import described
+from demo.panels.widgets import data_table, table
+from demo.runs.measured import measured
 from engines.methods import METHODS
 
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
@@ -39,6 +39,6 @@ def _build_measured(name: str) -> None:
     results = measured(name)
     gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
     for result in results:
-        line(f"{result.title}.", elem_classes="measured")
+        gr.Markdown(f"{result.title}.", elem_classes="measured")
         data_table(result.title, value=table(result.heads, result.rows))
-        line(f"{_NOTE} {result.place}.", elem_classes="measured place")
+        gr.Markdown(f"{_NOTE} {result.place}.", elem_classes="measured place")

@@ -5,23 +5,21 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.addresses import read_address
-from demo.pages.compare import ComparePage
-from demo.pages.gallery import GalleryPage
+from demo.pages.compare import COMPARE, ComparePage
+from demo.pages.gallery import GALLERY, GalleryPage
 from demo.pages.run import RunPage
+from demo.panels.widgets import notice
 from demo.site import AT_ONCE, Update
-from demo.widgets import notice
 from engines.config import ConfigError
 
-RUN, GALLERY, COMPARE = "run", "gallery", "compare"
-"""Ids of tabs."""
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => location.hash"
 _GO: Final = """(go) => {
   globalThis.draftscopeOpened = true;
   const button = { run: 'run', compare: 'tray-fetch' }[go];
   const press = (tries) => {
-    const found = document.getElementById(button);
-    if (found?.checkVisibility()) found.click();
+    const there = document.getElementById(button);
+    if (there?.checkVisibility()) there.click();
     else if (tries) setTimeout(press, 100, tries - 1);
   };
   if (button) press(100);

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.figure_panel import Panel
-from demo.limits import UPLOAD_BYTES
-from demo.measured import FOLDER
+from demo.panels.figure import Panel
+from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
+from demo.runs.measured import FOLDER
+from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
-from demo.widgets import data_table, notice, notice_box, table
 from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
 from visualizers.groups import SPEEDS, Group, as_csv, gathered, records, varied
@@ -38,11 +38,13 @@ TITLES: Final = {
 """What shipped results are called, that which shows most first."""
 _ONE_LINE: Final = 48
 """Characters of a setting's name that are kept on one line."""
+_RIGHT: Final = "accuracy"
 _HEADS: Final = {
     "label": "Setting",
     "method": "Method",
     "model": "Model",
     "problems": "Problems",
+    _RIGHT: "Right",
     "tokens-per-forward": "Tokens per pass",
     "query-tokens-per-token": "Query tokens per token",
     "milliseconds-per-token": "Milliseconds per token",
@@ -57,44 +59,13 @@ class ResultsPage:
 
     def __init__(self, site: Site, folder: Path = FOLDER) -> None:
         self.site = site
-        found = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
-        self.shipped = {name: found[name] for name in dict.fromkeys([*TITLES, *found]) if name in found}
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
-        first = next(iter(self.shipped.values()), None)
-        self.path = gr.State(first)
-        gr.Markdown(_LEAD if first else _EMPTY, elem_classes="lead")
+        files = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
+        self.shipped = {name: files[name] for name in dict.fromkeys([*TITLES, *files]) if name in files}
+        self.path = gr.State(next(iter(self.shipped.values()), None))
+        gr.Markdown(_LEAD if self.shipped else _EMPTY, elem_classes="lead")
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
-                self.which = gr.Dropdown(
-                    [(TITLES.get(name, name), name) for name in self.shipped],
-                    label="Shipped results",
-                    visible=len(self.shipped) > 1,
-                    elem_id="results-which",
-                )
-                self.figure = gr.Radio(
-                    [(figure.title, name) for name, figure in SWEEP_FIGURES.items()],
-                    value="frontier",
-                    label="Figure",
-                    elem_classes="vertical",
-                )
-                self.speed = gr.Dropdown(
-                    [(speed.axis, name) for name, speed in SPEEDS.items()], value="tokens-per-forward", label="Speed"
-                )
-                self.baseline = gr.Dropdown(
-                    [_NONE], value=None, label="Baseline", info="How many times as fast: compared with this."
-                )
-                self.setting = gr.Dropdown([], label="Along the axis", visible=False)
-                self.methods = gr.CheckboxGroup([], label="Methods", visible=False)
-                self.upload = gr.File(
-                    label="Open results (.jsonl, .json, .gz)",
-                    file_types=[".jsonl", ".json", ".gz"],
-                    type="binary",
-                    height=160,
-                    elem_id="results-upload",
-                )
+                self._build_choices()
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="results-problem", elem_classes="panel-problem")
                 self.panel = Panel(self.site, "results")
@@ -103,21 +74,33 @@ class ResultsPage:
         with gr.Row(visible=False) as self.files:
             self.csv = gr.DownloadButton("Download table (.csv)", size="sm", elem_id="results-csv")
             self.json = gr.DownloadButton("Download table (.json)", size="sm", elem_id="results-json")
+        self._connect()
+
+    def _build_choices(self) -> None:
+        shipped = [(TITLES.get(name, name), name) for name in self.shipped]
+        self.which = gr.Dropdown(shipped, label="Shipped results", visible=len(shipped) > 1, elem_id="results-which")
+        figures = [(figure.title, name) for name, figure in SWEEP_FIGURES.items()]
+        self.figure = gr.Radio(figures, value="frontier", label="Figure", elem_classes="vertical")
+        speeds = [(speed.axis, name) for name, speed in SPEEDS.items()]
+        self.speed = gr.Dropdown(speeds, value="tokens-per-forward", label="Speed")
+        self.baseline = gr.Dropdown(
+            [_NONE], value=None, label="Baseline", info="How many times as fast: compared with this."
+        )
+        self.setting = gr.Dropdown([], label="Along the axis", visible=False)
+        self.methods = gr.CheckboxGroup([], label="Methods", visible=False)
+        self.upload = upload_file("results-upload", "Open results (.jsonl, .json, .gz)", ".jsonl", ".json", ".gz")
 
     def _connect(self) -> None:
         chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
         drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
-        gr.on(
-            [control.input for control in chosen], self.draw, self.inputs, self.parts, **(LATEST | in_turn("results"))
-        )
+        drawing = LATEST | in_turn("results")
+        gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **drawing)
         opened = [self.path, self.which, self.upload, self.problem]
         self.which.input(self.choose, {self.which}, opened, **LATEST)
         self.upload.upload(self.open, {self.upload}, opened, **QUIET)
-        self.path.change(
-            self.renew, self.inputs, self.parts, **(LATEST | in_turn("results"))
-        )  # not after a file that was refused
+        self.path.change(self.renew, self.inputs, self.parts, **drawing)  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
         """Take results that ship."""
@@ -182,15 +165,15 @@ class ResultsPage:
     def _tell(self, groups: Sequence[Group], baseline: str | None, place: str, request: gr.Request) -> Update:
         """The table, and all numbers as files."""
         try:
-            found = records(groups, baseline)
+            rows = records(groups, baseline)
         except SweepError:  # a baseline without a cost, which the figure has complained about where it matters
-            found = records(groups)
+            rows = records(groups)
         visitor = self.site.visitor(request)
         csv, file = visitor.file("accuracy-and-speed.csv"), visitor.file("accuracy-and-speed.json")
-        csv.write_text(as_csv(found), encoding="utf-8")
-        file.write_text(json.dumps({"measured_on": place, "groups": found}, indent=1), encoding="utf-8")
+        csv.write_text(as_csv(rows), encoding="utf-8")
+        file.write_text(json.dumps({"measured_on": place, "groups": rows}, indent=1), encoding="utf-8")
         return {
-            self.table: _table(found),
+            self.table: _table(rows),
             self.files: gr.update(visible=True),
             self.csv: gr.update(value=str(csv)),
             self.json: gr.update(value=str(file)),
@@ -209,17 +192,13 @@ def _ordinary(groups: Sequence[Group], labels: Sequence[str]) -> str:
     return fits[0] if fits else _NONE
 
 
-def _table(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _table(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One line a setting, without columns that say the same everywhere."""
-    several = len({record["model"] for record in found}) > 1
+    several = len({row["model"] for row in rows}) > 1
     columns = [name for name in _HEADS if name != "model" or several]
-    columns = [name for name in columns if any(record[name] is not None for record in found)]
-    heads = [_HEADS[name] for name in columns]
-    place = columns.index("problems") + 1
-    lines = [[_unbroken(record[name]) for name in columns] for record in found]
-    for line, record in zip(lines, found, strict=True):
-        line.insert(place, _percent(record))
-    return table([*heads[:place], "Right", *heads[place:]], lines)
+    columns = [name for name in columns if name == _RIGHT or any(row[name] is not None for row in rows)]
+    lines = [[_percent(row) if name == _RIGHT else _unbroken(row[name]) for name in columns] for row in rows]
+    return table([_HEADS[name] for name in columns], lines)
 
 
 def _unbroken(value: Any) -> Any:
@@ -227,7 +206,7 @@ def _unbroken(value: Any) -> Any:
     return value.replace(" ", _TIGHT) if isinstance(value, str) and len(value) <= _ONE_LINE else value
 
 
-def _percent(record: dict[str, Any]) -> str:
-    error = record["accuracy_standard_error"]
+def _percent(row: dict[str, Any]) -> str:
+    error = row["accuracy_standard_error"]
     spread = f" ± {100 * error:.1f}" if error is not None else ""
-    return f"{100 * record['accuracy']:.1f}{spread} %".replace(" ", _TIGHT)
+    return f"{100 * row['accuracy']:.1f}{spread} %".replace(" ", _TIGHT)

@@ -7,30 +7,29 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo import controls
 from demo.addresses import Address, fragment_of
-from demo.clip_panel import ClipPanel
-from demo.decoding import Asked, Ended, Opened
-from demo.folder_panel import FolderPanel, local
-from demo.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.moving_panel import MovingPanel
-from demo.outcome import outcome
-from demo.pairs import Pair
-from demo.recordings import Recording
-from demo.sessions import Shown, Visitor
+from demo.panels import controls
+from demo.panels.again import AgainRow
+from demo.panels.clip import ClipPanel
+from demo.panels.export import MovingPanel
+from demo.panels.folder import FolderPanel, local
+from demo.panels.outcome import OutcomePanel
+from demo.panels.start_stop import StartStop
+from demo.panels.viewer import Passes, begun, finished, offered, trace_viewer
+from demo.panels.widgets import chosen_index, notice, notice_box
+from demo.runs.decoding import Asked, Ended, Opened
+from demo.runs.recordings import Pair, Recording
+from demo.runs.tour import Scene, tour
+from demo.server.limits import PROMPT_CHARACTERS
+from demo.server.queue import decoded
+from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
-from demo.tour import Scene, tour
-from demo.turns import decoded, queued
-from demo.viewer import Passes, begun, finished, offered, trace_viewer
-from demo.why import why, why_box
-from demo.widgets import facts, facts_row, notice, notice_box
-from demo.workbench.again import AgainRow
 from engines.config import as_values
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.model_info import ModelInfo
-from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.protocol import Family
 from engines.sampling.chance import LARGEST_SEED, read_seed
 
@@ -76,18 +75,19 @@ class RunPage:
         """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour."""
         self.site = site
         self.pairs = tuple(recorded)
-        self.scenes = tuple(toured)
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
-        played = [_asked_for(pair.recording) for pair in self.pairs[:1]]
-        model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
-        tour(self.scenes, elem_id="tour")
-        first_shown = offered(self.pairs, _INVITE if self.scenes else "")
-        self.viewer = trace_viewer("viewer", first_shown, methods=titles(), brief=True)
+        played = [_model_of(pair.recording) for pair in self.pairs[:1]]
+        model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
+        tour(toured, elem_id="tour")
+        self.viewer = trace_viewer(
+            "viewer", offered(self.pairs, _INVITE if toured else ""), methods=titles(), brief=True
+        )
+        self._build_form(model)
+        self._build_outcome()
+        self._connect()
+
+    def _build_form(self, model: ModelInfo) -> None:
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,
@@ -101,8 +101,8 @@ class RunPage:
                 scale=6,
                 min_width=240,
             )
-            self.run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=110)
-            self.stop = gr.Button("Stop", variant="stop", elem_id="stop", visible=False, scale=1, min_width=110)
+            self.buttons = StartStop(self.site, "run", "stop", "Run", scale=1, min_width=110)
+            self.buttons.triggers.append(self.prompt.submit)
         self.problem = notice_box(elem_id="problem")
         self.examples = {
             own: gr.Examples(
@@ -115,19 +115,13 @@ class RunPage:
             for own, texts in EXAMPLES.items()
         }
         self.clips = ClipPanel(self.prompt, self.problem, model.id)
+        methods, models = [(m.title, m.name) for m in METHODS.values()], _models(DEFAULT.family)
         with gr.Accordion("Method, model, seed and settings", open=False, elem_classes="settings"):
             with gr.Row(elem_classes="aligned"):
-                self.method = gr.Dropdown(
-                    [(m.title, m.name) for m in METHODS.values()],
-                    value=DEFAULT.name,
-                    label="Method",
-                    scale=3,
-                    min_width=240,
-                )
-                self.model = gr.Dropdown(_models(DEFAULT.family), value=model.id, label="Model", scale=3, min_width=240)
-                self.seed = gr.Number(
-                    0, label="Seed", precision=0, minimum=0, maximum=LARGEST_SEED, scale=1, min_width=120
-                )
+                self.method = gr.Dropdown(methods, value=DEFAULT.name, label="Method", scale=3, min_width=240)
+                self.model = gr.Dropdown(models, value=model.id, label="Model", scale=3, min_width=240)
+                # Without bounds: gradio would not name the field of a number that is beyond them.
+                self.seed = gr.Number(0, label="Seed", precision=0, scale=1, min_width=120)
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
             with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
@@ -136,16 +130,6 @@ class RunPage:
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
             )
             self._build_settings(model)
-        self._build_outcome()
-
-    def _build_outcome(self) -> None:
-        first = self.pairs[0].recording if self.pairs else None
-        self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
-        traces = first.traces if first else ()
-        self.facts = facts_row(outcome(traces), elem_id="outcome")
-        self.again = AgainRow(traces, first.paths if first else ())
-        self.why = why_box(traces, elem_id="why")
-        self.moving = MovingPanel(self.site, "run-moving")
 
     def _build_settings(self, model: ModelInfo) -> None:
         self.own: dict[str, controls.Controls] = {}
@@ -153,24 +137,30 @@ class RunPage:
         self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
             own = controls.own_settings(method)
-            with gr.Column(visible=method is DEFAULT and bool(own)) as group:
+            with gr.Column(visible=method is DEFAULT and bool(own)) as self.groups[method.name]:
                 gr.Markdown(f"**{method.title}**")
                 if preset := controls.preset_choice(method):
                     self.presets[method.name] = preset
                 with gr.Row():
                     self.own[method.name] = controls.build(own)
-            self.groups[method.name] = group
         self.sampling: dict[Family, controls.Controls] = {}
         self.samplings: dict[Family, gr.Column] = {}
         for family in SHARED:
-            with gr.Column(visible=family == DEFAULT.family) as group:
+            with gr.Column(visible=family == DEFAULT.family) as self.samplings[family]:
                 gr.Markdown("**Sampling**, the same for both")
                 with gr.Row():
                     self.sampling[family] = controls.build(controls.sampling_settings(family))
-            self.samplings[family] = group
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
         self.length.visible = model.text
+
+    def _build_outcome(self) -> None:
+        self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
+        first = self.pairs[0].recording if self.pairs else None
+        traces, paths = (first.traces, first.paths) if first else ((), ())
+        self.outcome = OutcomePanel("outcome", "why", traces)
+        self.again = AgainRow(traces, paths)
+        self.moving = self.buttons.clears = MovingPanel(self.site, "run-moving")
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
@@ -178,21 +168,11 @@ class RunPage:
             form |= set(settings.of.values())
         self.form: frozenset[Any] = frozenset(form)
         """What `asked` reads."""
-        ready = {self.problem, self.run, self.stop, *self.moving.parts}
-        started = gr.on([self.run.click, self.prompt.submit], self.begin, None, ready, **AT_ONCE)
-        done = started.then(
-            queued(self.site, self.problem, "run", self.decode),
-            form | {self.opening},
-            {self.problem, self.viewer, self.facts, self.why, self.caption, self.site.shown, self.opening}
-            | set(self.again.parts),
-            **COMPUTE,
-            **QUIET,
-        )
-        self.over = done.then(self.settle, None, {self.run, self.stop}, **AT_ONCE)
-        self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
-        told = {self.site.shown, self.facts, self.why, self.caption, self.method, self.model, *self.moving.parts}
-        told |= set(self.again.parts)
-        self.viewer.chosen(self.choose_pair, {self.method}, told, **AT_ONCE_LATEST)
+        about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
+        done = {self.problem, self.viewer, self.opening, *about}
+        self.over = self.buttons.connect("run", self.decode, form | {self.opening}, done, self.problem)
+        chosen = {self.method, self.model, *self.moving.parts, *about}
+        self.viewer.chosen(self.choose_pair, {self.method}, chosen, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.change(
             self.choose_method,
@@ -208,13 +188,13 @@ class RunPage:
         self.model.change(
             self.choose_model,
             {self.model, self.opening},
-            [self.model, self.prompt, self.words, *self._opening(_USUAL), *self.examples.values()],
+            [self.model, self.prompt, self.words, *self._settings_for(_USUAL), *self.examples.values()],
             **AT_ONCE,
         )
 
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
         """A preset moves the controls; a control that a person moves makes it a custom one."""
-        every: dict[str, Any] = {**self.sampling[method.family].of, **self.own[method.name].of}
+        every = self._controls(method)
         moved = {name: every[name] for name in controls.preset_values(method, controls.DEFAULTS)}
 
         def choose(name: str) -> Update:
@@ -223,63 +203,47 @@ class RunPage:
             return {moved[setting]: value for setting, value in controls.preset_values(method, name).items()}
 
         preset.input(choose, preset, list(moved.values()), **AT_ONCE_LATEST)
-        gr.on(
-            [control.input for control in moved.values()], None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET
-        )
+        inputs = [control.input for control in moved.values()]
+        gr.on(inputs, None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET)
 
-    def begin(self, request: gr.Request) -> Update:
-        """Make ready for a run."""
-        self.site.visitors.prune()
-        self.site.visitor(request).start()
-        waiting = notice("info", "Your run begins as soon as the model is free.", "One moment.")
-        buttons = {self.run: gr.update(interactive=False), self.stop: gr.update(visible=True)}
-        return {self.problem: waiting, **buttons, **self.moving.cleared()}
-
-    def settle(self) -> Update:
-        """A run is over, however it ended."""
-        return {self.run: gr.update(interactive=True), self.stop: gr.update(visible=False)}
-
-    def ask_to_stop(self, request: gr.Request) -> None:
-        """Let the decoder stop before its next forward pass."""
-        self.site.visitor(request).stop()
+    def _controls(self, method: Method) -> dict[str, Any]:
+        """The controls of all settings of a method, by name."""
+        return {**self.sampling[method.family].of, **self.own[method.name].of}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode and show every forward pass as it happens."""
-        visitor = self.site.visitor(request)
+        visitor, opening = self.site.visitor(request), values.get(self.opening)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        yield from self._race(self.asked(values), visitor, values.get(self.opening))
-
-    def _race(self, asked: Sequence[Asked], visitor: Visitor, opening: Address | None) -> Iterator[Update]:
+        asked = self.asked(values)
         name = secrets.token_hex(4)
         deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         passes = Passes(name)
-        for told in decoded(asked, visitor.stopped, "page"):
-            if isinstance(told, Opened):
-                viewer = begun(told, name)
-                nothing: Update = {self.facts: [], self.why: [], **self.again.cleared()}
-                yield {self.viewer: viewer, self.problem: warning, self.caption: _said(_CAPTION_LIVE), **nothing}
-            elif isinstance(told, Ended):
+        for message in decoded(asked, visitor.stopped, "page"):
+            if isinstance(message, Opened):
+                nothing = self.outcome.show(()) | self.again.cleared()
+                caption = gr.update(value=_CAPTION_LIVE, visible=True)
+                yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
+            elif isinstance(message, Ended):
                 address = fragment_of(asked[-1], beside=len(asked) > 1)
                 at = opening.at if opening and opening.asked == asked[-1] else None
-                shown = visitor.keep(told.traces, "your last run")
+                shown = visitor.keep(message.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
-                again = self.again.told(told.traces, shown.paths)
-                yield {**self._result(told, warning), **again, self.viewer: viewer, self.site.shown: shown}
+                yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
             else:
-                yield {self.viewer: passes.message(told)}
+                yield {self.viewer: passes.message(message)}
 
-    def _result(self, told: Ended, warning: dict[str, str]) -> Update:
-        traces = told.traces
+    def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
+        traces = ended.traces
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
-        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", told.ended)
+        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", ended.ended)
         return {
-            self.facts: facts(outcome(traces)) if complete else [],
-            self.why: why(traces) if complete else [],
+            self.site.shown: shown,
+            **self.outcome.show(traces if complete else ()),
             self.problem: warning if complete else stopped,
-            self.caption: _said(_CAPTION_DONE),
-            self.opening: None,
+            self.caption: gr.update(value=_CAPTION_DONE, visible=True),
+            **self.again.show(traces, shown.paths),
         }
 
     @property
@@ -298,13 +262,11 @@ class RunPage:
         if asked is None:
             raise ValueError("address: names no run; give a method.")
         method, values = METHODS[asked.method], as_values(asked.config)
-        settings = {**self.sampling[method.family].of, **self.own[method.name].of}
-        update: Update = {control: values[name] for name, control in settings.items()}
-        usual = asked.config == method.config()
+        update: Update = {control: values[name] for name, control in self._controls(method).items()}
         if preset := self.presets.get(method.name):
-            update[preset] = controls.DEFAULTS if usual else controls.CUSTOM
-        update |= self._settings_of(method)
+            update[preset] = controls.DEFAULTS if asked.config == method.config() else controls.CUSTOM
         return update | {
+            **self._groups_of(method),
             self.opening: address,
             self.method: method.name,
             self.model: gr.update(choices=_models(method.family), value=asked.model),
@@ -332,21 +294,16 @@ class RunPage:
 
     def choose_pair(self, values: Update, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and the form asks for a run of its kind."""
-        index = event.index
-        if not isinstance(index, int) or not 0 <= index < len(self.pairs):
-            said = index if isinstance(index, int) else type(index).__name__  # gradio shows the message as HTML
-            raise gr.Error(f"pair: there is no number {said}; choose one of the {len(self.pairs)} shown.")
-        recording = self.pairs[index].recording
+        recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
         alike = METHODS[recording.method].family == METHODS[values[self.method]].family
-        model = _asked_for(recording) if alike else None  # another method brings its own models, a moment later
+        model = _model_of(recording) if alike else None  # another method brings its own models, a moment later
         return {
             self.method: gr.skip() if alike else recording.method,
             self.model: model.id if model else gr.skip(),
             self.site.shown: Shown(recording.paths, "a recorded run"),
-            self.facts: facts(outcome(recording.traces)),
-            self.why: why(recording.traces),
+            **self.outcome.show(recording.traces),
             self.caption: gr.update(visible=False),
-            **self.again.told(recording.traces, recording.paths),
+            **self.again.show(recording.traces, recording.paths),
             **self.moving.cleared(),
         }
 
@@ -359,27 +316,43 @@ class RunPage:
             chosen = {"value": opening.asked.model}
         elif method.family not in MODELS[model].families:
             chosen = {"value": default_model(method.family)}
-        return self._settings_of(method) | {
+        return self._groups_of(method) | {
             self.model: gr.update(choices=_models(method.family), **chosen),
             self.beside: gr.update(visible=bool(controls.own_settings(method))),
         }
 
-    def _settings_of(self, method: Method) -> Update:
+    def _groups_of(self, method: Method) -> Update:
         """Show the settings of one method, and none of the others."""
-        shown: Update = {
+        groups: Update = {
             group: gr.update(visible=name == method.name and bool(self.own[name].of))
             for name, group in self.groups.items()
         }
-        return shown | {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
+        return groups | {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
 
-    def _opening(self, model: ModelInfo) -> Update:
+    def choose_model(self, values: Update) -> Update:
+        """Say what the model can be asked."""
+        model = MODELS[values[self.model]]
+        opening: Address | None = values.get(self.opening)
+        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
+        prompt = asked.prompt if asked else model.default_prompt
+        settings: Update = {} if asked else self._settings_for(model)
+        interactive = bool(model.default_prompt)
+        return {
+            self.model: gr.update(info=model.terms or None),
+            self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=interactive),
+            self.words: gr.update(visible=model.default_prompt == DRAWS),
+            **settings,
+            self.length: settings.get(self.length, gr.update()) | {"visible": model.text},
+            **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
+        }
+
+    def _settings_for(self, model: ModelInfo) -> Update:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
         own, update = dict(model.opens), dict[Any, Any]()
         for method in METHODS.values():
             if not (names := _OPENED[method.family]):
                 continue
-            usual = as_values(method.config())
-            every = {**self.sampling[method.family].of, **self.own[method.name].of}
+            usual, every = as_values(method.config()), self._controls(method)
             changed = {name: own.get(name, usual[name]) for name in names & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
@@ -387,23 +360,6 @@ class RunPage:
                 differs = any(named.get(name, value) != value for name, value in changed.items())
                 update[preset] = controls.CUSTOM if differs else controls.DEFAULTS
         return update
-
-    def choose_model(self, values: Update) -> Update:
-        """Say what the model can be asked."""
-        model = MODELS[values[self.model]]
-        asks = bool(model.default_prompt)
-        opening: Address | None = values.get(self.opening)
-        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
-        prompt = asked.prompt if asked else model.default_prompt
-        settings: Update = {} if asked else self._opening(model)
-        return {
-            self.model: gr.update(info=model.terms or None),
-            self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=asks),
-            self.words: gr.update(visible=model.default_prompt == DRAWS),
-            **settings,
-            self.length: settings.get(self.length, gr.update()) | {"visible": model.text},
-            **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
-        }
 
 
 _CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happens."
@@ -415,11 +371,7 @@ _CAPTION_DONE: Final = (
 )
 
 
-def _said(text: str) -> Update:
-    return gr.update(value=text, visible=True)
-
-
-def _asked_for(recording: Recording) -> ModelInfo | None:
+def _model_of(recording: Recording) -> ModelInfo | None:
     """The model of a recording, where it can be asked for something."""
     model = MODELS.get(recording.traces[-1].model.id)
     return model if model and model.default_prompt and at_hand(model.id) else None

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.figure_panel import Panel
-from demo.limits import UPLOAD_BYTES
-from demo.measured import FOLDER
+from demo.panels.figure import Panel
+from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
+from demo.runs.measured import FOLDER
+from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
-from demo.widgets import data_table, notice, notice_box, table
 from traces.timings import Timing, Timings
 from traces.windows import Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
@@ -34,19 +34,9 @@ class TimingsPage:
         gr.Markdown(_LEAD, elem_classes="lead")
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
-                self.figure = gr.Radio(
-                    [(figure.title, name) for name, figure in TIMING_FIGURES.items()],
-                    value=next(iter(TIMING_FIGURES)),
-                    label="Figure",
-                    elem_classes="vertical",
-                )
-                self.upload = gr.File(
-                    label="Open timings (.json)",
-                    file_types=[".json"],
-                    type="binary",
-                    height=160,
-                    elem_id="timings-upload",
-                )
+                figures = [(figure.title, name) for name, figure in TIMING_FIGURES.items()]
+                self.figure = gr.Radio(figures, value=figures[0][1], label="Figure", elem_classes="vertical")
+                self.upload = upload_file("timings-upload", "Open timings (.json)", ".json")
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="timings-problem", elem_classes="panel-problem")
                 self.panel = Panel(site, "timings")
@@ -54,11 +44,10 @@ class TimingsPage:
         self.inputs: set[Any] = {self.figure, self.opened, site.look}
         self.parts: list[Any] = [*self.panel.parts, self.table]
         self.figure.input(self.draw, self.inputs, self.parts, **(LATEST | in_turn("timings")))
-        told = [self.opened, self.figure, self.upload, self.problem]
-        self.upload.upload(self.open, {self.upload, self.opened, self.figure}, told, **QUIET)
-        self.opened.change(
-            self.draw, self.inputs, self.parts, **in_turn("timings")
-        )  # not after a file that was refused
+        changes = [self.opened, self.figure, self.upload, self.problem]
+        self.upload.upload(self.open, {self.upload, self.opened, self.figure}, changes, **QUIET)
+        # not after a file that was refused
+        self.opened.change(self.draw, self.inputs, self.parts, **in_turn("timings"))
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is shown stays when the file is not sound."""
@@ -87,7 +76,7 @@ class TimingsPage:
             return {self.panel.problem: notice("error", "The file is no longer here; open it again.")}
         timings = figure.read(path.read_bytes())
         shown = self.panel.show(figure, figure.draw(timings), values[self.site.look], request)
-        return {self.table: told(timings), **shown}
+        return {self.table: as_table(timings), **shown}
 
 
 def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
@@ -96,7 +85,7 @@ def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
     return (fit or [chosen])[0]
 
 
-def told(measured: Timings | Windows) -> dict[str, Any]:
+def as_table(measured: Timings | Windows) -> dict[str, Any]:
     """One line a setting."""
     windows = [_window(row) for row in measured.rows if isinstance(row, Window)]
     timings = [_timing(row) for row in measured.rows if isinstance(row, Timing)]
@@ -104,11 +93,10 @@ def told(measured: Timings | Windows) -> dict[str, Any]:
 
 
 def _window(row: Window) -> tuple[str | int, ...]:
-    fewer = f"{row.nfe_ratio:.2f} \N{PLUS-MINUS SIGN} {row.nfe_ratio_error:.2f}"
-    faster = f"{row.time_ratio:.2f} \N{PLUS-MINUS SIGN} {row.time_ratio_error:.2f}"
-    return row.kind, row.decoder, row.window, fewer, faster
+    fewer = f"{row.nfe_ratio:.2f} ± {row.nfe_ratio_error:.2f}"
+    return row.kind, row.decoder, row.window, fewer, f"{row.time_ratio:.2f} ± {row.time_ratio_error:.2f}"
 
 
 def _timing(row: Timing) -> tuple[str | int, ...]:
-    yielded = (f"{number:.2f}" for number in (row.faster_median, row.tokens_per_verification, row.tokens_expected))
-    return row.gamma, row.batch, *yielded
+    numbers = (f"{number:.2f}" for number in (row.faster_median, row.tokens_per_verification, row.tokens_expected))
+    return row.gamma, row.batch, *numbers

@@ -5,15 +5,14 @@ from typing import Any
 
 import gradio as gr
 
-from demo.moving_panel import MovingPanel
-from demo.naming import title_of, titles_of
-from demo.outcome import outcome
 from demo.pages.run import titles
-from demo.sessions import Shown, file_name
+from demo.panels.export import MovingPanel
+from demo.panels.outcome import OutcomePanel
+from demo.panels.viewer import recorded, trace_viewer
+from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
+from demo.runs.naming import title_of, titles_of
+from demo.server.sessions import Shown, file_name
 from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update
-from demo.viewer import recorded, trace_viewer
-from demo.why import why, why_box
-from demo.widgets import data_table, facts, facts_row, notice, notice_box, table
 from traces import TraceError, loads
 from traces.schema import Scalar, Step, Trace
 from visualizers.bundle.words import command
@@ -32,19 +31,12 @@ class TracePage:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")
-        self.upload = gr.File(
-            label="Open a trace (.json or .json.gz)",
-            file_types=[".json", ".gz"],
-            type="binary",
-            height=150,
-            elem_id="upload",
-        )
+        self.upload = upload_file("upload", "Open a trace (.json or .json.gz)", ".json", ".gz")
         self.problem = notice_box(elem_id="upload-problem")
         self.viewer = trace_viewer("trace-viewer", methods=titles(), address=False, visible=False)
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
-            self.facts = facts_row(elem_id="trace-outcome")
-            self.why = why_box(elem_id="trace-why")
+            self.outcome = OutcomePanel("trace-outcome", "trace-why")
             with gr.Row(equal_height=True):
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
@@ -71,16 +63,12 @@ class TracePage:
 
     @property
     def _of_one(self) -> list[Any]:
-        one = [self.facts, self.why, self.json, self.page, self.command]
+        one = [*self.outcome.parts, self.json, self.page, self.command]
         return [*one, self.details, self.steps, self.step, self.entries]
 
     def _connect(self) -> None:
-        opened = self.upload.upload(
-            self.open,
-            {self.upload, self.site.shown},
-            [self.problem, self.upload, self.viewer, self.site.shown],
-            **QUIET,
-        )
+        changes = [self.problem, self.upload, self.viewer, self.site.shown]
+        opened = self.upload.upload(self.open, {self.upload, self.site.shown}, changes, **QUIET)
         opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
         self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **LATEST)
         self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE_LATEST)
@@ -92,13 +80,14 @@ class TracePage:
         except TraceError as error:
             return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        sound = notice(
-            "info",
-            f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes.",
-            "Opened.",
-        )
+        said = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
         playing = gr.update(value=recorded(shown.paths), visible=True)
-        return {self.problem: sound, self.upload: None, self.viewer: playing, self.site.shown: shown}
+        return {
+            self.problem: notice("info", said, "Opened."),
+            self.upload: None,
+            self.viewer: playing,
+            self.site.shown: shown,
+        }
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Show what is at hand."""
@@ -136,8 +125,7 @@ class TracePage:
         page.write_text(standalone(traces, title(trace)), encoding="utf-8")
         count = len(trace.steps)
         return {
-            self.facts: facts(outcome([trace])),
-            self.why: why([traces[0], trace]) if index else why([trace]),
+            **self.outcome.show([trace], [traces[0], trace] if index else [trace]),
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
             self.command: command(trace),
@@ -186,19 +174,8 @@ def steps_of(trace: Trace) -> dict[str, Any]:
         span = f"{min(step.position)} to {max(step.position)}" if step.position else "none"
         judged = sum(fate.judged for fate in step.fate)
         accepted = sum(fate.value == "accepted" for fate in step.fate)
-        rows.append(
-            (
-                number,
-                call.role,
-                call.mode,
-                call.rows,
-                call.query_tokens,
-                span,
-                accepted,
-                judged,
-                call.milliseconds.total,
-            )
-        )
+        about = (number, call.role, call.mode, call.rows, call.query_tokens)
+        rows.append((*about, span, accepted, judged, call.milliseconds.total))
     return table(_STEP_HEADS, rows)
 
 

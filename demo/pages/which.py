@@ -6,14 +6,21 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.answer import KINDS, answer, called, quality_in_words, speed_in_words
-from demo.figure_panel import Panel
-from demo.measured import FOLDER
-from demo.pages.gallery import GalleryPage, name_of
-from demo.recordings import Recording
+from demo.pages.gallery import GALLERY, GalleryPage, name_of
+from demo.panels.figure import Panel
+from demo.panels.widgets import component, notice, notice_box
+from demo.runs.measured import FOLDER
+from demo.runs.recordings import Recording
+from demo.runs.tradeoffs import (
+    KINDS,
+    answer,
+    called,
+    measured_tradeoffs,
+    quality_in_words,
+    reported_tradeoffs,
+    speed_in_words,
+)
 from demo.site import AT_ONCE, LATEST, Site, Update
-from demo.tradeoffs import measured_tradeoffs, reported_tradeoffs
-from demo.widgets import component, notice, notice_box
 from traces.schema import Trace
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
@@ -59,20 +66,9 @@ li { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) auto; a
   color: var(--body-text-color); }
 .title { font-weight: 600; }
 .note { color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; }
-button { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 14px; font: inherit;
-  font-size: 13px; color: var(--body-text-color); background: var(--background-fill-primary); cursor: pointer; }
-button:hover:enabled { border-color: var(--color-accent); }
-button:disabled { color: var(--body-text-color-subdued); border-style: dashed; cursor: default; }
+button { padding: 4px 12px; border-radius: 14px; font-size: 13px; }
+button:disabled { color: var(--body-text-color-subdued); border-style: dashed; }
 @media (max-width: 640px) { li { grid-template-columns: 1fr auto; } .note { grid-row: 2; grid-column: 1 / 3; } }
-"""
-_ANSWER_JS: Final = """
-const show = () => place.replaceChildren(...(props.value ?? []).map((sentence) => build('p', {}, sentence)));
-"""
-_ANSWER_CSS: Final = """
-p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent); font-size: 19px;
-  font-weight: 600; line-height: 1.4; color: var(--body-text-color); }
-p:not(:only-child) { max-width: 120ch; font-size: 16px; }
-@media (max-width: 640px) { p, p:not(:only-child) { font-size: 15px; } }
 """
 
 
@@ -101,7 +97,7 @@ class WhichPage:
 
     def _build(self) -> None:
         gr.Markdown(_LEAD, elem_classes="lead")
-        self.answer = component([], _ANSWER_JS, _ANSWER_CSS, elem_id="which-answer")
+        self.answer = gr.Markdown(elem_id="which-answer")
         with gr.Row():
             with gr.Column(scale=1, min_width=250):
                 self.kind = gr.Radio(
@@ -143,8 +139,8 @@ class WhichPage:
                 self.panel = Panel(self.site, "which")
         self.points = component([], _LIST_JS, _LIST_CSS, elem_id="which-points")
 
-    def connect(self, tabs: gr.Tabs, gallery: GalleryPage, tab: str) -> None:
-        """Open the recording of a point in the gallery, which is the tab of that id."""
+    def connect(self, tabs: gr.Tabs, gallery: GalleryPage) -> None:
+        """Open the recording of a point in the gallery."""
 
         def choose(values: Update, event: gr.EventData) -> Update:
             """Show the recording of a point, or say that there is none."""
@@ -155,7 +151,7 @@ class WhichPage:
             entry = recording_of(shown[index], self.recordings)
             if entry is None:
                 return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
-            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=tab)}
+            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=GALLERY)}
             return update | gallery.named(name_of(entry))
 
         parts = [self.problem, tabs, *gallery.shows]
@@ -192,7 +188,7 @@ class WhichPage:
         single = best(shown, lost) if len(wanted) == 1 else None
         figure = TRADEOFFS.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
         return {
-            self.answer: [answer(shown, kind, lost, values[self.batch]) for kind in wanted],
+            self.answer: "\n\n".join(answer(shown, kind, lost, values[self.batch]) for kind in wanted),
             self.points: self._listed(shown, wanted),
             self.kind: gr.update(choices=[("Everything", _ALL), *((KINDS[kind].capitalize(), kind) for kind in kinds)]),
             self.batch: gr.update(choices=batches, value=values[self.batch]),

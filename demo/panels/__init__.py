@@ -1,0 +1,1 @@
+"""Parts of pages: controls, figures, tables, each with its events."""

@@ -1,0 +1,378 @@
+"""A grid of pictures, clips or texts: a row a prompt, a column a setting of the runs that are ticked."""
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+from PIL import Image
+
+from demo.pages.run import DRAWS, EXAMPLES, vocabulary
+from demo.panels.export import ExportPanel
+from demo.panels.figure import Panel
+from demo.panels.start_stop import StartStop
+from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
+from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Column, Row, columns_of, fill, planned, rows_of
+from demo.runs.outcome import as_csv, beside
+from demo.runs.tray import Entry, Tray, entries_of
+from demo.server.log import for_visitors, refused
+from demo.server.sessions import Shown
+from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
+from engines.config import ConfigError
+from engines.models.catalog import MODELS
+from engines.models.errors import ModelError
+from engines.models.model_info import ModelInfo
+from traces.schema import Trace
+from traces.stats import draft_forwards
+from visualizers import FIGURES
+from visualizers.picture import final_picture
+
+_EDGE: Final = 192
+"""Most pixels of a clip's frame."""
+_FRAMES: Final = 64
+"""Most frames of a clip; of a longer one as many are shown, evenly spread."""
+_TEXT: Final = 400
+"""Letters of a text that a cell has room for."""
+
+Preview = Mapping[str, str | int]
+
+_SCRIPT: Final = """
+const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const FRAME_MS = 120;
+const strips = new Map();  // address -> picture: the table is built anew with every message
+const hold = build('button', { type: 'button', class: 'hold' });
+const grid = build('div', {});
+place.append(hold, grid);
+let tick = -1;  // the clock of all clips; before it runs, each shows its middle
+let timer = null;
+const paint = (canvas) => {
+  const { picture, frames } = canvas.clip;
+  const [wide, high] = [picture.naturalWidth / frames, picture.naturalHeight];
+  if (!wide) return;
+  const frame = tick < 0 ? Math.floor(frames / 2) : tick % frames;
+  Object.assign(canvas, { width: wide, height: high });
+  canvas.dataset.frame = frame;
+  canvas.getContext('2d').drawImage(picture, frame * wide, 0, wide, high, 0, 0, wide, high);
+};
+const paintAll = () => grid.querySelectorAll('canvas').forEach(paint);
+const play = (wanted) => {
+  clearInterval(timer);
+  timer = wanted ? setInterval(() => {
+    if (!place.isConnected) return play(false);
+    tick += 1;
+    if (place.checkVisibility()) paintAll();
+  }, FRAME_MS) : null;
+  hold.textContent = wanted ? 'Pause the clips' : 'Play the clips';
+};
+const clip = (address, frames) => {
+  if (!strips.has(address)) {
+    const picture = new Image();
+    picture.onload = paintAll;
+    picture.src = address;
+    strips.set(address, picture);
+  }
+  const canvas = build('canvas', {});
+  canvas.clip = { picture: strips.get(address), frames };
+  paint(canvas);
+  return canvas;
+};
+const drawn = ({ image = '', frames = 1, text = '' }) => {
+  if (!PICTURE.test(image)) return build('span', { class: 'text' }, text || '(empty)');
+  return frames > 1 ? clip(image, frames) : build('img', { src: image, alt: '' });
+};
+const blank = (now) => build('span', { class: now ? 'blank now' : 'blank' }, now ? 'being decoded' : '');
+const cell = (made, at, row, column, now) => {
+  if (!made) return build('td', {}, blank(now));
+  const clip = made.frames > 1 ? `clip of ${made.length} frames` : '';
+  const name = [`${made.cost}: ${column.title}`, column.note, row.prompt, row.seed, clip].filter(Boolean).join(', ');
+  const button = build('button', { type: 'button', 'data-cell': at, 'aria-label': name }, drawn(made),
+    build('span', { class: 'cost' }, made.cost));
+  return build('td', {}, button);
+};
+const show = () => {
+  const { columns = [], rows = [], cells = [], now = -1 } = props.value || {};
+  hold.hidden = !cells.some((made) => made?.frames > 1);
+  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
+  if (!rows.length) return grid.replaceChildren();
+  const heads = columns.map(({ title, note }) => build('th', { scope: 'col' }, title, build('small', {}, note)));
+  const table = build('table', { style: `--columns: ${columns.length}` },
+    build('thead', {}, build('tr', {}, build('td', { class: 'corner' }), ...heads)),
+    build('tbody', {}, ...rows.map((row, r) => build('tr', {},
+      build('th', { scope: 'row' }, row.prompt, build('small', {}, row.seed)),
+      ...columns.map((column, c) => {
+        const at = r * columns.length + c;
+        return cell(cells[at], at, row, column, at === now);
+      })))));
+  grid.replaceChildren(table);
+  if (focused !== null) grid.querySelector(`[data-cell="${focused}"]`)?.focus();
+};
+hold.addEventListener('click', () => play(timer === null));
+const calm = matchMedia('(prefers-reduced-motion: reduce)');
+const follow = () => {
+  if (calm.matches) tick = -1;
+  play(!calm.matches);
+  paintAll();
+};
+calm.addEventListener('change', follow);
+follow();
+element.addEventListener('click', ({ target }) => {
+  const at = target.closest?.('button[data-cell]')?.dataset.cell;
+  if (at !== undefined) trigger('choose', { index: Number(at) });
+});
+"""
+
+_STYLE: Final = """
+table { border-collapse: separate; border-spacing: 10px 8px; margin: 0 -10px; max-width: 100%; table-layout: fixed;
+  width: min(100%, calc(190px + 250px * var(--columns))); color: var(--body-text-color); }
+th { padding: 0; font-size: 14px; font-weight: 600; line-height: 1.35; text-align: left; vertical-align: top;
+  overflow-wrap: anywhere; }
+thead th { vertical-align: bottom; }
+.corner, tbody th { width: 150px; }
+td { padding: 0; vertical-align: top; }
+small { display: block; font-size: 12px; font-weight: 400; color: var(--body-text-color-subdued); }
+td button { display: grid; gap: 4px; width: 100%; padding: 0; border: 0; background: none; text-align: left; }
+.hold { margin: 0 0 6px; padding: 5px 13px; border-radius: 15px; font-size: 13px; }
+img, canvas, .blank, .text { box-sizing: border-box; display: block; width: 100%; aspect-ratio: 1; border-radius: 8px;
+  background: var(--background-fill-secondary); }
+img, canvas { object-fit: contain; }
+img { image-rendering: pixelated; }
+td button:hover :is(img, canvas, .text) { outline: 2px solid var(--color-accent); }
+td button:focus-visible { border-radius: 8px; }
+.text { padding: 10px; overflow: hidden; white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--font-mono);
+  font-size: 12px; line-height: 1.45; border: 1px solid var(--border-color-primary); }
+.blank { display: grid; place-items: center; font-size: 13px; color: var(--body-text-color-subdued); }
+.now { outline: 2px dashed var(--color-accent); outline-offset: -2px; }
+.cost { font-size: 13px; font-variant-numeric: tabular-nums; }
+@media (max-width: 640px) {
+  table { display: block; width: 100%; margin: 0; }
+  thead, tbody { display: block; }
+  tr { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); gap: 8px; margin: 0 0 14px; }
+  .corner { display: none; }
+  tbody th { grid-column: 1 / -1; width: auto; }
+  thead th { font-size: 12px; }
+  .text { padding: 5px; font-size: 9px; }
+}
+"""
+
+
+def grid_box(**options: Any) -> gr.HTML:
+    """The component; the event `choose` carries the number of a cell, counted row by row."""
+    return component({}, _SCRIPT, _STYLE, **options)
+
+
+def grid_value(
+    columns: Sequence[Column], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
+) -> dict[str, Any]:
+    """Its value; `cells` are whole, row by row, and the next one is `decoding`."""
+    several = len({row.seed for row in rows}) > 1
+    bare = not any(row.prompt for row in rows)
+    return {
+        "columns": [{"title": column.title, "note": column.note} for column in columns],
+        "rows": [{"prompt": row.prompt, "seed": f"seed {row.seed}" if several or bare else ""} for row in rows],
+        "cells": list(cells),
+        "now": len(cells) if decoding else -1,
+    }
+
+
+def preview(trace: Trace) -> dict[str, str | int]:
+    """What a cell shows of a run: a picture, the frames of a clip side by side, or a text; and what it took."""
+    drafted = draft_forwards(trace.steps)
+    own = trace.summary.forwards - drafted
+    cost = f"{own} pass{'' if own == 1 else 'es'}" + (f" + {drafted} of the drafter" if drafted else "")
+    if trace.canvas.kind == "video" and trace.output.video:
+        video = trace.output.video
+        shown = min(_FRAMES, len(video))
+        frames = [_opened(video[number * len(video) // shown]) for number in range(shown)]
+        return {"image": _strip(frames), "frames": shown, "length": len(video), "cost": cost}
+    return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
+
+
+def _opened(url: str) -> Image.Image:
+    picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
+    picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
+    return picture
+
+
+def _strip(frames: Sequence[Image.Image]) -> str:
+    wide, high = frames[0].size
+    strip = Image.new("RGB", (wide * len(frames), high))
+    for number, frame in enumerate(frames):
+        strip.paste(frame.resize((wide, high)), (number * wide, 0))
+    buffer = io.BytesIO()
+    strip.save(buffer, "WEBP", quality=85)
+    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+_LEAD: Final = (
+    f"Decodes every prompt below with the settings of every run that is ticked above: a row a prompt, a column a "
+    f"setting, up to {MOST_ROWS} by {MOST_COLUMNS}. The runs go one after the other. Under each result stands how many "
+    "forward passes it took. Press a result to play its whole row side by side."
+)
+_CLIPS: Final = tuple(f"clip {number}" for number in (2, 5, 9, 14, 23, 31))
+_OFFERED: Final = 3
+"""Prompts that the form opens with."""
+_NAME: Final = "pictures"
+"""The figure that files hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What was asked for, and what is decoded of it."""
+
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    paths: tuple[Path, ...] = ()
+    """Of the cells that are whole, row by row."""
+
+    def row_of(self, cell: int) -> tuple[Path, ...]:
+        """The whole runs of the row in which a cell is."""
+        first = cell // len(self.columns) * len(self.columns)
+        return self.paths[first : first + len(self.columns)]
+
+
+class GridPanel:
+    """Prompts, a number of seeds, a bar, the grid and its files."""
+
+    def __init__(self, site: Site, tray: gr.State) -> None:
+        """Lay it out and wire it; columns are what is ticked in `tray`."""
+        self.site, self.tray = site, tray
+        self.grid = gr.State(Grid())
+        self.model = gr.State("")
+        """The model whose examples are offered."""
+        gr.Markdown(_LEAD, elem_classes="lead")
+        self.prompts = gr.Textbox(
+            "", label="Prompts, one on each line", lines=3, max_lines=MOST_ROWS, elem_id="grid-prompts", visible=False
+        )
+        self.examples = choice_row("grid-examples")
+        with gr.Accordion("Prompt vocabulary", open=False, visible=False) as self.words:
+            gr.Markdown(vocabulary(), elem_classes="vocabulary")
+        with gr.Row(elem_classes="aligned"):
+            self.seeds = gr.Slider(
+                1, MOST_ROWS, 1, step=1, label="Seeds for each prompt", scale=0, min_width=320, elem_id="grid-seeds"
+            )
+            self.buttons = StartStop(site, "grid-run", "grid-stop", "Decode the grid")
+        self.plan = notice_box(elem_id="grid-plan", elem_classes="panel-problem")
+        self.problem = notice_box(elem_id="grid-problem", elem_classes="panel-problem")
+        self.box = grid_box(elem_id="grid")
+        self.kept = gr.State(Shown())
+        self.files = Panel(site, "grid-figure", files_alone=True)
+        self.export = ExportPanel(site, "grid", self.kept)
+        self._connect()
+
+    def _connect(self) -> None:
+        form: set[Any] = {self.tray, self.prompts, self.seeds, self.model}
+        asks = [self.plan, self.prompts, self.examples, self.words, self.model]
+        self.tray.change(self.offer, form, asks, **AT_ONCE_LATEST)
+        gr.on([self.prompts.change, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
+        self.examples.choose(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
+        shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
+        self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
+        self.export.connect({self.kept}, lambda values: (_NAME, None), lambda values: _table(values[self.kept]))
+
+    def offer(self, values: Update) -> Update:
+        """Runs were ticked: offer prompts that their models know."""
+        chosen = values[self.tray].chosen
+        model = next((MODELS[entry.asked.model] for entry in chosen if entry.asked), None)
+        if model is None:
+            return self.say(values)
+        known = MODELS.get(values[self.model])
+        prompts = values[self.prompts] or ""
+        if known is None or known.default_prompt != model.default_prompt:
+            own = [entry.asked.prompt for entry in chosen if entry.asked and entry.asked.prompt]
+            prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_OFFERED])
+        return {
+            self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
+            self.words: gr.update(visible=model.default_prompt == DRAWS),
+            self.model: model.id,
+            **self.say(values | {self.prompts: prompts, self.model: model.id}),
+        }
+
+    def say(self, values: Update) -> Update:
+        """Say what the form asks for, and what stands in its way."""
+        offered = _others(values[self.model], values[self.prompts] or "")
+        try:
+            plan = planned(*self._asked(values))
+        except ConfigError as error:
+            plan = str(error).partition(": ")[2].capitalize()
+        return {self.examples: choices("Add an example:", offered), self.plan: notice("info", plan)}
+
+    def add(self, values: Update, event: gr.EventData) -> Update:
+        """Add an example to the prompts.
+
+        Raises:
+            gr.Error: for one that there is not.
+        """
+        prompts = (values[self.prompts] or "").strip()
+        offered = _others(values[self.model], prompts)
+        added = offered[chosen_index(event, len(offered), "example")]
+        prompts = "\n".join(filter(None, [prompts, added]))
+        return {self.prompts: prompts, **self.say(values | {self.prompts: prompts})}
+
+    def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
+        visitor = self.site.visitor(request)
+        grid, cells, traces = Grid(*self._asked(values)), [], list[Trace]()
+        try:
+            for now in fill(grid.columns, grid.rows, visitor.stopped):
+                update: Update = {self.problem: {} if now.over else notice("info", str(now), share=now.share)}
+                if now.ended:
+                    said = f"{now.done} of {now.total} runs are whole and are kept."
+                    update[self.problem] = notice("info", said, now.ended)
+                if now.trace is not None:
+                    traces.append(now.trace)
+                    cells.append(preview(now.trace))
+                    update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
+                if not now.share:
+                    update |= self.export.offered(there=False)
+                yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
+        except (ValueError, ModelError) as error:
+            refused("grid", error)
+            yield {self.problem: notice("error", for_visitors(str(error))), self.box: {}}
+        if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
+            box = grid_value(grid.columns, grid.rows, cells, decoding=False)
+            yield {self.box: box, self.grid: grid, **self._result(grid, traces, values, request)}
+
+    def _result(self, grid: Grid, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
+        """The files of what was decoded."""
+        figure = FIGURES[_NAME]
+        drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
+        kept = Shown(grid.paths, "a grid of prompts and settings")
+        return {self.kept: kept, **drawn, **self.export.offered(there=True)}
+
+    def opened(self, values: Update, event: gr.EventData) -> tuple[Entry, ...]:
+        """The runs of the row whose cell was pressed, that one included.
+
+        Raises:
+            gr.Error: for a cell that is not there, or not any more.
+        """
+        grid: Grid = values[self.grid]
+        paths = grid.row_of(chosen_index(event, len(grid.paths), "cell"))
+        if not all(path.exists() for path in paths):
+            raise gr.Error("cell: its run is no longer here; decode the grid again.")
+        return entries_of(paths, "yours")
+
+    def _asked(self, values: Update) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+        tray: Tray = values[self.tray]
+        columns = columns_of(tray.chosen)
+        first = next((entry.asked.seed for entry in tray.chosen if entry.asked), 0)
+        return columns, rows_of(values[self.prompts] or "", values[self.seeds], first, columns)
+
+
+def _examples(model: ModelInfo) -> tuple[str, ...]:
+    if model.clips:
+        return _CLIPS
+    return EXAMPLES.get(model.default_prompt, (model.default_prompt,) if model.default_prompt else ())
+
+
+def _others(model: str, prompts: str) -> list[str]:
+    """The examples that do not stand in the prompts yet."""
+    there = {line.strip() for line in prompts.splitlines()}
+    return [one for one in _examples(MODELS[model]) if one not in there] if model in MODELS else []
+
+
+def _table(shown: Shown) -> dict[str, bytes]:
+    traces = shown.traces()
+    return {"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {}

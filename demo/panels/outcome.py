@@ -1,0 +1,39 @@
+"""What a run came to: its figures, and on request why it is not faster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from demo.panels.widgets import facts, facts_row
+from demo.runs.outcome import outcome
+from demo.runs.why import why
+from demo.site import Update
+from traces.schema import Trace
+
+
+class OutcomePanel:
+    """Figures side by side, and the reasons below them, closed until they are asked for."""
+
+    def __init__(self, name: str, why_name: str, traces: Sequence[Trace] = ()) -> None:
+        """Lay it out for the runs that are shown first; the names are ids on the page."""
+        self.facts = facts_row(outcome(traces), elem_id=name)
+        with gr.Accordion(
+            "Why is it not faster here?", open=False, visible=bool(traces), elem_id=why_name
+        ) as self.accordion:
+            self.reasons = gr.Markdown(_reasons(traces), elem_classes="reading")
+
+    @property
+    def parts(self) -> list[Any]:
+        """What `show` changes."""
+        return [self.facts, self.accordion, self.reasons]
+
+    def show(self, traces: Sequence[Trace], beside: Sequence[Trace] | None = None) -> Update:
+        """The figures of some runs, none without any; the reasons may be those of others."""
+        about = traces if beside is None else beside
+        visible = gr.update(visible=bool(about))
+        return {self.facts: facts(outcome(traces)), self.accordion: visible, self.reasons: _reasons(about)}
+
+
+def _reasons(traces: Sequence[Trace]) -> str:
+    return "\n".join(f"- **{about}:** {text}" if about else text for about, text in why(traces).items())

@@ -1,0 +1,187 @@
+"""The trace player as a gradio component.
+
+A run reaches the browser as messages: `begin` names the runs, `push` carries the turns so far (a forward pass of every
+decoder that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the
+whole traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare`
+up to six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.runs.decoding import Advance, Opened, plain
+from demo.runs.naming import baselines
+from demo.runs.recordings import Pair
+from demo.server.sessions import url
+from visualizers import player
+
+Message = dict[str, Any]
+MOST_TOLD: Final = 500_000
+"""Characters of a message: a hundred passes of a picture, or all of a small one."""
+
+_CHIPS: Final = {"continuous": "continuous tokens"}
+"""Kinds of pairs whose chip says more than their name."""
+
+_BRIDGE = """
+const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
+  data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
+  emit: (name, detail) => {
+    const tour = { invited: 'begin', explored: 'end' }[name];
+    if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
+    if (name === 'chosen') called(globalThis.draftscopeRun = '');
+    if (name === 'settled' || name === 'chosen') trigger(name, detail);
+  },
+});
+globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
+// Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
+if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+// What runs is named in the address; the player adds the place.
+const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
+let race = null;
+let due = [];  // the next pass of each lane: most arrive several times
+const act = {
+  offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
+  load: ({ urls }) => { race = null; player.loadUrl(urls); },
+  compare: ({ urls }) => { race = null; player.compareUrls(urls); },
+  begin: (message) => {
+    race = message.race;
+    due = [];
+    player.clear();
+    message.heads.forEach((head, lane) => player.begin(lane, head));
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const { top } = element.getBoundingClientRect();
+    if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+  },
+  push: ({ passes }) => passes.split('\\n').forEach((line) => {
+    const [, lane, sequence, step] = /^(\\d+) (\\d+) (.*)/.exec(line);
+    if (Number(sequence) < (due[lane] ?? 0)) return;
+    due[lane] = Number(sequence) + 1;
+    player.push(Number(lane), Number(sequence), JSON.parse(step));
+  }),
+  finish: async ({ urls, address, at }) => {
+    if (address) called(globalThis.draftscopeRun = address);
+    await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
+    if (!at) return;
+    player.useClock(at.clock);
+    player.set(at.now);
+  },
+};
+const take = () => {
+  const message = props.value;
+  if (!message?.kind) return;
+  const late = message.race && message.race !== race;  // this player was made after the race began
+  if (message.kind === 'finish' && late) act.load(message);
+  else if (message.kind === 'begin' || !late) act[message.kind](message);
+};
+watch('value', take);
+take();
+"""
+
+
+def trace_viewer(
+    name: str,
+    value: Message | None = None,
+    *,
+    methods: Mapping[str, str] | None = None,
+    address: bool = True,
+    brief: bool = False,
+    visible: bool = True,
+) -> gr.HTML:
+    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
+
+    Args:
+        name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
+        value: The first message, usually from `recorded`.
+        methods: Name -> title, for the headings.
+        address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
+        brief: Whether it starts with what one screen holds.
+        visible: Whether it shows from the start.
+    """
+    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": baselines()})
+    known = {
+        "DATA": json.dumps(data),
+        "HASH": json.dumps(address),
+        "BRIEF": json.dumps(brief),
+        "NAME": json.dumps(name),
+    }
+    bridge = re.sub(r"\b(DATA|HASH|BRIEF|NAME)\b", lambda match: known[match.group()], _BRIDGE)
+    # Not a subclass: gradio would write a stub file beside this module.
+    return gr.HTML(
+        value,
+        html_template='<div class="player"></div>',
+        css_template=player.style(),
+        js_on_load=player.script() + bridge,
+        apply_default_css=False,
+        elem_id=name,
+        visible=visible,
+    )
+
+
+def begun(opened: Opened, name: str) -> Message:
+    """The message that a race begins; `name` sets it apart from the one before."""
+    return {"kind": "begin", "race": name, "heads": list(opened.heads)}
+
+
+class Passes:
+    """What carries the passes of a race: every message tells again what the ones before it told.
+
+    Where the page is busy, gradio shows the last of several messages alone, so each has to be enough by itself. A pass
+    is a line of text, and gradio tells the browser only what was added to a text. At `MOST_TOLD` characters the older
+    half goes: a page that is further behind shows those passes once the run is over.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Of the race that `begun` named."""
+        self._name, self._lines = name, list[str]()
+
+    def message(self, turn: Sequence[Advance]) -> Message:
+        """The message of one more turn."""
+        self._lines += [_line(advance) for advance in turn]
+        if sum(map(len, self._lines)) > MOST_TOLD:
+            del self._lines[: min(len(self._lines) // 2, len(self._lines) - len(turn))]
+        return {"kind": "push", "race": self._name, "passes": "\n".join(self._lines)}
+
+
+def _line(advance: Advance) -> str:
+    """Lane and number of a pass, so that one that is known already is not read again, and the pass as JSON."""
+    step = plain(advance.step)
+    if advance.frame is not None:
+        step["frame"] = advance.frame
+    if advance.words:
+        step["words"] = {str(token): word for token, word in advance.words.items()}
+    return f"{advance.lane} {advance.sequence} {json.dumps(step)}"
+
+
+def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
+    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+    message = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    return message | ({"at": dict(at)} if at else {})
+
+
+def recorded(paths: Sequence[Path]) -> Message | None:
+    """The message to show finished traces."""
+    return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
+
+
+def compared(paths: Sequence[Path]) -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
+    return {"kind": "compare", "urls": [url(path) for path in paths]}
+
+
+def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
+    """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
+    chips = [
+        {
+            "name": _CHIPS.get(pair.kind, pair.kind),
+            "urls": [url(path) for path in pair.recording.paths],
+            "truth": pair.truth,
+            "why": pair.why,
+        }
+        for pair in pairs
+    ]
+    return {"kind": "offer", "pairs": chips, "invite": invite} if chips else None

@@ -1,0 +1,343 @@
+"""Small pieces of page. Values are data, perhaps a stranger's, and reach the page as text alone.
+
+Gradio takes the template of an HTML component for Handlebars and the result for a JavaScript template string.
+Handlebars escapes tags but not `${...}`, which would run, so no data go through a template: it is a bare element, and a
+script puts into it what it builds from the value, node by node.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import gradio as gr
+
+from demo.site import QUIET, Update
+
+_BUILD_JS = """
+const build = (tag, attributes, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);  // a string becomes a text node, whatever stands in it
+  return made;
+};
+const place = element.firstElementChild;
+"""
+_BUTTON_CSS = """
+button { border: 1px solid var(--border-color-primary); font: inherit; color: var(--body-text-color);
+  background: var(--background-fill-primary); cursor: pointer; }
+button:hover:enabled { border-color: var(--color-accent); }
+button:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
+button:disabled { cursor: default; }
+"""
+_SHOW_JS = """
+watch('value', show);
+show();
+"""
+
+_NOTICE_JS = """
+const title = build('strong', {});
+const text = build('span', {});
+const bar = build('progress', { max: '1' });
+const box = build('div', {}, title, ' ', text, bar);
+const show = () => {
+  const said = props.value;
+  if (!said?.text) return box.remove();
+  box.className = `notice ${said.kind}`;
+  box.setAttribute('role', said.role);
+  title.textContent = said.title;
+  text.textContent = said.text;
+  bar.hidden = said.share === null;
+  bar.value = said.share ?? 0;
+  if (!box.isConnected) place.append(box);
+};
+"""
+
+_NOTICE_CSS = """
+.notice { padding: 10px 14px; border-radius: 8px; border-left: 4px solid; font-size: 14px; line-height: 1.5;
+  background: var(--block-background-fill); color: var(--body-text-color); overflow-wrap: anywhere; }
+.notice strong { font-weight: 650; }
+.notice.error { border-color: #D55E00; }
+.notice.warning { border-color: #E69F00; }
+.notice.info { border-color: #56B4E9; }
+progress { display: block; width: 100%; height: 8px; margin-top: 6px; accent-color: var(--color-accent); }
+progress[hidden] { display: none; }
+"""
+
+_FACTS_JS = """
+const one = ({ label, figure, note }) =>
+  build('div', {}, build('dt', {}, label), build('dd', {}, figure), build('dd', { class: 'note' }, note));
+const show = () => {
+  const facts = props.value || [];
+  place.replaceChildren(...(facts.length ? [build('dl', { class: 'facts' }, ...facts.map(one))] : []));
+};
+"""
+
+_FACTS_CSS = """
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 0; }
+.facts > div {
+  padding: 12px 16px; border: 1px solid var(--border-color-primary); border-radius: 10px; min-width: 0; }
+.facts dt { margin: 0; font-size: 13px; color: var(--body-text-color-subdued); }
+.facts dd { margin: 2px 0 0; font-size: 24px; font-weight: 650; line-height: 1.2; color: var(--body-text-color);
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.facts dd.note { font-size: 13px; font-weight: 400; line-height: 1.4; color: var(--body-text-color-subdued); }
+"""
+
+_CARDS_CSS = """
+.cards {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px;
+  margin: 0; padding: 0; list-style: none; }
+.cards li { margin: 0; }
+h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+.cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
+  font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
+.cards button {
+  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px;
+  text-align: left; border-radius: 12px; }
+.cards button[aria-pressed=true] { border-color: var(--color-accent); box-shadow: inset 0 0 0 1px var(--color-accent); }
+.cards img, .cards .blank {
+  width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
+  background: var(--background-fill-secondary); }
+.cards .excerpt {
+  box-sizing: border-box; display: flex; align-items: safe center; aspect-ratio: 1; width: 100%; margin: 0 0 8px;
+  padding: 12px; overflow: hidden; border-radius: 6px; white-space: pre-wrap; font-family: var(--font-mono);
+  font-size: 12px; line-height: 1.45; background: var(--background-fill-secondary); }
+.cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
+.cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
+.cards .about { margin-top: 4px; font-size: 13px; line-height: 1.4; }
+@media (max-width: 640px) {
+  .cards { grid-template-columns: 1fr; gap: 8px; }
+  .cards button { grid-template-columns: 72px 1fr; column-gap: 12px; grid-template-rows: auto auto 1fr; padding: 8px; }
+  .cards img, .cards .blank, .cards .excerpt { grid-row: 1 / 4; width: 72px; margin: 0; }
+  .cards .excerpt { padding: 4px; font-size: 6px; }
+  .cards button:not([aria-pressed=true]) .about { display: none; }
+}
+"""
+
+_CARDS_JS = """
+const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const head = ({ image, text }) => {
+  if (PICTURE.test(image)) return build('img', { src: image, alt: '' });
+  return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
+};
+const one = (card, index) => {
+  const badge = card.badge ? [build('span', { class: 'badge' }, card.badge)] : [];
+  const button = build('button', { type: 'button', 'data-index': index }, head(card), ...badge,
+    build('span', { class: 'title' }, card.title), build('span', { class: 'note' }, card.note));
+  if (card.about) button.append(build('span', { class: 'about' }, card.about));
+  return build('li', {}, button);
+};
+const show = () => {
+  const cards = props.value || [];
+  const groups = [...new Set(cards.map(({ group }) => group))];
+  place.replaceChildren(...groups.flatMap((name) => {
+    const made = cards.map((card, index) => (card.group === name ? one(card, index) : null)).filter(Boolean);
+    return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
+  }));
+};
+element.addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-index]');
+  if (!button) return;
+  for (const other of element.querySelectorAll('button[data-index]')) {
+    other.setAttribute('aria-pressed', String(other === button));
+  }
+  const { address } = props.value[button.dataset.index];
+  if (address) history.replaceState(history.state, '', `#${address}`);
+  trigger('choose', { index: Number(button.dataset.index) });
+});
+"""
+
+_TABLE_JS = """
+const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
+const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
+const show = () => {
+  const { heads, rows, more } = props.value || {};
+  if (!rows?.length) return place.replaceChildren();
+  const body = rows.map((cells) => row('td', {}, cells));
+  scroller.replaceChildren(
+    build('table', {}, build('thead', {}, row('th', { scope: 'col' }, heads)), build('tbody', {}, ...body)));
+  if (!scroller.isConnected) place.prepend(scroller);  // where it was scrolled to stays when it is only filled anew
+  scroller.nextSibling?.remove();
+  if (more) place.append(build('p', {}, more));
+};
+"""
+
+_TABLE_CSS = """
+.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px; }
+table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
+  color: var(--body-text-color); }
+th, td { padding: 6px 12px; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--border-color-primary); }
+th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
+td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
+p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
+"""
+_MOST_ROWS = 2000
+
+_CHOICES_JS = """
+const words = build('p', { id: `${props.name}-words` });
+const row = build('div', { class: 'row', role: 'group', 'aria-labelledby': words.id });
+const show = () => {
+  const { text = '', options = [] } = props.value || {};
+  words.textContent = text;
+  row.replaceChildren(...options.map((said, index) => build('button', { type: 'button', 'data-index': index }, said)));
+  place.replaceChildren(...(options.length ? [words, row] : []));
+};
+element.addEventListener('click', ({ target }) => {
+  const index = target.closest?.('button[data-index]')?.dataset.index;
+  if (index !== undefined) trigger('choose', { index: Number(index) });
+});
+"""
+
+_CHOICES_CSS = """
+p { margin: 0 0 6px; font-size: 14px; font-weight: 600; color: var(--body-text-color); }
+.row { display: flex; flex-wrap: wrap; gap: 6px; }
+button { padding: 5px 13px; border-radius: 15px; font-size: 13px; }
+"""
+
+_SAVE_JS = """() => {
+  const find = () => document.querySelector('#FILE a[download]');
+  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
+  save(50);
+}"""
+
+
+class Fact(NamedTuple):
+    """A figure with its name and what to make of it."""
+
+    label: str
+    figure: str
+    note: str = ""
+
+
+class Card(NamedTuple):
+    """Something to choose."""
+
+    title: str
+    note: str
+    about: str = ""
+    image: str = ""
+    """data:image/png or webp; the page leaves anything else out."""
+    text: str = ""
+    """Shown where there is no picture."""
+    address: str = ""
+    """What stands behind the # of the page's address once it is chosen."""
+    group: str = ""
+    """Cards of one group stand together, below its name."""
+    badge: str = ""
+    """A few words over the picture."""
+
+
+def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
+    """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
+    return gr.HTML(
+        value,
+        html_template="<div></div>",
+        css_template=_BUTTON_CSS + style,
+        js_on_load=_BUILD_JS + script + _SHOW_JS,
+        apply_default_css=False,
+        **options,
+    )
+
+
+def chosen_index(event: gr.EventData, count: int, what: str) -> int:
+    """The index that the event `choose` of a component carries: one of `count` that are shown.
+
+    Raises:
+        gr.Error: for anything else, which the page does not send.
+    """
+    index = event.index
+    if type(index) is int and 0 <= index < count:
+        return index
+    said = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
+    raise gr.Error(f"{what}: there is no number {said}; choose one of the {count} shown.")
+
+
+def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
+    """A place for one message to the visitor; see `notice`."""
+    return component(value or {}, _NOTICE_JS, _NOTICE_CSS, **options)
+
+
+def notice(
+    kind: Literal["error", "warning", "info"], text: str, title: str = "", share: float | None = None
+) -> dict[str, Any]:
+    """The value of a notice box; `share` of the work, from 0 to 1, shows as a bar."""
+    titles = {"error": "This did not work.", "warning": "Mind this.", "info": ""}
+    role = "alert" if kind == "error" else "status"
+    return {"kind": kind, "title": title or titles[kind], "text": text, "role": role, "share": share}
+
+
+def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
+    """Figures side by side; see `facts`."""
+    return component(facts(value), _FACTS_JS, _FACTS_CSS, **options)
+
+
+def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
+    """The value of a row of facts."""
+    return [value._asdict() for value in values]
+
+
+def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
+    """Buttons with a picture; the event `choose` carries the index."""
+    return component([card._asdict() for card in value], _CARDS_JS, _CARDS_CSS, **options)
+
+
+def upload_file(name: str, label: str, *endings: str) -> gr.File:
+    """A place for a file of a visitor's own, whose bytes are its value."""
+    return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
+
+
+def choice_row(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
+    """Buttons after a few words, see `choices`; the event `choose` carries the index. `name` is its id on the page."""
+    return component(value or {}, _CHOICES_JS, _CHOICES_CSS, name=name, elem_id=name, **options)
+
+
+def choices(text: str, options: Sequence[str]) -> dict[str, Any]:
+    """The value of a row of choices; without options nothing shows."""
+    return {"text": text, "options": list(options)}
+
+
+def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
+    """A table that scrolls within itself; see `table`."""
+    return component(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """The value of a data table."""
+    cells = [[_cell(value) for value in row] for row in rows[:_MOST_ROWS]]
+    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else ""
+    return {"heads": list(heads), "rows": cells, "more": more}
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(map(_cell, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class FileOut:
+    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
+
+    def __init__(self, name: str, label: str) -> None:
+        """Lay it out; `name` sets its ids on the page apart from others."""
+        self.name = name
+        self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
+        self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
+
+    @property
+    def parts(self) -> list[Any]:
+        """What `ready` and `cleared` change."""
+        return [self.file, self.problem]
+
+    def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
+        """The file is there."""
+        return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
+
+    def cleared(self) -> Update:
+        """No file: it would show other runs than those at hand."""
+        return {self.file: gr.update(value=None, visible=False), self.problem: {}}
+
+    def save_after(self, event: Any) -> None:
+        """Let the browser save what the event wrote."""
+        event.then(None, js=_SAVE_JS.replace("FILE", f"{self.name}-file"), **QUIET)

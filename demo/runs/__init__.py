@@ -1,0 +1,1 @@
+"""What runs decode and what comes of them. Knows nothing of gradio."""

@@ -1,0 +1,225 @@
+"""Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
+from typing import Any, Final, TypeAlias
+
+from demo.server.limits import CANNOT_FIT, TRIED_SECONDS, TRIED_TURNS, Deadline
+from engines.config import ConfigError
+from engines.runtime.driver import Job, Run, mentioned
+from engines.runtime.request import Request
+from traces.replay import Replay
+from traces.schema import Step, Trace
+
+FRAME_SECONDS: Final = 1 / 15
+"""Between two pictures of a run under way at least: to draw one takes half as long as the pass that it shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One forward pass of one decoder."""
+
+    lane: int
+    sequence: int
+    step: Step
+    frame: str | None
+    """The picture so far, for models whose tokens cannot be drawn one by one; None where the last one is fresh."""
+    words: Mapping[int, str]
+    """The text of ids that no step before spoke of, for vocabularies too large to tell as a whole."""
+
+
+class LiveRun:
+    """One decoder under way, with the picture it has drawn so far."""
+
+    def __init__(self, job: Job) -> None:
+        self.run = Run(job)
+        self.passes = 0
+        self.seconds = 0.0
+        """Wall clock of its passes so far."""
+        self._steps = iter(self.run)
+        self._replay = Replay(job.task.length)
+        self._legend = job.drawing.legend({})
+        self._told = set(self._legend.vocabulary or ())
+        self._drawn = -FRAME_SECONDS
+
+    def head(self) -> dict[str, Any]:
+        """What a viewer has to know of the run before its first step."""
+        job = self.run.job
+        return {
+            "method": job.method.name,
+            "variant": job.method.variant(job.config),
+            "model": plain(job.model.card),
+            "prompt": job.prompt,
+            "seed": job.seed,
+            "config": asdict(job.config),
+            "canvas": plain(job.task.canvas),
+            "legend": plain(self._legend),
+            "rules": [plain(rule) for rule in job.method.rules(job.config)],
+        }
+
+    def advance(self, lane: int) -> Advance | None:
+        """The next forward pass of this decoder, number `lane` on the page; None when the canvas is full."""
+        begun = time.monotonic()
+        step = next(self._steps, None)
+        self.seconds += time.monotonic() - begun
+        if step is None:
+            return None
+        self._replay.apply(step)
+        self.passes += 1
+        return Advance(
+            lane=lane, sequence=self.passes - 1, step=step, frame=self._picture(), words=self._new_words(step)
+        )
+
+    def expected(self) -> float:
+        """About how many seconds the whole run takes, if it goes on as it began."""
+        final = self._replay.state().final
+        return self.seconds * len(final) / max(1, sum(final))
+
+    def _new_words(self, step: Step) -> Mapping[int, str]:
+        if self._legend.vocabulary is None:
+            return {}
+        new = mentioned([step]) - self._told
+        self._told |= new
+        return self.run.job.drawing.legend({}, new).vocabulary or {} if new else {}
+
+    def _picture(self) -> str | None:
+        if self._legend.tiles or self._legend.vocabulary is not None:
+            return None  # the viewer draws the tokens itself
+        now = time.monotonic()
+        if now - self._drawn < FRAME_SECONDS:
+            return None  # the viewer keeps the picture before; the whole trace has them all
+        self._drawn = now
+        frames = self.run.job.drawing.legend({self.passes: self._replay.state().tokens}).frames
+        return frames[0].image if frames else None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run as plain data: a `Job` before its model is loaded."""
+
+    method: str
+    model: str
+    prompt: str
+    config: Any
+    seed: int = 0
+
+    def job(self) -> Job:
+        """With the model loaded.
+
+        Raises:
+            ConfigError: for a model of another family.
+            ModelError: when the model cannot be had.
+        """
+        return Request(self.method, self.model, self.prompt, self.config, self.seed).job()
+
+
+class LiveRuns:
+    """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """Open the sessions.
+
+        Raises:
+            ValueError: for a prompt or setting that a model refuses.
+        """
+        self.runs = [LiveRun(job) for job in jobs]
+
+    def turns(self) -> Iterator[tuple[Advance, ...]]:
+        """Advance every decoder that is not done by one forward pass."""
+        active = list(enumerate(self.runs))
+        while active:
+            turn = []
+            for entry in tuple(active):
+                lane, live = entry
+                passed = live.advance(lane)
+                if passed is None:
+                    active.remove(entry)
+                else:
+                    turn.append(passed)
+            if turn:
+                yield tuple(turn)
+
+    def traces(self) -> tuple[Trace, ...]:
+        """The traces of what was decoded so far."""
+        return tuple(live.run.trace() for live in self.runs)
+
+
+def race(
+    asked: Sequence[Asked], stopped: Callable[[], bool], seconds: float | None = None
+) -> Iterator["Opened | Turn | Ended"]:
+    """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
+
+    Args:
+        asked: The runs.
+        stopped: Asked after every turn whether to stop; what was decoded is kept.
+        seconds: What all of them together may take once their models are loaded; None for as long as it takes.
+
+    Raises:
+        ValueError: for a prompt or setting that a model refuses, and, before the first message, for runs that cannot
+            be done in `seconds`, going by their first passes.
+        ModelError: when a model cannot be had.
+    """
+    live = LiveRuns([one.job() for one in asked])
+    deadline = Deadline.within(seconds, stopped)
+    turns, ended = live.turns(), ""
+    tried = first_turns(turns) if seconds is not None else []
+    expected = sum(run.expected() for run in live.runs)
+    if seconds is not None and expected > CANNOT_FIT * seconds:
+        raise ConfigError(
+            f"settings: this would take about {expected:.0f} s here, and the server gives {seconds:g} s a run; "
+            "choose a shorter text, fewer steps, drafts or tries, or a smaller model."
+        )
+    yield Opened(tuple(run.head() for run in live.runs))
+    for turn in chain(tried, turns):
+        yield turn
+        if deadline():
+            ended = deadline.said
+            break
+    traces = live.traces()
+    if all(trace.summary.complete for trace in traces):
+        ended = ""
+    elif ended:
+        traces = tuple(replace(trace, extensions={"draftscope": {"ended": ended}}) for trace in traces)
+    yield Ended(traces, ended)
+
+
+def first_turns(turns: Iterator["Turn"]) -> list["Turn"]:
+    """The first turns, from which it is said about how long a run takes."""
+    begun, first = time.monotonic(), []
+    for turn in islice(turns, TRIED_TURNS):
+        first.append(turn)
+        if time.monotonic() - begun > TRIED_SECONDS:
+            break
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a viewer has to know of each run before its first step."""
+
+    heads: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The traces of what was decoded."""
+
+    traces: tuple[Trace, ...]
+    ended: str = ""
+    """Why they are not whole, where they are not; their extensions say it, too."""
+
+
+Turn: TypeAlias = tuple[Advance, ...]
+
+
+def plain(record: Any) -> Any:
+    """A record of the schema as JSON data, without what is absent."""
+    return _present(asdict(record))
+
+
+def _present(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _present(part) for name, part in value.items() if part is not None}
+    return value

@@ -1,0 +1,113 @@
+"""A grid: the same prompts decoded with several settings, one run a cell. Knows nothing of the page."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from demo.runs.decoding import Asked
+from demo.runs.series import Progress, decode_all, duration
+from demo.runs.tray import Entry
+from demo.server.limits import PROMPT_CHARACTERS
+from engines.config import ConfigError, shown
+from engines.models.catalog import MODELS
+from engines.sampling.chance import read_seed
+
+MOST_COLUMNS: Final = 4
+MOST_ROWS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A setting."""
+
+    asked: Asked
+    """Method, model and settings; its prompt and seed are those of a row."""
+    title: str
+    note: str
+    """Settings beyond the defaults, and the model where columns differ in it."""
+    seconds: float
+    """What the run took that the setting comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What every column decodes."""
+
+    prompt: str
+    seed: int
+
+
+def columns_of(chosen: Sequence[Entry]) -> tuple[Column, ...]:
+    """The settings of runs, each once.
+
+    Raises:
+        ConfigError: for no run or too many settings, and for a run that cannot be decoded here.
+    """
+    entries: dict[Asked, Entry] = {}
+    for entry in chosen:
+        if entry.asked is None:
+            raise ConfigError(
+                f"runs: {entry.title} ({entry.note}) came as a file whose model or settings are not here, so it cannot "
+                "be decoded with another prompt; untick it."
+            )
+        entries.setdefault(replace(entry.asked, prompt="", seed=0), entry)
+    if not 1 <= len(entries) <= MOST_COLUMNS:
+        many = f"have {len(entries)} different settings" if entries else "are not there yet"
+        raise ConfigError(f"runs: those that are ticked {many}; tick runs of 1 to {MOST_COLUMNS} settings.")
+    several = len({asked.model for asked in entries}) > 1
+    return tuple(
+        Column(
+            asked,
+            entry.title,
+            ", ".join(filter(None, [entry.settings, MODELS[asked.model].title if several else ""])),
+            entry.seconds,
+        )
+        for asked, entry in entries.items()
+    )
+
+
+def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Column]) -> tuple[Row, ...]:
+    """A row for every line of `prompts` and every seed; models that take no prompt have a row a seed.
+
+    Raises:
+        ConfigError: for no rows, too many, or a prompt that is too long.
+    """
+    if type(seeds) is not int or not 1 <= seeds <= MOST_ROWS:
+        raise ConfigError(f"seeds: {shown(seeds)} is not allowed; use a whole number from 1 to {MOST_ROWS}.")
+    asks = any(MODELS[column.asked.model].default_prompt for column in columns)
+    lines = list(dict.fromkeys(filter(None, map(str.strip, prompts.splitlines())))) if asks else [""]
+    if not lines:
+        raise ConfigError("prompts: there is none; write at least one, or press one of the examples.")
+    for number, line in enumerate(lines, 1):
+        if len(line) > PROMPT_CHARACTERS:
+            raise ConfigError(
+                f"prompts: number {number} has {len(line)} characters; {PROMPT_CHARACTERS} are the most. Shorten it."
+            )
+    if len(lines) * seeds > MOST_ROWS:
+        raise ConfigError(
+            f"prompts: {len(lines)} with {_counted(seeds, 'seed')} each make a grid {len(lines) * seeds} high, "
+            f"and {MOST_ROWS} is the most; remove prompts or use fewer seeds."
+        )
+    return tuple(Row(line, read_seed(first + more)) for line in lines for more in range(seeds))
+
+
+def fill(columns: Sequence[Column], rows: Sequence[Row], stopped: Callable[[], bool]) -> Iterator[Progress]:
+    """Decode the cells row by row; see `decode_all`."""
+    cells = [[replace(column.asked, prompt=row.prompt, seed=row.seed) for column in columns] for row in rows]
+    yield from decode_all(cells, "prompts", stopped)
+
+
+def planned(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """What is asked for, in words, with what it takes going by the runs that the settings come from."""
+    prompts, seeds = len({row.prompt for row in rows}), len({row.seed for row in rows})
+    bare = not any(row.prompt for row in rows)
+    parts = [] if bare else [_counted(prompts, "prompt")]
+    parts += [_counted(seeds, "seed")] if bare or seeds > 1 else []
+    parts.append(_counted(len(columns), "setting"))
+    seconds = sum(column.seconds for column in columns) * len(rows)
+    took = f", about {duration(seconds)} if they take as long as the ticked ones" if seconds else ""
+    return f"{' × '.join(parts)}: {_counted(len(columns) * len(rows), 'run')}{took}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

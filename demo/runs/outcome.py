@@ -1,0 +1,116 @@
+"""What a run came to, in figures and words."""
+
+import csv
+import html
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from demo.panels.widgets import Fact, table
+from demo.runs.naming import is_ordinary
+from traces.schema import Summary, Trace
+from traces.stats import compare, draft_forwards
+from visualizers.figure import labels
+
+
+def outcome(traces: Sequence[Trace]) -> list[Fact]:
+    """The figures of the last trace, beside the first one where there are two."""
+    if not traces:
+        return []
+    *_, comparison = compare(traces)
+    made = comparison.trace.summary
+    beside = traces[0].summary if len(traces) > 1 else None
+    acceptance = Fact("Acceptance", "none judged", _undrafted(comparison.trace))
+    if made.acceptance is not None:
+        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
+    drafted = draft_forwards(comparison.trace.steps)
+    time = "one run on this machine"
+    if beside is not None:
+        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(beside.seconds)}"
+        time += "; one run of each on this machine"
+        if drafted and comparison.time_ratio is not None:
+            time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
+    return [
+        _passes(made, drafted, beside),
+        Fact("Decoding time", _seconds(made.seconds), time),
+        # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
+        Fact(
+            f"Tokens per {'target' if drafted else 'forward'} pass",
+            f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
+            _fed(made),
+        ),
+        acceptance,
+    ]
+
+
+def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
+    """Forward passes; where another model drafts, those of the target, with the drafter's beside them."""
+    own = made.forwards - drafted
+    usual = f"for {made.tokens} tokens"
+    if beside is not None:
+        ratio = beside.forwards / own if own else None
+        usual = f"{_times(ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
+    if not drafted:
+        return Fact("Forward passes (NFE)", f"{own}", usual)
+    return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
+
+
+def _accepted(made: Summary) -> str:
+    """Accepted drafts of those judged, and of all that were evaluated where a rejection left some unjudged."""
+    said = f"{made.accepted} of {made.judged} judged drafts"
+    if not made.drafts or made.drafts == made.judged:
+        return said
+    return f"{said}; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
+
+
+def _fed(made: Summary) -> str:
+    """What all passes were fed, with the rows of those that looked at several."""
+    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
+    return f"{made.query_tokens:,} query tokens in all{rows}"
+
+
+def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
+    if not ratio:
+        return "not comparable"
+    return f"{ratio:.{digits}f} × {more}" if ratio >= 1 else f"{1 / ratio:.{digits}f} × {less}"
+
+
+def _seconds(seconds: float) -> str:
+    """A time that was measured once, to two digits: the third differs from run to run."""
+    return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
+
+
+def _undrafted(trace: Trace) -> str:
+    """Why no draft was judged."""
+    return "ordinary decoding makes no drafts" if is_ordinary(trace) else "no draft was put to the test in this run"
+
+
+def beside(traces: Sequence[Trace]) -> dict[str, Any]:
+    """What runs came to, one line a run, as the value of a data table; a stopped run is not compared."""
+    if len(traces) < 2:
+        return {}
+    heads = ("Run", "Tokens", "Target passes", "Draft passes", "Tokens per target pass", "Query tokens", "Acceptance")
+    return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
+
+
+def as_csv(value: Mapping[str, Any]) -> bytes:
+    """The value of a data table as a file."""
+    target = io.StringIO(newline="")
+    csv.writer(target).writerows([value["heads"], *value["rows"]])
+    return target.getvalue().encode()
+
+
+def _line(trace: Trace, name: str) -> tuple[Any, ...]:
+    made = trace.summary
+    drafted = draft_forwards(trace.steps)
+    own = made.forwards - drafted
+    return (
+        html.unescape(name) + ("" if made.complete else " (stopped)"),
+        made.tokens,
+        own,
+        drafted or None,
+        made.tokens / own if own else None,
+        made.query_tokens,
+        None if made.acceptance is None else f"{made.acceptance:.0%}",
+        made.seconds or None,
+    )

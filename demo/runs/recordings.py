@@ -1,0 +1,211 @@
+"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too.
+
+`python -m demo record` makes what assets/traces/gallery.json lists, or those of its files that are named. The list
+holds one record a run: `file`, `method`, and where they differ from the defaults `model`, `prompt`, `seed` and
+`settings`; `title` and `about` are what the gallery says of it.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Final
+
+from demo.runs.naming import title_of
+from engines.config import ConfigError, as_values, make_config, settings
+from engines.methods import METHODS, SHARED, ordinary
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
+from traces import TraceError, read, write
+from traces.schema import ModelCard, Trace
+from traces.stats import draft_forwards
+
+FOLDER: Final = Path(__file__).parents[2] / "assets" / "traces"
+LIST: Final = "gallery.json"
+_PROMPT_CHARACTERS: Final = 60
+_TRACES: Final = "*.json.gz"
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded run, with its baseline before it where there is one."""
+
+    method: str
+    title: str
+    about: str
+    note: str
+    """Prompt and forward passes, read off the traces."""
+    paths: tuple[Path, ...]
+    traces: tuple[Trace, ...]
+
+
+def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
+    """All recordings in `folder`, listed ones first and in their order; files that are no sound traces are left out."""
+    by_file = {entry["file"]: entry for entry in listed(folder)}
+    place = {name: number for number, name in enumerate(by_file)}
+    paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
+    sound = [(path, trace) for path in paths if (trace := _sound(path))]
+    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not _is_baseline(trace)]
+    used = {path for pair in pairs for path, _ in pair}
+    alone = [[entry] for entry in sound if entry[0] not in used]
+    return tuple(_recording(entries, by_file.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
+
+
+def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
+    """Decode what an entry of the list asks for and write its trace into `folder`."""
+    given = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
+    run = Run(Request(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
+    for _ in run:
+        pass
+    trace = run.trace()
+    write(trace, folder / entry["file"])
+    return trace
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """What gallery.json in `folder` asks for; nothing when there is none, or none that can be read."""
+    path = folder / LIST
+    try:
+        entries = json.loads(path.read_text("utf-8")) if path.exists() else []
+    except (OSError, ValueError, RecursionError) as error:
+        _LOG.warning("%s: cannot be read (%s); restore it from the repository", LIST, error)
+        return []
+    named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("file"), str)]
+    return named if isinstance(entries, list) else []
+
+
+def left_out(among: Sequence[Recording], folder: Path = FOLDER) -> list[str]:
+    """Files of a folder that are listed or lie there and are no recordings, since they are missing or unsound."""
+    used = {path.name for recording in among for path in recording.paths}
+    return sorted(({entry["file"] for entry in listed(folder)} | {path.name for path in folder.glob(_TRACES)}) - used)
+
+
+def _sound(path: Path) -> Trace | None:
+    try:
+        return read(path)
+    except (TraceError, OSError) as error:
+        _LOG.warning("%s: is left out of the gallery: %s", path.name, error)
+        return None
+
+
+def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tuple[Path, Trace]]:
+    """Ordinary decoding of the same model, prompt and seed under the same sampling."""
+    fits = [
+        (path, other)
+        for path, other in among
+        if _is_baseline(other)
+        and _same_model(other.model, trace.model)
+        and (other.prompt, other.seed) == (trace.prompt, trace.seed)
+        and all(trace.config.get(name) == other.config[name] for name in _shared(other))
+    ]
+    return fits[:1]
+
+
+def _same_model(one: ModelCard, other: ModelCard) -> bool:
+    """Whether two runs had one model. Recordings from before that was recorded name no files beside the weights."""
+    files = one.files == other.files or not (one.files and other.files)
+    return files and (one.id, one.weights) == (other.id, other.weights)
+
+
+def _is_baseline(trace: Trace) -> bool:
+    """Whether a run is ordinary decoding."""
+    if trace.method not in METHODS:
+        return False
+    method, config = ordinary(METHODS[trace.method].family, {name: trace.config[name] for name in _shared(trace)})
+    # A setting that is newer than the recording is not in it.
+    return method.name == trace.method and trace.config.items() <= as_values(config).items()
+
+
+def _shared(trace: Trace) -> list[str]:
+    """The settings of a run that its baseline has, too."""
+    return [setting.name for setting in settings(SHARED[METHODS[trace.method].family]) if setting.name in trace.config]
+
+
+def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
+    trace = entries[-1][1]
+    asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
+    drafted = draft_forwards(trace.steps)
+    passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
+    note = [asked or trace.model.title or trace.model.id, passes]
+    if len(entries) > 1:
+        note[1] += f" instead of {entries[0][1].summary.forwards}"
+    return Recording(
+        method=trace.method,
+        title=entry.get("title", title_of(trace)),
+        about=entry.get("about", ""),
+        note=", ".join(note),
+        paths=tuple(path for path, _ in entries),
+        traces=tuple(trace for _, trace in entries),
+    )
+
+
+KINDS: Final = ("video", "picture", "text", "continuous")
+"""What is decoded, in the order in which it is offered."""
+_EXACT: Final = (
+    "A guess is kept with just the probability that makes the tokens follow the model's own distribution, and a "
+    "rejected one is drawn again from what that leaves over. So nothing is lost by guessing: both runs are draws from "
+    "one distribution. The coins fall differently, and so the outcome may differ. The page Methods has the formulas."
+)
+_SAME: Final = (
+    "Both runs take the likeliest token at every place, and a guess is kept only where it is that token. So guessing "
+    "changes how many passes it takes, and nothing else. The page Methods has the rule."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A recording with its baseline."""
+
+    kind: str
+    """One of `KINDS`."""
+    recording: Recording
+    truth: str
+    """What the second run has in common with the first, in a clause."""
+    why: str
+
+
+def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
+    """One pair for each kind that was recorded with its baseline, the one that shows best what guessing ahead does."""
+    fit = [one for one in among if len(one.traces) > 1 and _shown(one.traces[-1])]
+    by_kind = {kind: [one for one in fit if kind_of(one.traces[-1]) == kind] for kind in KINDS}
+    return tuple(_pair(kind, max(ones, key=_merit)) for kind, ones in by_kind.items() if ones)
+
+
+def kind_of(trace: Trace) -> str:
+    """What a run decodes."""
+    if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
+        return "continuous"
+    return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
+
+
+def _shown(trace: Trace) -> bool:
+    """Whether a run shows drafts that were put to the test."""
+    return trace.method in METHODS and trace.summary.complete and trace.summary.judged > 0
+
+
+def _merit(one: Recording) -> tuple[bool, bool, float]:
+    """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
+    usual, made = one.traces[0].summary, one.traces[-1].summary
+    fewer = made.forwards < usual.forwards
+    return fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
+
+
+def _pair(kind: str, one: Recording) -> Pair:
+    usual, made = one.traces[0], one.traces[-1]
+    if deviation := deviation_of(made):
+        return Pair(kind, one, "Not the model's own distribution", deviation)
+    if usual.output.tokens == made.output.tokens:
+        return Pair(kind, one, "The same tokens", _SAME)
+    return Pair(kind, one, "Same distribution, another draw", _EXACT)
+
+
+def deviation_of(trace: Trace) -> str:
+    """How the distribution of a run differs from ordinary decoding's; empty where it does not."""
+    method, values = METHODS[trace.method], dict[str, Any](trace.config)
+    try:
+        return method.deviation(make_config(method.config, values))
+    except ConfigError:
+        return "This run was recorded under settings that are no longer there."

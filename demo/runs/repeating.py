@@ -1,0 +1,104 @@
+"""The same run with many seeds, beside ordinary decoding of the same seeds. Knows nothing of the page."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TypeVar
+
+from demo.panels.widgets import Fact
+from demo.runs.decoding import Asked
+from demo.runs.series import Progress, decode_all
+from engines.config import ConfigError
+from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
+from traces.results import ResultRow, written
+from traces.schema import Trace
+from traces.stats import cost_by_mode, draft_forwards
+
+T = TypeVar("T")
+
+FEWEST, MOST = 2, 32
+"""Seeds."""
+
+
+def repeat(asked: Sequence[Asked], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
+    """Decode with seeds 0, 1, ...; see `decode_all`. Neither of a pair always runs first.
+
+    Args:
+        asked: The run, with its baseline before it where there is one; their seeds do not matter.
+        seeds: How many.
+        stopped: Whether to stop before the next pass.
+
+    Raises:
+        ConfigError: for a number of seeds that is not allowed or would take too long.
+    """
+    if type(seeds) is not int or not FEWEST <= seeds <= MOST:
+        raise ConfigError(f"seeds: {seeds!r} is not allowed; use a whole number from {FEWEST} to {MOST}.")
+    groups = [_in_turn([replace(one, seed=seed) for one in asked], seed) for seed in range(seeds)]
+    yield from decode_all(groups, "seeds", stopped)
+
+
+def whole_seeds(traces: Sequence[Trace], arms: int) -> list[Trace]:
+    """The runs of the seeds that were decoded with all of so many settings, in the order in which these were asked."""
+    groups = [traces[first : first + arms] for first in range(0, len(traces) - arms + 1, arms)]
+    return [trace for seed, group in enumerate(groups) for trace in _in_turn(list(group), seed)]
+
+
+def _in_turn(group: list[T], seed: int) -> list[T]:
+    return group if seed % 2 == 0 else group[::-1]
+
+
+def rows_of(traces: Sequence[Trace]) -> bytes:
+    """The runs as rows of results, the format of `benchmarks.sweep`; nothing says whether an answer was right."""
+    about = {"about": {"created": traces[0].created, "commit": traces[0].environment.commit}} if traces else {}
+    head = [json.dumps(about).encode() + b"\n"] if about else []
+    return b"".join(chain(head, map(written, map(_row, traces))))
+
+
+def _row(trace: Trace) -> ResultRow:
+    made = trace.summary
+    known = [trace.method, trace.model.id, dict(trace.config), trace.prompt, trace.seed]
+    return ResultRow(
+        key=_hash(known),
+        method=trace.method,
+        label=trace.variant or trace.method,
+        model=trace.model.id,
+        weights={trace.model.id: _hash(dict(trace.model.weights))},
+        config=dict(trace.config),
+        seed=trace.seed,
+        problem=0,
+        correct=None,
+        forwards=made.forwards,
+        draft_forwards=draft_forwards(trace.steps),
+        forwards_by_mode={mode: cost.forwards for mode, cost in cost_by_mode(trace.steps).items()},
+        row_forwards=made.row_forwards,
+        query_tokens=made.query_tokens,
+        tokens=made.tokens,
+        seconds=round(made.seconds, 6),
+        device=trace.environment.device,
+    )
+
+
+def _hash(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def summarized(traces: Sequence[Trace], arms: int) -> list[Fact]:
+    """What the seeds came to: means with standard errors, beside ordinary decoding where there is one."""
+    groups = [traces[index::arms] for index in range(arms)]
+    made = groups[-1]
+    usual = f"ordinary: {estimate([target_forwards(t) for t in groups[0]])}, " if arms > 1 else ""
+    passes = str(estimate([target_forwards(t) for t in made]))
+    facts = [Fact("Target passes", passes, f"{usual}{len(of_seeds(made))} seeds")]
+    for name, of in (("Fewer target passes", target_forwards), ("Faster", seconds)) if arms > 1 else ():
+        ratios = [a / b for a, b in paired(groups[0], made, of).values() if b]
+        if ratios:
+            facts.append(Fact(name, f"{estimate(ratios)} ×", "mean of ordinary over this run, seed by seed"))
+    times = [value for t in made if (value := seconds(t)) is not None]
+    if times:
+        facts.append(Fact("Decoding time", f"{estimate(times)} s", "of single runs on this machine"))
+    accepted = [t.summary.acceptance for t in made if t.summary.acceptance is not None]
+    if accepted:
+        facts.append(Fact("Acceptance", str(estimate(accepted)), "of judged drafts"))
+    return facts

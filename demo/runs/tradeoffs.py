@@ -1,0 +1,281 @@
+"""Speed against quality of every method: what shipped results say, what papers report, and which method to take.
+
+Measured numbers come from the files that `make measured` and the sweeps write. A file that is not there, or of another
+shape, adds nothing. Reported numbers stand in reported.json beside this module, each with its table.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import hypot
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+from demo.runs.measured import FOLDER, read_result
+from demo.runs.naming import method_title
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+from traces.measures import COUPLINGS
+from traces.pairing import estimate
+from traces.results import ResultRow, read_results
+from traces.tradeoffs import Drafting, Tradeoff, best
+from visualizers import SweepError
+from visualizers.groups import Group, gathered
+
+REPORTED: Final = Path(__file__).with_name("reported.json")
+_COUPLINGS: Final = {name: value for value, name in COUPLINGS.items()}
+"""Names of papers -> settings."""
+SWEEPS: Final = ("text", "text-pair", "psd")
+
+Row = Mapping[str, Any]
+
+
+@lru_cache(maxsize=4)
+def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
+    """Everything that was measured here both in time and, where it is not exact by proof, in quality."""
+    readers = (_coupled, _videos, _drafted, _continuous, _swept)
+    return tuple(one for reader in readers for one in reader(folder) if one.height is not None)
+
+
+@lru_cache(maxsize=4)
+def reported_tradeoffs(path: Path = REPORTED) -> tuple[Tradeoff, ...]:
+    """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    return tuple(Tradeoff(**{"batch": None, **_with_speed(entry)}, reported=True) for entry in entries)
+
+
+def _with_speed(entry: Row) -> dict[str, Any]:
+    entry = dict(entry)
+    if "seconds" in entry:  # ordinary decoding's stands first
+        usual, own = entry.pop("seconds")
+        entry["speed"] = usual / own
+    if "rates" in entry:
+        usual, own = entry.pop("rates")
+        entry["speed"] = own / usual
+    return entry
+
+
+class _Result:
+    """The result of a benchmark: its rows, and where they were measured."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        result = read_result(folder / f"{name}.json")
+        self.rows = result.get("rows", [])
+        self.source = f"python -m benchmarks.{name}"
+        self.hardware = str(result.get("environment", {}).get("device", ""))
+
+    def of(self, row: Row, method: str, settings: Mapping[str, object], **about: Any) -> Tradeoff:
+        """What a row says of a method under settings."""
+        speed = {"speed_low": "faster_low_quartile", "speed": "faster_median", "speed_high": "faster_high_quartile"}
+        spread = {name: row[column] for name, column in speed.items() if column in row}
+        where = {"source": self.source, "hardware": self.hardware, "exact": _is_exact(method, settings)}
+        return Tradeoff(method=method, settings=tuple(settings.items()), **{**spread, **where, **about})
+
+
+def _coupled(folder: Path) -> Iterator[Tradeoff]:
+    """SCD and its like on pictures, without guidance: that is what quality was measured on."""
+    result = _Result(folder, "speed")
+    graded = {row["decoder"]: row for row in _Result(folder, "quality").rows}
+    for row in result.rows:
+        if "faster_median" not in row or row["guidance"] != 1.0:
+            continue
+        name, window = row["decoder"], row["window"]
+        coupling = {"coupling": _COUPLINGS[name]} if name in _COUPLINGS else {}
+        said = f"{name}, window {window}" if coupling else f"window {window}"
+        quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
+        settings = {"window": window, **coupling}
+        yield result.of(row, row["method"], settings, kind="picture", setting=said, model="studio-image", **quality)
+
+
+def _videos(folder: Path) -> Iterator[Tradeoff]:
+    """SCD on clips; that likeness is unchanged was measured as distances, which are no percentage points."""
+    result = _Result(folder, "video")
+    for row in result.rows:
+        if row.get("kind") != "video" or row["decoder"] not in _COUPLINGS:
+            continue
+        ratio, error = row["time_ratio"], row["time_ratio_error"]
+        yield result.of(
+            row,
+            "scd",
+            {"window": row["window"], "coupling": _COUPLINGS[row["decoder"]]},
+            kind="video",
+            setting=f"{row['decoder']}, window {row['window']}",
+            model="studio-video",
+            speed=ratio,
+            speed_low=ratio - error,
+            speed_high=ratio + error,
+        )
+
+
+def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
+    if own is None or usual is None:
+        return {}
+    return {
+        "change": own["all_three_percent"] - usual["all_three_percent"],
+        "error": hypot(own["all_three_error"], usual["all_three_error"]),
+        "quality": f"pictures as asked, {own['pictures']} of each",
+    }
+
+
+def _drafted(folder: Path) -> Iterator[Tradeoff]:
+    """Speculative decoding with a small model or with look-up."""
+    result = _Result(folder, "drafting")
+    usual = {row["model"]: row for row in result.rows if row["method"] == "ar"}
+    for row in result.rows:
+        if "faster_median" not in row or row["model"] not in usual:
+            continue
+        base, cost = usual[row["model"]], row.get("cost_of_a_draft")
+        by = "look-up" if row["drafter"] == "lookup" else "a small model"
+        about: dict[str, Any] = {"kind": "picture", "model": row["model"]}
+        if "accuracy" in row:
+            about |= {
+                "kind": "text",
+                "change": 100 * (row["accuracy"] - base["accuracy"]),
+                "error": 100 * hypot(row["accuracy_standard_error"], base["accuracy_standard_error"]),
+                "quality": f"right answers, {row['problems']} problems",
+            }
+        if cost is not None:
+            about["drafting"] = Drafting(
+                ordinary_passes=base["nfe"],
+                target_passes=row["target_passes"],
+                draft_passes=row["draft_passes"],
+                cost=cost,
+            )
+        settings = {"drafter": row["drafter"], "gamma": row["gamma"]}
+        about["exact"] = _is_exact("speculative", {"gamma": row["gamma"]})
+        yield result.of(row, "speculative", settings, setting=f"drafts by {by}, gamma {row['gamma']}", **about)
+
+
+def _continuous(folder: Path) -> Iterator[Tradeoff]:
+    """CSpD on patches; quality was measured for whole paths, of any draft length, since they are exact."""
+    result = _Result(folder, "continuous")
+    patches = _Result(folder, "patches").rows
+    graded = {row["decoder"]: row for row in patches if row.get("guidance", 1) == 1}  # as what was timed
+    beside = _pictures_beside(graded.get("CSpD whole paths"), graded.get("target"))
+    for row in result.rows:
+        tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
+        network = row["share_draft"] * row["seconds"] / row["draft_calls"]
+        drafting = Drafting(
+            ordinary_passes=tokens,
+            target_passes=row["target_calls"],
+            draft_passes=row["draft_calls"],
+            cost=network / (row["seconds_ordinary"] / tokens),
+        )
+        settings = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
+        said = ", ".join(f"{name} {value}" for name, value in settings.items())
+        about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
+        yield result.of(row, row["method"], settings, setting=said, **about, **beside)
+
+
+def _swept(folder: Path) -> Iterator[Tradeoff]:
+    """Texts: sweeps of many problems with known answers, problem beside problem."""
+    for name in SWEEPS:
+        try:
+            groups = gathered(read_results((folder / f"{name}.jsonl.gz").read_bytes()).rows)
+        except (OSError, SweepError):
+            continue
+        usual = next((group for group in groups if group.label == "ordinary"), None)
+        for group in groups if usual is not None else ():
+            # Both take the likeliest token, or both draw: accuracies of the two do not compare.
+            if usual is not None and group is not usual and group.config.get("mode") == usual.config.get("mode"):
+                yield _beside(group, usual, name)
+
+
+def _beside(group: Group, usual: Group, sweep: str) -> Tradeoff:
+    base = {row.problem: row for row in usual.rows}
+    pairs = [(row, base[row.problem]) for row in group.rows if row.problem in base]
+    faster = [_per_token(other) / _per_token(own) for own, other in pairs if _per_token(own)]
+    low, _, high = quantiles(faster, n=4)
+    right, usually = group.shares(), usual.shares()
+    change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
+    return Tradeoff(
+        kind="text",
+        method=group.method,
+        setting=group.label,
+        speed=median(faster),
+        speed_low=low,
+        speed_high=high,
+        change=change.mean,
+        error=change.error,
+        quality=f"right answers, {group.problems} problems",
+        exact=_is_exact(group.method, group.config),
+        model=group.model,
+        batch=max(row.batch for row in group.rows),
+        hardware=group.rows[0].device,
+        source=f"python -m benchmarks.sweep benchmarks/grids/{sweep}.json",
+        settings=tuple(group.config.items()),
+    )
+
+
+def _per_token(row: ResultRow) -> float:
+    return row.seconds / row.tokens if row.tokens else 0.0
+
+
+def _is_exact(method: str, settings: Mapping[str, object]) -> bool:
+    """Whether a method claims, and its tests prove, that the output follows the model's own distribution."""
+    if method not in METHODS:
+        return False
+    own = METHODS[method]
+    try:
+        return not own.deviation(make_config(own.config, dict(settings)))
+    except ConfigError:
+        return False
+
+
+KINDS: Final = {"picture": "pictures", "video": "videos", "text": "text", "continuous": "continuous tokens"}
+"""What is decoded, as a sentence says it."""
+
+
+def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -> str:
+    """What to use for one kind: the fastest measured that loses no more than allowed, or that nothing pays."""
+    name = KINDS.get(kind, kind)
+    those = [one for one in among if one.kind == kind]
+    if not those:
+        return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
+    one = best(those, most_lost)
+    if one is not None:
+        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}{_kept(one)}."
+    fastest = max(those, key=lambda each: each.speed)
+    allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
+    if fastest.faster:
+        loses = f"{called(fastest)} is, {speed_in_words(fastest)}, {quality_in_words(fastest)}"
+        return f"Nothing here is faster than ordinary decoding for {name} within {allowed}: {loses}."
+    return (
+        f"Nothing here is faster than ordinary decoding for {name} within {allowed}: "
+        f"the fastest, {called(fastest)}, comes to {speed_in_words(fastest)}."
+    )
+
+
+def called(one: Tradeoff) -> str:
+    """Method and setting."""
+    title = method_title(one.method)
+    setting = one.setting.removeprefix(f"{title}, ")
+    return f"{title} with {setting}"
+
+
+def speed_in_words(one: Tradeoff) -> str:
+    """Times as fast, with its quartiles; a prediction says so."""
+    spread = ""
+    if one.speed_low is not None and one.speed_high is not None:
+        spread = f" ({_times(one.speed_low)} to {_times(one.speed_high)})"
+    return f"{_times(one.speed)} ×{spread}{' as predicted' if one.predicted else ''}"
+
+
+def quality_in_words(one: Tradeoff) -> str:
+    """What happens to quality, honest about what is not known."""
+    if one.change is None:
+        return "quality not measured, and nothing lost by construction"
+    error = "" if one.error is None else f" ± {one.error:.1f}"
+    measured = f"{one.change:+.1f}{error} points"
+    if one.within_noise:
+        return f"quality within noise ({measured})"
+    return f"quality {'higher' if one.change > 0 else 'lower'} by more than noise ({measured})"
+
+
+def _kept(one: Tradeoff) -> str:
+    return ", exact" if one.exact else ", though not the model's own distribution"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 0.95 else f"{ratio:.2f}"

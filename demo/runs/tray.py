@@ -1,0 +1,195 @@
+"""The tray: runs to choose from, and those that are chosen to stand beside one another. Knows nothing of the page."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from demo.addresses import FILE, MOST_COMPARED, asked_of, fragment_of, fragment_of_tray
+from demo.runs.decoding import Asked
+from demo.runs.naming import method_title, title_of
+from demo.runs.recordings import Recording, kind_of
+from engines.config import settings
+from engines.methods import METHODS
+from traces import read
+from traces.schema import Trace
+
+Source = Literal["yours", "opened", "recorded"]
+MOST: Final = MOST_COMPARED
+"""Runs beside one another."""
+MOST_KEPT: Final = 60
+"""Own runs and opened files; beyond that the oldest that is not chosen makes room."""
+_SETTINGS_SAID: Final = 4
+_KINDS: Final[Mapping[str, str]] = {
+    "picture": "a picture",
+    "video": "a video",
+    "text": "a text",
+    "continuous": "a picture of vectors",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A run that can be chosen."""
+
+    id: str
+    """A hash: equal runs have equal ones, and nothing of a stranger's is in it."""
+    source: Source
+    path: Path
+    title: str
+    note: str
+    """Settings beyond the defaults, seed and forward passes."""
+    prompt: str
+    kind: str
+    """A name of `_KINDS`."""
+    passes: int
+    timed: bool
+    """Whether its passes have times."""
+    address: str
+    """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
+    asked: Asked | None
+    """What decodes it again; None where its method, model or settings are not here."""
+    settings: str
+    """Those that are not the defaults."""
+    seconds: float
+    """What it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """What a visitor has added, and what is chosen, in the order of choosing."""
+
+    added: tuple[Entry, ...] = ()
+    chosen: tuple[Entry, ...] = ()
+
+    def without(self, run: str) -> "Tray":
+        """Without the run of this id."""
+        keep = (tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen))
+        return Tray(*keep)
+
+    def with_run(self, entries: Sequence[Entry]) -> "Tray":
+        """With runs added and chosen, as far as they fit; one that is there already takes the place of the old one."""
+        new = {entry.id: entry for entry in entries}
+        kept = tuple(new.pop(entry.id, entry) for entry in self.added)
+        chosen = tuple(next((e for e in entries if e.id == entry.id), entry) for entry in self.chosen)
+        if any(one.kind != entry.kind for one in chosen for entry in entries):
+            chosen = ()
+        for entry in entries:
+            if entry.id not in {one.id for one in chosen} and len(chosen) < MOST:
+                chosen = (*chosen, entry)
+        return replace(self, added=_bounded((*kept, *new.values()), chosen), chosen=chosen)
+
+
+def _bounded(entries: Sequence[Entry], chosen: Sequence[Entry]) -> tuple[Entry, ...]:
+    spare = [entry for entry in entries if entry not in chosen][: max(0, len(entries) - MOST_KEPT)]
+    return tuple(entry for entry in entries if entry not in spare)
+
+
+def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
+    """The runs in trace files of ours."""
+    return tuple(entry_of(read(path), path, source) for path in paths)
+
+
+def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
+    """What the tray says of a run."""
+    what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
+    sizes = [trace.summary.complete, len(trace.steps)]
+    stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
+    unusual = _unusual(trace)
+    said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
+    count = len(trace.steps)
+    asked = asked_of(trace)
+    return Entry(
+        id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
+        source=source,
+        path=path,
+        title=title_of(trace),
+        note=f"{', '.join(said)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
+        prompt=trace.prompt or trace.model.title or trace.model.id,
+        kind=kind_of(trace),
+        passes=count,
+        address=_address(asked, path, source),
+        asked=asked,
+        settings=", ".join(unusual),
+        seconds=trace.summary.seconds,
+        timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
+    )
+
+
+def _address(asked: Asked | None, path: Path, source: Source) -> str:
+    if source == "recorded":
+        return path.name.removesuffix(".json.gz")
+    return FILE if asked is None else fragment_of(asked, beside=True)
+
+
+def _unusual(trace: Trace) -> list[str]:
+    """The settings in which a run differs from its method's defaults, as far as there is room."""
+    method = METHODS.get(trace.method)
+    usual = {setting.name: setting.default for setting in settings(method.config)} if method else {}
+    unusual = [f"{name} {value}" for name, value in trace.config.items() if name in usual and value != usual[name]]
+    return unusual if len(unusual) <= _SETTINGS_SAID else [*unusual[:_SETTINGS_SAID], "..."]
+
+
+def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, ...]]:
+    """The recorded runs, each once, by title of their method."""
+    groups: dict[str, dict[str, Entry]] = {}
+    for recording in recordings:
+        for path, trace in zip(recording.paths, recording.traces, strict=True):
+            entry = entry_of(trace, path, "recorded")
+            groups.setdefault(method_title(trace.method), {}).setdefault(entry.id, entry)
+    return {title: tuple(entries.values()) for title, entries in groups.items()}
+
+
+def refusal(chosen: Sequence[Entry]) -> str:
+    """Why these runs cannot stand beside one another, and what to do; empty where they can."""
+    if len(chosen) > MOST:
+        return f"{len(chosen)} runs are ticked and {MOST} fit beside one another: untick one first."
+    if idle := [entry for entry in chosen if not entry.passes]:
+        return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: untick it."
+    kinds = list(dict.fromkeys(entry.kind for entry in chosen))
+    if len(kinds) > 1:
+        first, second = (_KINDS.get(kind, kind) for kind in kinds[:2])
+        return (
+            f"One of these runs decodes {first}, another {second}: they have nothing to compare. Tick runs of one kind."
+        )
+    return ""
+
+
+def remark(chosen: Sequence[Entry]) -> str:
+    """What to mind about runs that do stand beside one another; empty where there is nothing."""
+    if untimed := [entry for entry in chosen if not entry.timed]:
+        return (
+            f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
+        )
+    if len({entry.source == "recorded" for entry in chosen}) > 1:
+        return "A recorded run was timed at another time, maybe on another machine: compare by forward passes."
+    if any("stopped after" in entry.note for entry in chosen) and len(chosen) > 1:
+        return "A run was stopped: what it took in all is not to be compared with a whole run."
+    return ""
+
+
+def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str] | None = None) -> dict[str, Any]:
+    """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
+    own = [entry for entry in tray.added if entry.source == "yours"]
+    opened = [entry for entry in tray.added if entry.source == "opened"]
+    names = {entry.id: entry.address for entries in groups.values() for entry in entries}
+    named = [("Your runs", own, True), ("Opened files", opened, True)]
+    named += [(title, list(entries), False) for title, entries in groups.items()]
+    return {
+        "groups": [
+            {"name": name, "own": mine, "chips": [_chip(entry) for entry in entries]}
+            for name, entries, mine in named
+            if entries
+        ],
+        "chosen": [entry.id for entry in tray.chosen],
+        "asked": asked,
+        "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
+        "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
+    }
+
+
+def _chip(entry: Entry) -> dict[str, str]:
+    return {"id": entry.id, "title": entry.title, "note": entry.note, "prompt": entry.prompt}

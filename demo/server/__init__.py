@@ -1,0 +1,1 @@
+"""Serving: requests, uploads, limits, sessions, the queue for the model, logging."""

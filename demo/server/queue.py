@@ -1,0 +1,298 @@
+"""Who waits for the model: one works at a time, first come first served, and everybody is told their place.
+
+Only what runs a model stands in line. Everything else is answered at once, however long the line is. What runs is timed
+and logged, and ends with whoever asked.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache, partial, wraps
+from typing import Any, Final, TypeVar
+
+import anyio
+import gradio as gr
+from gradio.context import LocalContext
+
+from demo.panels.widgets import notice
+from demo.runs.decoding import Asked, Ended, Opened, Turn, race
+from demo.server import log
+from demo.server.limits import TELL_SECONDS, Limits, current
+from demo.server.requests import address_of
+from demo.site import Site, Update
+from engines.config import ConfigError
+from engines.models.errors import ModelError
+
+T = TypeVar("T")
+Work = Callable[[Update, gr.Request], Iterator[Update]]
+
+FAILED: Final = "The app itself failed at this ({}). Try again; if that fails, too, the log of its server says where."
+_REMEMBERED: Final = 8
+"""Of how many of a kind the usual duration is the mean: a server's load changes within minutes."""
+_END: Final = object()
+_gone: ContextVar[Callable[[], bool]] = ContextVar("gone", default=lambda: False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, as far as a server can tell."""
+
+    visitor: str
+    """One open page; a program that calls over HTTP is a new one with every call."""
+    address: str
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """Somebody's place in a line, from entering it to leaving it."""
+
+    line: "Line"
+    asker: Asker
+    kind: str
+    begun: float | None = None
+    """When it was one's turn, on the line's clock."""
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def before(self) -> int:
+        """How many come before; 0 when it is one's turn."""
+        return self.line.places.index(self)
+
+    @property
+    def seconds(self) -> float | None:
+        """About how long until it is one's turn, as far as can be told."""
+        return self.line.seconds_of(self.before)
+
+    def __str__(self) -> str:
+        before, seconds = self.before, self.seconds
+        ahead = "One other request is" if before == 1 else f"{before} other requests are"
+        wait = "" if seconds is None else f" Yours begins in about {math.ceil(seconds) or 1} s."
+        return f"The model decodes for one visitor at a time. {ahead} before yours.{wait}"
+
+
+class Line:
+    """The line. It is used by one event loop alone and so needs no lock."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        """An empty one; `clock` counts seconds."""
+        self.limits = limits
+        self.places: list[Place] = []
+        self._clock = clock
+        self._took: dict[str, deque[float]] = {}
+
+    def enter(self, asker: Asker, kind: str) -> Place:
+        """Stand at the end; who enters an empty line has their turn at once.
+
+        Args:
+            asker: Who asks.
+            kind: What for; about how long it takes is remembered by it.
+
+        Raises:
+            ConfigError: when the line is full, or the asker has enough in it.
+        """
+        most, places = self.limits, self.places
+        if most.waiting is not None and len(places) > most.waiting:
+            raise ConfigError(f"queue: {most.waiting} wait for the model already; try again{self._when()}.")
+        own = Counter(place.asker.visitor for place in places)[asker.visitor]
+        if most.per_visitor is not None and own >= most.per_visitor:
+            raise ConfigError(f"queue: {own} of yours run or wait already; try again when one of them is done.")
+        near = Counter(place.asker.address for place in places)[asker.address]
+        if most.per_address is not None and near >= most.per_address:
+            raise ConfigError(f"queue: {near} from your network address run or wait already; try again{self._when()}.")
+        place = Place(self, asker, kind)
+        places.append(place)
+        self._call_next()
+        return place
+
+    def leave(self, place: Place) -> None:
+        """Done, or given up: let the next one have their turn. Leaving twice is leaving once."""
+        if place not in self.places:
+            return
+        self.places.remove(place)
+        if place.begun is not None:
+            self._took.setdefault(place.kind, deque(maxlen=_REMEMBERED)).append(self._clock() - place.begun)
+        self._call_next()
+
+    def seconds_of(self, before: int) -> float | None:
+        """About how long the first so many will take together; None where nothing is known."""
+        if not before:
+            return 0.0
+        usual = [self._usual(place.kind) for place in self.places[:before]]
+        known = [seconds for seconds in usual if seconds is not None]
+        if len(known) < len(usual):
+            return None
+        begun = self.places[0].begun
+        spent = 0.0 if begun is None else self._clock() - begun
+        return sum(known) - min(spent, known[0])
+
+    def _usual(self, kind: str) -> float | None:
+        took = self._took.get(kind) or [one for each in self._took.values() for one in each]
+        return sum(took) / len(took) if took else None
+
+    def _when(self) -> str:
+        seconds = self.seconds_of(len(self.places))
+        return " in a minute" if seconds is None else f" in about {math.ceil(seconds) or 1} s"
+
+    def _call_next(self) -> None:
+        if self.places and self.places[0].begun is None:
+            self.places[0].begun = self._clock()
+            self.places[0].ready.set()
+
+
+@cache
+def the_line() -> Line:
+    """The line of this process, under its limits."""
+    return Line(current())
+
+
+def _asker(request: gr.Request) -> Asker:
+    if request.request is None:  # nobody sent it: a test, or a script
+        return Asker(request.session_hash or "", "")
+    client = request.client.host if request.client else ""
+    return Asker(request.session_hash or "", address_of(client, dict(request.headers.items())))
+
+
+async def _in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:
+    """What a generator yields, computed beside the event loop. It is closed with this one."""
+    try:
+        while (value := await anyio.to_thread.run_sync(next, values, _END)) is not _END:
+            yield value  # type: ignore[misc]
+    finally:
+        close: Any = getattr(values, "close", None)
+        if close is not None:
+            await anyio.to_thread.run_sync(close)
+
+
+async def _turn(
+    request: gr.Request, kind: str, gone: Callable[[], bool], work: Callable[[], Iterator[T]]
+) -> AsyncGenerator[Place | T, None]:
+    """Wait for the model, then work: yields the place while waiting, then what `work` yields; nothing once gone.
+
+    Raises:
+        ConfigError: where the line takes nobody, and what `work` raises.
+    """
+    place = the_line().enter(_asker(request), kind)
+    begun = time.monotonic()
+    try:
+        while place.before and not gone():
+            yield place
+            with anyio.move_on_after(TELL_SECONDS):
+                await place.ready.wait()
+        if gone():
+            log.event("left", kind=kind, waited=round(time.monotonic() - begun, 2))
+            return
+        async with aclosing(_in_threads(work())) as values:
+            async for value in values:
+                yield value
+    finally:
+        place.line.leave(place)
+
+
+def queued(
+    site: Site, box: gr.HTML, kind: str, work: Work, *, stops: bool = True
+) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
+    """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
+
+    Args:
+        site: Whose visitors.
+        box: A notice.
+        kind: What it is called in the log.
+        work: The handler.
+        stops: Whether it has a button that stops it.
+    """
+
+    async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
+        stopped = site.visitor(request).stopped if stops else _nobody
+        try:
+            async with aclosing(_turn(request, kind, stopped, partial(work, values, request))) as turn:
+                now: Place | Update | None = None
+                async for now in turn:
+                    yield {box: notice("info", str(now), "You are in line.")} if isinstance(now, Place) else now
+                if now is None or isinstance(now, Place):
+                    yield {box: notice("info", "It had not begun.", "Stopped.")}
+        except gr.Error:  # which is a ValueError
+            raise
+        except (ValueError, ModelError) as error:
+            log.refused(kind, error)
+            yield {box: notice("error", log.for_visitors(str(error)))}
+        except Exception as error:
+            log.failed(kind, error)
+            yield {box: notice("error", FAILED.format(type(error).__name__))}
+
+    return handle
+
+
+def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """A program's call that waits for the model first, and ends soon after the program hung up."""
+
+    @wraps(work)
+    async def handle(*given: Any, **named: Any) -> Any:
+        request: gr.Request | None = LocalContext.request.get(None)
+        gone = _hung_up()
+        kept = _gone.set(gone)
+
+        def once() -> Iterator[Any]:
+            yield work(*given, **named)
+
+        try:
+            async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
+                async for now in turn:
+                    if not isinstance(now, Place):
+                        return now
+        except gr.Error:
+            raise
+        except ValueError as error:
+            log.refused(kind, error)
+            raise gr.Error(str(error), print_exception=False) from error
+        finally:
+            _gone.reset(kept)
+        raise gr.Error("nobody waits for this any more.", print_exception=False)
+
+    return handle
+
+
+def decoded(asked: Sequence[Asked], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
+    """`race` within the time that this server gives, with its lines in the log.
+
+    Raises:
+        ValueError: for a prompt or setting that a model refuses, and for a run that would take too long.
+        ModelError: when a model cannot be had.
+    """
+    run = asked[-1]
+    about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
+    begun = time.monotonic()
+    log.event("run.begun", **about)
+    ended, passes = "left", 0
+    try:
+        for message in race(asked, stopped, current().run_seconds):
+            if isinstance(message, Ended):
+                ended = message.ended or "done"
+            elif not isinstance(message, Opened):
+                passes += len(message)
+            yield message
+    except Exception as error:
+        ended = type(error).__name__
+        raise
+    finally:
+        log.event("run.ended", **about, seconds=round(time.monotonic() - begun, 3), passes=passes, ended=ended)
+
+
+def program_gone() -> bool:
+    """Whether the program whose call this is hung up."""
+    return _gone.get()()
+
+
+def _hung_up() -> Callable[[], bool]:
+    """Whether the client of gradio's present event is gone, to be asked later from any thread."""
+    blocks, name = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = blocks._queue.event_ids_to_events.get(name) if blocks is not None and name else None
+    return _nobody if event is None else lambda: not event.alive
+
+
+def _nobody() -> bool:
+    return False

@@ -1,0 +1,122 @@
+"""What programs are told where gradio itself refuses a request, and in which form they get an answer."""
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import gradio as gr
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from gradio.route_utils import FnIndexInferError
+from mcp import types
+
+from demo.server import log
+
+Handler = Callable[[Any], Awaitable[types.ServerResult]]
+"""Of a request of the Model Context Protocol."""
+
+_PUBLIC: Final = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/")
+"""Where programs ask; all other addresses are the page's own."""
+_BY_NAME: Final = "/gradio_api/call/v2/"
+_IN_ORDER: Final = (
+    'data: {problem}; send a JSON object such as {{"data": ["ar", "", 0]}}, the arguments in their order.'
+)
+_NAMED: Final = 'arguments: {problem}; send a JSON object such as {{"method": "ar", "seed": 0}}.'
+_NO_FILE: Final = "file: it is none that was uploaded here; upload it first, and send the path that this answers with."
+
+
+class Page(gr.Blocks):
+    """gradio's Blocks, whose public endpoints say in a sentence what is wrong with a request."""
+
+    async def preprocess_data(
+        self, block_fn: Any, inputs: list[Any], state: Any, explicit_call: bool = False
+    ) -> list[Any]:
+        """The arguments of a handler. Those left out at the end have their defaults.
+
+        Raises:
+            gr.Error: naming what is wrong with them and the remedy.
+        """
+        public, wanted = block_fn.api_visibility == "public", block_fn.inputs
+        if public and len(inputs) > len(wanted):
+            message = f"data: {len(inputs)} values are too many for /{block_fn.api_name}; send at most {len(wanted)}."
+            raise gr.Error(message, print_exception=False)
+        if public:
+            inputs = [*inputs, *(component.value for component in wanted[len(inputs) :])]
+        try:
+            return list(await super().preprocess_data(block_fn, inputs, state, explicit_call))
+        except gr.Error as error:
+            error.print_exception = False
+            raise
+        except Exception as error:
+            if public:  # values of our own endpoints pass as they are, so it is a file
+                raise gr.Error(_NO_FILE, print_exception=False) from error
+            log.failed("page", error)  # whoever sends these values does not sit before the page
+            raise gr.Error("data: the page sends no such values.", print_exception=False) from error
+
+
+def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:
+    """Handlers of what fastapi and gradio raise before a request comes to one of these endpoints."""
+
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        if not request.url.path.startswith(_PUBLIC):
+            return JSONResponse({"detail": "the page sends no such request"}, 422)
+        first = error.errors()[0]
+        in_data = "is no list" if "data" in first["loc"] else "stands in no JSON object"
+        template = _NAMED if request.url.path.startswith(_BY_NAME) else _IN_ORDER
+        problem = "is missing" if first["type"] == "missing" else in_data
+        return JSONResponse({"error": template.format(problem=problem)}, 422)
+
+    async def unknown(request: Request, _: FnIndexInferError) -> JSONResponse:
+        name = request.path_params.get("api_name", "").strip("/")
+        there = ", ".join(f"/{each}" for each in endpoints)
+        return JSONResponse({"error": f"endpoint: there is no /{name}; there are {there}."}, 404)
+
+    async def unfitting(request: Request, error: TypeError) -> JSONResponse:
+        name = request.url.path.removeprefix(_BY_NAME)
+        if name not in endpoints:
+            raise error
+        takes = ", ".join(
+            f"{each} (needed)" if about.default is inspect.Parameter.empty else each
+            for each, about in inspect.signature(endpoints[name]).parameters.items()
+        )
+        return JSONResponse({"error": f"arguments: do not fit /{name}; it takes {takes}, by name."}, 422)
+
+    return {RequestValidationError: malformed, FnIndexInferError: unknown, TypeError: unfitting}
+
+
+def refusing(handle: Handler, refusal: Callable[[str, Mapping[str, Any]], str | None]) -> Handler:
+    """A handler of the Model Context Protocol that asks first what is wrong with the call of a tool, and says that."""
+
+    async def handle_or_refuse(request: types.CallToolRequest) -> types.ServerResult:
+        sentence = refusal(request.params.name, request.params.arguments or {})
+        if sentence is None:
+            return await handle(request)
+        content: list[types.ContentBlock] = [types.TextContent(type="text", text=sentence)]
+        return types.ServerResult(types.CallToolResult(content=content, isError=True))
+
+    return handle_or_refuse
+
+
+def taking_files_as(handle: Handler, file_format: str) -> Handler:
+    """A handler that lists the tools, whose files are given in this format and not, as gradio has it, by address."""
+
+    async def list_tools(request: Any) -> types.ServerResult:
+        result = await handle(request)
+        for tool in result.root.tools if isinstance(result.root, types.ListToolsResult) else ():
+            for described in tool.inputSchema.get("properties", {}).values():
+                if "File" in described.get("format", ""):
+                    described["format"] = file_format
+        return result
+
+    return list_tools
+
+
+def as_json(show: Callable[[Sequence[Any], str], list[Any]]) -> Callable[[Sequence[Any], str], list[Any]]:
+    """Tools of the Model Context Protocol answer with text, and gradio would write data as Python does."""
+
+    def is_data(value: object) -> bool:
+        return isinstance(value, dict | list) and not (isinstance(value, dict) and value.get("meta"))
+
+    return lambda data, root_url: show([json.dumps(one) if is_data(one) else one for one in data], root_url)

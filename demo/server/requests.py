@@ -1,0 +1,269 @@
+"""Middleware that answers what the app offers, to those it is offered to, and refuses the rest in a sentence.
+
+Gradio brings ways in for apps of every kind; some write files or fetch what is elsewhere, and those are closed.
+Other websites' pages may not ask on behalf of whoever looks at them. Bodies have a largest size, and uploads need room
+on the disk.
+"""
+
+import ipaddress
+import os
+import re
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from demo.server import log
+from demo.server.limits import BODY_BYTES, KEPT_SECONDS, ON_SPACE, Limits
+
+ORIGINS: Final = "DRAFTSCOPE_ORIGINS"
+"""Names sites, such as https://lab.example, with commas between them, whose pages may use the app."""
+PROXY: Final = "DRAFTSCOPE_PROXY"
+_API: Final = "/gradio_api/"
+_CLOSED: Final = re.compile(
+    r"vibe-|process_recording|deep_link|component_server|custom_component|stream/|proxy="
+    r"|run-history|runs\b|dev/|file[=/]\w+:",
+    re.IGNORECASE,
+)
+"""Editing the app, recording a screen, copies of a page's state, components' own functions, other servers' files."""
+_DIRECT: Final = re.compile("(run|api)/")
+"""Calls that are answered at once; gradio calls it a failure of the server where what was sent is wrong."""
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+_ROOT: Final = Path(__file__).parents[2]
+_MB: Final = 10**6
+_NETWORK_BITS: Final = 64
+"""Of an address of version 6, what a provider hands out; the rest is its customer's to choose, anew at will."""
+
+_NOTHING: Final = "address: there is nothing; docs/api.md says where programs ask."
+_ELSEWHERE: Final = (
+    "origin: another website's page sent this, and it is not answered; open the app itself, or let its owner name "
+    f"the site in {ORIGINS}."
+)
+_LARGE: Final = f"body: has more than {BODY_BYTES // 2**20} MiB; send less, and a file through /gradio_api/upload."
+_UNREADABLE: Final = "request: it cannot be read ({}); send it as docs/api.md says."
+_FAILED: Final = "request: the app failed at it ({}); its log says where."
+_NO_ROOM: Final = (
+    "file: {}, and nothing was uploaded; they go after {} hours. Try again later, or run Draftscope yourself."
+)
+
+
+class RequestFilter:
+    """Refuses closed addresses, other sites' pages and large bodies; what fails is a sentence and a line in the log."""
+
+    def __init__(self, app: ASGIApp, most: int = BODY_BYTES) -> None:
+        """Bodies, those of uploads left out, may have `most` bytes."""
+        self._app, self._most = app, most
+        self._sites = {site.strip().rstrip("/") for site in os.environ.get(ORIGINS, "").split(",")} - {""}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer or pass on one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        place, begun = scope["path"].partition(_API)[2], False
+        upload = place.rstrip("/") == "upload"
+
+        async def send_on(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            if message.get("status") == 500 and _DIRECT.match(place):
+                message["status"] = 400
+            await send(message)
+
+        try:
+            self._check(scope, place, upload)
+            await self._app(scope, receive if upload else _limited(receive, self._most), send_on)
+        except HTTPException as refused:
+            await _answer(refused.detail, refused.status_code, scope, receive, send)
+        except Exception as error:
+            log.failed("request", error)
+            own = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(_ROOT / "demo")
+            if not begun:
+                sentence = (_FAILED if own else _UNREADABLE).format(type(error).__name__)
+                await _answer(sentence, 500 if own else 400, scope, receive, send)
+
+    def _check(self, scope: Scope, place: str, upload: bool) -> None:
+        headers = Headers(scope=scope)
+        promised = headers.get("content-length", "")
+        if _CLOSED.match(place):
+            raise HTTPException(404, _NOTHING)
+        if not upload and promised.isdecimal() and int(promised) > self._most:
+            raise HTTPException(413, _LARGE)
+        if scope["method"] not in _READING and not self._may_ask(headers):
+            log.event("refused", kind="origin", why=headers.get("origin"))
+            raise HTTPException(403, _ELSEWHERE)
+
+    def _may_ask(self, headers: Headers) -> bool:
+        """Whether the app's own page, a site that was named, or a program asks; programs send neither header."""
+        origin = headers.get("origin")
+        if origin in self._sites:
+            return True
+        site = headers.get("sec-fetch-site")  # no page can set it; browsers send it over https and on localhost
+        if site is not None:
+            return site in ("same-origin", "none")
+        if origin is None:
+            return True
+        hosts = (headers.get("host"), headers.get("x-forwarded-host"))  # no page can set these either
+        try:
+            return origin != "null" and urlsplit(origin).netloc in hosts
+        except ValueError:  # it is no address
+            return False
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """The same, until too much has come."""
+    came = 0
+
+    async def limited() -> Message:
+        nonlocal came
+        message = await receive()
+        came += len(message.get("body", b""))
+        if came > most:
+            raise HTTPException(413, _LARGE)
+        return message
+
+    return limited
+
+
+async def _answer(sentence: str, status: int, scope: Scope, receive: Receive, send: Send) -> None:
+    await JSONResponse({"error": sentence, "detail": sentence}, status)(scope, receive, send)
+
+
+@dataclass(eq=False, slots=True)
+class _Upload:
+    address: str
+    size: int
+    """Bytes that its sender promised, or that came where those are more."""
+    begun: float
+    """On the clock of files' times."""
+    arriving: bool = True
+
+
+class _NoRoomError(Exception):
+    """An upload is too much beside what is kept."""
+
+
+class UploadRoom:
+    """Refuses uploads for which there is no room: of all visitors' files, and of what came from one network address.
+
+    So one visitor cannot fill the room of the others, and nobody loses what they have. What is on its way counts as
+    what is kept does. One event loop alone uses it.
+    """
+
+    def __init__(self, app: ASGIApp, pages: Path, uploads: Path, limits: Limits) -> None:
+        """`pages` holds what the pages wrote for visitors; gradio, and nobody else, puts uploads into `uploads`."""
+        self._app, self._pages, self._uploads, self._limits = app, pages, uploads, limits
+        self._recent: list[_Upload] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer or pass on one request."""
+        if not (scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith("/upload")):
+            await self._app(scope, receive, send)
+            return
+        headers, client = Headers(scope=scope), (scope.get("client") or ("",))[0]
+        promised = headers.get("content-length", "")
+        upload = _Upload(
+            address_of(client, headers), int(promised) if promised.isdecimal() else 0, time.time() - 1
+        )  # files' times may be a little behind
+        oldest = upload.begun - 1.5 * KEPT_SECONDS  # gradio looks every half of it
+        self._recent = [one for one in self._recent if one.begun > oldest] + [upload]
+        held, came = await to_thread.run_sync(self._held), 0
+
+        async def counted() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > upload.size:  # nothing was promised: the body comes in chunks
+                upload.size = came
+                self._check(upload, held)
+            return message
+
+        try:
+            self._check(upload, held)
+            await self._app(scope, counted, send)
+            upload.arriving = False
+        except _NoRoomError as error:
+            log.event("refused", kind="upload", why=str(error))
+            await PlainTextResponse(str(error), 507)(scope, receive, send)
+        finally:
+            if upload.arriving:
+                self._recent.remove(upload)
+            begun = min((one.begun for one in self._recent if one.arriving), default=time.time() + 1)
+            await to_thread.run_sync(self._remove_partial, begun)
+
+    def _check(self, upload: _Upload, held: int) -> None:
+        of_all, of_one = self._limits.kept_megabytes, self._limits.kept_megabytes_per_address
+        arriving = sum(one.size for one in self._recent if one.arriving)
+        if of_all is not None and held + arriving > of_all * _MB:
+            raise _no_room(f"visitors' files fill the {of_all} MB that this server keeps for them")
+        own = sum(one.size for one in self._recent if one.address == upload.address)
+        if of_one is not None and own > of_one * _MB:
+            raise _no_room(
+                f"files uploaded from your network address would be more than the {of_one} MB that each may have"
+            )
+
+    def _held(self) -> int:
+        """Bytes that everybody holds; gradio gives an upload a folder once it is there."""
+        return _bytes([self._pages, *(path for path in _inside(self._uploads) if path.is_dir())])
+
+    def _remove_partial(self, begun: float) -> None:
+        """Remove what uploads left that were given up: files beside the folders, and older than any that arrive."""
+        for path in _inside(self._uploads):
+            with suppress(OSError):
+                if path.is_file() and path.stat().st_mtime < begun:
+                    path.unlink()
+
+
+def _no_room(why: str) -> _NoRoomError:
+    return _NoRoomError(_NO_ROOM.format(why, KEPT_SECONDS // 3600))
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from folder.iterdir()
+
+
+def _bytes(folders: Sequence[Path]) -> int:
+    """Bytes of all files; what goes meanwhile counts nothing."""
+    total = 0
+    for folder in folders:
+        for path in folder.rglob("*"):
+            with suppress(OSError):
+                total += path.lstat().st_size
+    return total
+
+
+def address_of(client: str, headers: Mapping[str, str]) -> str:
+    """The network address that a request counts for: a customer's whole network where it is one of version 6.
+
+    What a proxy says of its client is believed where there is one: on a Space, or as told.
+    """
+    behind = os.environ.get(ON_SPACE) or os.environ.get(PROXY)
+    forwarded = _last_public(headers.get("x-forwarded-for", "")) if behind else None
+    try:
+        address = forwarded or ipaddress.ip_address(client)
+    except ValueError:
+        return client
+    mapped = getattr(address, "ipv4_mapped", None)
+    bits = _NETWORK_BITS if address.version == 6 and not mapped else 32
+    return str(ipaddress.ip_network((mapped or address, bits), strict=False)).removesuffix("/32")
+
+
+def _last_public(forwarded: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The last public address of the header: those before it are the client's own words."""
+    for name in reversed(forwarded.split(",")):
+        with suppress(ValueError):
+            address = ipaddress.ip_address(name.strip())
+            if not address.is_private:
+                return address
+    return None

@@ -1,0 +1,132 @@
+"""What a visitor has at hand: a folder of their own, the traces they look at, and a way to stop a run.
+
+The folder's name follows from the visitor's session by a secret hash. So a visitor cannot choose it, another cannot
+guess it, and no table of visitors has to be kept. A request to stop is an empty file in it: a decoder that runs in any
+thread sees it before its next forward pass.
+
+Browsers fetch traces at addresses of our own: gradio would hand files out under their whole path on the disk.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from demo.server.limits import KEPT_SECONDS
+from traces import read, write
+from traces.schema import Trace
+
+TRACE_ADDRESS: Final = "/traces/{folder}/{file}"
+_STOP: Final = "stop"
+_PLAIN_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_FOLDER: Final = re.compile(r"[\w-]+", re.ASCII)
+_FILE: Final = re.compile(r"[\w-][\w.-]*\.json\.gz", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The traces a visitor looks at, as files: one, or a baseline and the run beside it."""
+
+    paths: tuple[Path, ...] = ()
+    origin: str = ""
+    """Where they come from, in words."""
+
+    def traces(self) -> tuple[Trace, ...]:
+        """Read them."""
+        return tuple(read(path) for path in self.paths)
+
+
+def url(path: Path) -> str:
+    """Where the server hands out a trace, relative to the page."""
+    return TRACE_ADDRESS.removeprefix("/").format(folder=quote(path.parent.name), file=quote(path.name))
+
+
+def trace_file(folder: str, file: str, visitors: Path, recorded: Sequence[Path]) -> Path | None:
+    """The trace that an address names: a visitor's, or one of the recorded ones; None where there is no such trace."""
+    if not (_FOLDER.fullmatch(folder) and _FILE.fullmatch(file)):
+        return None
+    known = {place.name: place.resolve() for place in recorded}
+    inside = known.get(folder, visitors.resolve() / folder)
+    path = inside / file
+    return path if path.is_file() and path.resolve().parent == inside else None
+
+
+def file_name(trace: Trace) -> str:
+    """What a file with the trace is called, without ending: a trace from elsewhere may name its method like a path."""
+    method = trace.method if _PLAIN_NAME.fullmatch(trace.method) else "trace"
+    return method if trace.seed is None else f"{method}-seed-{trace.seed}"
+
+
+class Visitor:
+    """One visitor's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def start(self) -> None:
+        """Forget an earlier request to stop."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _STOP).unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """Ask the decoder to stop."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _STOP).touch()
+
+    def stopped(self) -> bool:
+        """Whether the visitor asked to stop."""
+        return (self.folder / _STOP).exists()
+
+    def keep(self, traces: Sequence[Trace], origin: str) -> Shown:
+        """Write traces where the browser can fetch them."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for trace in traces:
+            path = self.folder / f"{file_name(trace)}-{secrets.token_hex(4)}.json.gz"
+            write(trace, path)
+            paths.append(path)
+        return Shown(tuple(paths), origin)
+
+    def file(self, name: str) -> Path:
+        """A path for a file the visitor will download; `name` is ours, never the visitor's."""
+        folder = self.folder / secrets.token_hex(4)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    def leave(self) -> None:
+        """Remove everything."""
+        self.stop()  # a run that is still under way ends before its next forward pass
+        for path in self.folder.iterdir():
+            if path.name != _STOP:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+class Visitors:
+    """The folders of all visitors, below one that goes when the program ends."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
+        """The folder the server may hand files out from."""
+        self._secret = secrets.token_bytes(32)
+        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+
+    def of(self, session: str | None) -> Visitor:
+        """The visitor of a session."""
+        name = hmac.new(self._secret, (session or "").encode(), hashlib.sha256).hexdigest()[:32]
+        return Visitor(self.root / name)
+
+    def prune(self, kept_seconds: float = KEPT_SECONDS) -> None:
+        """Remove the folders nobody wrote to for a while."""
+        oldest = time.time() - kept_seconds
+        for folder in self.root.iterdir():
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
