@@ -21,7 +21,7 @@ from engines.config import Knob
 from engines.methods.method import Method, lossless
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual, toss
+from engines.sampling.coupling import first_rejection, residual, verify
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Fate
 
@@ -46,7 +46,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
         p = ask_probs((yield Forward(torch.cat([done, x]), done=n, cached=max(n - 1, 0))))
         position = torch.arange(n, n + W + 1, device=task.device)
-        coins = toss(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        coins = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
         r, slot = first_rejection(coins.kept), torch.arange(W + 1, device=task.device)
         rest = torch.cat([residual(q, p[:W]), p[W:]])
         drawn = chance.categorical(rest, Draw("residual", iteration, position), where=slot == r)
