@@ -54,16 +54,14 @@ def tracked() -> list[Path]:
     return [path for line in listed.stdout.split("\0") if line and (path := ROOT / line).is_file()]
 
 
-@pytest.mark.parametrize("path", METHOD_FILES, ids=lambda path: path.stem)
-def test_a_method_fits_on_a_few_pages(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_METHOD_LINES
+def test_a_method_fits_on_a_few_pages() -> None:
+    sizes = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in METHOD_FILES}
+    assert {method: size for method, size in sizes.items() if size > MOST_METHOD_LINES} == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_functions_are_short_and_take_few_parameters(path: Path) -> None:
-    long = [f"{f.name}: {lines(f)} lines" for f in functions(path) if lines(f) > MOST_FUNCTION_LINES]
-    wide = [f"{f.name}: {parameters(f)} parameters" for f in functions(path) if parameters(f) > MOST_PARAMETERS]
-    assert not long + wide
+def test_functions_are_short_and_take_few_parameters() -> None:
+    found = [(f"{name(path)}: {f.name}", lines(f), parameters(f)) for path in SOURCES for f in functions(path)]
+    assert [one for one in found if one[1] > MOST_FUNCTION_LINES or one[2] > MOST_PARAMETERS] == []
 
 
 def test_every_method_file_is_registered() -> None:
@@ -72,11 +70,13 @@ def test_every_method_file_is_registered() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("folder", ["demo/copy", "docs/methods"])
-def test_every_method_is_described(method: str, folder: str) -> None:
-    page = ROOT / folder / f"{method}.md"
+def test_every_method_is_described(method: str) -> None:
+    page = ROOT / "docs" / "methods" / f"{method}.md"
     assert page.is_file(), f"{name(page)} is missing"
-    assert len(page.read_text(encoding="utf-8").split()) > 50, f"{name(page)} says too little"
+    for part in page.read_text(encoding="utf-8").split("\n## In the code\n"):
+        assert len(part.split()) > 50, f"{name(page)} says too little"
+    assert page.read_text(encoding="utf-8").count("\n## In the code\n") == 1
+    assert "!docs/methods\n" in (ROOT / ".dockerignore").read_text(encoding="utf-8"), "the page shows these texts"
 
 
 def test_weights_are_those_of_the_manifest() -> None:
@@ -92,10 +92,10 @@ def test_weights_are_those_of_the_manifest() -> None:
     assert found == recorded
 
 
-@pytest.mark.parametrize("needed", ["data", "command", "metrics", "seed"])
-def test_the_manifest_says_how_each_file_was_made(needed: str) -> None:
+def test_the_manifest_says_how_each_file_was_made() -> None:
     manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
-    assert [key for key, entry in manifest.items() if entry.get(needed) in (None, "", {})] == []
+    needed = ("data", "command", "metrics", "seed")
+    assert [(key, one) for key, entry in manifest.items() for one in needed if entry.get(one) in (None, "", {})] == []
 
 
 def test_assets_stay_small() -> None:
@@ -119,10 +119,13 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("path", [p for p in tracked() if p.suffix == ".md"], ids=name)
-def test_links_lead_somewhere(path: Path) -> None:
-    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
-    assert [link for link in links if not (path.parent / link).exists()] == []
+def test_links_lead_somewhere() -> None:
+    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+    pages = {path: link.findall(path.read_text(encoding="utf-8")) for path in tracked() if path.suffix == ".md"}
+    broken = [
+        f"{name(path)}: {one}" for path, links in pages.items() for one in links if not (path.parent / one).exists()
+    ]
+    assert broken == []
 
 
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from support.results import row as sweep_row
 
 from benchmarks import (
     _headlines,
-    _parts,
     _pictures,
     _results,
     compare,
@@ -27,20 +27,22 @@ from benchmarks import (
     text,
     toy,
     verifiers,
+    video,
 )
 from benchmarks._pictures import Reference
 from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job, prompts
-from demo.measured import measured
-from engines.methods import METHODS
+from demo.runs.measured import measured
 from engines.models import toy_field
-from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, parse_prompt
+from engines.models.catalog import load_model
 from engines.testing.tables import Table
 from visualizers import read_results
 from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
 
 
@@ -81,34 +83,6 @@ def test_decodings_are_counted_and_timed() -> None:
     assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
 
 
-def test_every_part_of_the_speed_benchmark_measures() -> None:
-    plan = speed.Plan(Table(6, 3, seed=0), ["", ""], 2, (8, 32), [""] * 3)
-    rows = speed.table(plan, 1.0)
-    assert [(row["decoder"], row.get("window")) for row in rows][:3] == [("vanilla", None), ("SJD", 8), ("MC-SJD", 8)]
-    assert rows[0]["nfe"] == 6
-    for row in rows[1:]:
-        assert 1 <= row["nfe"] <= 6 and row["fewer_passes"] == pytest.approx(6 / row["nfe"])
-    by_sjd, by_vanilla, _ = speed.against_targets(rows, 1.0)
-    plain, coupled = (next(r for r in rows if r["decoder"] == d and r["window"] == 32) for d in ("SJD", "MC-SJD"))
-    assert by_sjd.measured == coupled["nfe"] / plain["nfe"]
-    assert by_vanilla.measured == coupled["nfe"] / 6
-    for part, count in ((speed.overhead, 2), (speed.tracing, 1), (speed.throughput, 2)):
-        claims = part(plan)
-        assert len(claims) == count and all(math.isfinite(claim.measured) for claim in claims)
-
-
-def test_recording_that_changes_tokens_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _parts.decode
-
-    def changed(jobs: Any, *, record: bool = False) -> Any:
-        run = real(jobs, record=record)
-        return replace(run, tokens=((9,),)) if record else run
-
-    monkeypatch.setattr(_parts, "decode", changed)
-    with pytest.raises(RuntimeError, match="recording changed the tokens"):
-        speed.tracing(speed.Plan(Table(4, 2, seed=0), [""], 1, (32,), [""]))
-
-
 def test_the_toy_benchmark_writes_what_the_app_reads(tmp_path: Path) -> None:
     file = tmp_path / "toy.json"
     toy.main(["--images", "1", "--drafts", "16", "--json", str(file)])
@@ -142,22 +116,6 @@ def test_differences_are_told_prompt_by_prompt() -> None:
         _results.off([2.0], [1.0])
 
 
-def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
-    def sample(bits: float) -> quality.Sample:
-        return quality.Sample("a red bag on grass", torch.zeros(3, 48, 48), (True, True, False), bits)
-
-    fair = [sample(5 + 0.1 * (i % 3)) for i in range(12)]
-    noisy = [sample(5 + 0.1 * (i % 4)) for i in range(12)]
-    sharp = [sample(4 + 0.1 * (i % 4)) for i in range(12)]
-
-    def verdicts(**changed: list[quality.Sample]) -> list[bool | None]:
-        samples = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
-        return [c.met for c in quality.claims([quality.row(name, samples[name], fair) for name in samples])]
-
-    assert verdicts(none=noisy, gsd=sharp) == [None, False, True, True]
-    assert verdicts(maximal=sharp) == [None, False, True, False]
-
-
 def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
     real = Reference(torch.zeros(3, dtype=torch.float64), torch.diag(torch.tensor([4.0, 1.0, 0.25]).double()))
     corners = torch.cat([torch.eye(3), -torch.eye(3)]).double() * (2.5**0.5)
@@ -173,83 +131,6 @@ def test_the_sheet_has_a_row_a_garment_and_a_column_a_decoder() -> None:
     prompts = ("a red bag on grass", "a blue bag on sky", "a red coat on grass")
     pictures = _pictures.sheet(prompts, dict.fromkeys(("vanilla", "GSD"), torch.zeros(3, 3, 48, 48))).getcolors()
     assert {color: count for count, color in pictures}[(128, 128, 128)] == 2 * 2 * 96 * 96
-
-
-def test_the_tables_say_what_the_results_say() -> None:
-    missed = replace(CLAIM, name="slow", measured=0.8, unit="%")
-    large = Claim(name="memory", measured=1234.5, unit="MB")
-    unknown = Claim(name="frames", measured=None, reason="there is no Chromium here")
-    faster = [Claim(name=f"{ratio} times", measured=ratio, unit="×") for ratio in (0.5, 2.0)]
-    written_ = {"speed": written([missed, *faster, CLAIM]), "app": written([unknown, large], "app")}
-    text = report.tables(written_)
-    rows = [[cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")] for line in text.splitlines()]
-    by_name = {row[0]: row[1:] for row in rows}
-    assert by_name["passes ¦ time"] == ["0.5", "at most 0.75", "met", "eight pictures"]
-    assert by_name["slow"][:3] == ["0.8 %", "at most 0.75 %", "**missed**"]
-    assert by_name["frames"] == ["not measured", "", "", "there is no Chromium here"]
-    assert [name for name in by_name if name.endswith("times")] == ["2.0 times", "0.5 times"]  # the best first
-    assert text.index("2.0 times") < text.index("slow") < text.index("## The app") < text.index("memory")
-    assert "`python -m benchmarks.speed`, measured on cpu" in text and f"torch {torch.__version__}" in text
-
-
-def test_the_readme_says_of_each_method_what_its_result_says() -> None:
-    drafted = (("text-draft", 72.0, 0.8), ("text-draft", 48.0, 1.5), ("lookup", 9.0, 9.0))
-    names = ("drafter", "target_passes", "faster_median")
-    told = [{"method": "speculative", **dict(zip(names, each, strict=True))} for each in drafted]
-    rows = [{"model": "text-target", **row} for row in [{"method": "ar", "nfe": 144.0}, *told]]
-    table = _headlines.table({"drafting": {"rows": rows}})
-    (line,) = table.splitlines()[2:]
-    assert "| 3.0 | 1.50 × faster | same distribution |" in line  # the fastest row of the small drafter
-    solving = [
-        {"method": "blockwise", "accuracy": 0.8, "accuracy_standard_error": 0.01},
-        {
-            "method": "s2d2",
-            "decoder": "S2D2, block 32",
-            "fewer_passes": 5.72,
-            "faster_median": 0.5,
-            "accuracy": 0.75,
-            "accuracy_standard_error": 0.02,
-        },
-    ]
-    assert "| 5.7 | 2.00 × slower | 75.0 % solved, ordinary 80.0 % (± 2.0) |" in _headlines.table(
-        {"text": {"rows": solving}}
-    )
-
-
-def test_every_method_of_the_readme_has_a_shipped_result() -> None:
-    results = {path.stem: json.loads(path.read_text()) for path in (ROOT / "benchmarks" / "results").glob("*.json")}
-    readme = (ROOT / "README.md").read_text()
-    assert readme == report.fill(readme, "methods", _headlines.table(results)), "run: python -m benchmarks.report"
-    page = (ROOT / "docs" / "measured.md").read_text()
-    assert page == report.fill(page, "benchmarks", report.tables(results)), "run: python -m benchmarks.report"
-    assert len(_headlines.table(results).splitlines()) == 2 + len(_headlines.HEADLINES)
-
-
-def test_filling_twice_changes_nothing_and_lost_markers_are_named() -> None:
-    text = "before\n<!-- models -->\nold\n<!-- /models -->\nafter"
-    once = report.fill(text, "models", "new")
-    assert once == text.replace("old", "new") == report.fill(once, "models", "new")
-    for broken in ("no markers", text.replace("<!-- /models -->", ""), text + text):
-        with pytest.raises(ValueError, match="put them back"):
-            report.fill(broken, "models", "new")
-
-
-def test_without_results_the_report_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path in ("assets/models/MANIFEST.json", "docs/training.md", "docs/measured.md", "README.md"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
-    assert report.main(["--root", str(tmp_path)]) == 1
-    assert "run a benchmark" in capsys.readouterr().err
-    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
-    (tmp_path / "benchmarks" / "results" / "speed.json").write_text(json.dumps(written([CLAIM])))
-    assert report.main(["--root", str(tmp_path)]) == 0
-    assert "eight pictures" in (tmp_path / "docs" / "measured.md").read_text()
-
-
-def test_the_training_page_says_what_the_manifest_says() -> None:
-    manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text())
-    page = (ROOT / "docs" / "training.md").read_text()
-    assert page == report.fill(page, "models", report.models_table(manifest)), "run: python -m benchmarks.report"
 
 
 def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_verifier() -> None:
@@ -278,16 +159,6 @@ def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch:
         assert row["problems"] == 2 and row["accuracy"] == 0
         assert row["fewer_passes"] == pytest.approx(usual["nfe"] / row["nfe"])
         assert (row["fewer_target_passes"] > row["fewer_passes"]) == (row["decoder"] in drafting)
-    claims = text.against_ordinary([usual, *others])
-    assert [claim.measured for claim in claims] == [row["faster_median"] for row in others]
-
-
-def test_lockstep_says_how_many_outputs_are_the_same() -> None:
-    problems = [Problem("abc", "", "1"), Problem("bcdabc", "", "2")]
-    jobs = [text.job("confidence", cast(Any, tiny()), problem, length=16) for problem in problems]
-    claim = _parts.throughput(jobs, 1, "Text", "answers")
-    assert claim.measured is not None and claim.measured > 0
-    assert "2 of 2 with the same tokens" in claim.reason
 
 
 def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +175,7 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
     written = json.loads((tmp_path / "out.json").read_text())
     faster, equal = written["claims"]
     assert (faster["measured"], faster["met"]) == (2.0, True)
-    assert "solves 62.5 against 62.5 % of 8 problems" in faster["reason"]
+    assert [faster["numbers"][name] for name in ("accuracy", "baseline_accuracy", "problems")] == [0.625, 0.625, 8]
     assert (equal["measured"], equal["met"]) == (0.0, True)
     assert [each["accuracy"] for each in written["rows"]] == [0.625, 0.625]
     found = {group.label: group for group in gathered(read_results(json.dumps(
@@ -329,42 +200,118 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
     assert row["spread_ordinary"] == pytest.approx(1, abs=0.3)
     parts = [row[f"share_{name}"] for name in ("draft", "target", "head", "deciding")]
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
-    (claim,) = continuous.claims([row])
-    assert claim.measured == row["faster_median"]
     parts = row["target_calls"] * row["verify_cost"] + row["draft_calls"] * row["draft_cost"]
     assert parts * row["seconds_ordinary"] / 15 == pytest.approx(row["seconds"], rel=0.3)  # what is left is pre-filled
     assert (
         continuous.ways(method, "patch-target", ["small", "mixture"], ["block", "maximal"])[-1]["drafter"] == "mixture"
     )
     assert len(continuous.ways(method, "toy-field", ["small", "mixture"], ["block"])) == 1
-    assert row["method"] == method and claim.name.startswith(METHODS[method].title)
+    assert row["method"] == method
 
 
-def test_pictures_of_every_ratio_are_marked_beside_ordinary_ones() -> None:
+def test_every_part_of_the_speed_benchmark_measures() -> None:
+    plan = speed.Plan(Table(6, 3, seed=0), ["", ""], 2, (8, 32), [""] * 3)
+    rows = speed.table(plan, 1.0)
+    assert [(row["decoder"], row.get("window")) for row in rows][:3] == [("vanilla", None), ("SJD", 8), ("MC-SJD", 8)]
+    assert rows[0]["nfe"] == 6
+    for row in rows[1:]:
+        assert 1 <= row["nfe"] <= 6 and row["fewer_passes"] == pytest.approx(6 / row["nfe"])
+    by_sjd, by_vanilla = speed.against_targets(rows, 1.0)
+    plain, coupled = (next(r for r in rows if r["decoder"] == d and r["window"] == 32) for d in ("SJD", "MC-SJD"))
+    assert by_sjd.measured == coupled["nfe"] / plain["nfe"] and by_vanilla.measured == coupled["nfe"] / 6
+    for claim in speed.throughput(plan):
+        assert "3 of 3 with the same tokens" in claim.reason and claim.numbers["batch"] == 3
+        assert claim.measured == pytest.approx(claim.numbers["per_second"] / claim.numbers["per_second_alone"], rel=9)
+
+
+def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
+    def pictures(bits: float, period: int) -> quality.Pictures:
+        right = torch.tensor([[True, True, False]] * 12)
+        return quality.Pictures(torch.zeros(12, 3, 48, 48), right, [bits + 0.1 * (i % period) for i in range(12)])
+
+    fair, noisy, sharp = pictures(5, 3), pictures(5, 4), pictures(4, 4)
+
+    def verdicts(**changed: quality.Pictures) -> list[bool | None]:
+        every = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
+        return [c.met for c in quality.claims([quality.row(name, every[name], fair) for name in every])]
+
+    assert verdicts(none=noisy, gsd=sharp) == [False, True, True]
+    assert verdicts(maximal=sharp) == [False, True, False]
+
+
+def test_pictures_are_marked_beside_ordinary_ones() -> None:
     generator = torch.Generator().manual_seed(0)
     good, other = (torch.rand(32, 3, 48, 48, generator=generator) * 2 - 1 for _ in range(2))
     asked = prompts("patch-target", 32)
     rows = [patches.row(name, good, asked, good, 1.0) for name in patches.DECODERS]
-    vanilla, whole, agreement, distance = patches.claims(rows)
-    assert (whole.measured, whole.met) == (agreement.measured, agreement.met) == (0, True)
-    assert vanilla.measured == rows[0]["all_three_percent"]
-    assert distance.measured == rows[0]["frechet_like"] > rows[0]["frechet_like_real"]
-    assert patches.row("CSpD whole paths", other, asked, good, 1.0)["frechet_like"] != distance.measured
+    assert [(claim.measured, claim.met) for claim in patches.claims(rows)] == [(0, True)] * 2
+    assert patches.row("CSpD exact", other, asked, good, 1.0)["frechet_like"] != rows[0]["frechet_like"]
     rows[1] = {**rows[1], "all_three_off_errors": -3.5}
-    assert patches.claims(rows)[1].met is False
+    assert patches.claims(rows)[0].met is False
     guided = [patches.row(name, other, asked, other, 3.0) for name in patches.DECODERS if name != "mixture"]
-    both = patches.claims([*rows, *guided])
-    assert len(both) == 8 and "guidance 3" not in both[3].name and "guidance 3" in both[4].name
-    assert both[0].met is None and both[4].met is (guided[0]["all_three_percent"] >= 50)
-    model: Any = continuous.load_model("toy-field")
-    jobs = [decoder.job(model, "", 0, 1.0) for decoder in patches.DECODERS.values()]
-    assert [(one.method.name, getattr(one.config, "mode", "")) for one in jobs] == [
-        ("continuous", ""),
-        ("cspd-block", ""),
-        ("cspd", "exact"),
-        ("cspd", "paper"),
-        ("cspd", "distance-only"),
-        ("cspd-release", ""),
-        ("continuous", ""),
-        ("continuous", ""),
-    ]
+    *_, as_asked, _, _ = patches.claims([*rows, *guided])
+    assert "guidance 3" in as_asked.name and as_asked.met is (guided[0]["all_three_percent"] >= 50)
+    jobs = [decoder.job(load_model("toy-field"), "", 0, 1.0) for decoder in patches.DECODERS.values()]
+    assert [getattr(one.config, "mode", "") for one in jobs[2:5]] == ["exact", "paper", "distance-only"]
+
+
+@pytest.mark.parametrize(("name", "module"), [("video", video), ("patches", patches), ("quality", quality)])
+def test_what_is_claimed_is_what_was_measured(name: str, module: Any) -> None:
+    content = json.loads((RESULTS / f"{name}.json").read_text())
+    for claim, stored in zip(module.claims(content["rows"]), content["claims"], strict=True):
+        assert (claim.name, claim.measured, claim.met) == (stored["name"], stored["measured"], stored["met"])
+
+
+class TestReport:
+    def test_tables_say_what_the_results_say(self) -> None:
+        claims = [CLAIM, replace(CLAIM, name="slow", measured=0.8, unit="%"), replace(CLAIM, name="no", measured=None)]
+        content = written(claims) | {"rows": [{"decoder": "SJD", "fewer_passes": 2.0, "faster_median": 1.234}, {}]}
+        text = report.tables({"speed": content, "app": written([replace(CLAIM, target=None)], "app")})
+        lines = [line.replace("\\|", "¦").strip("|").split("|") for line in text.splitlines()]
+        rows = [[cell.strip() for cell in line] for line in lines]
+        assert ["SJD", "", "", "2.0", "1.23"] in rows and [""] * 5 not in rows
+        assert ["passes ¦ time", "0.5", "at most 0.75", "met", "eight pictures"] in rows
+        assert ["passes ¦ time", "0.5", "", "", "eight pictures"] in rows
+        assert ["slow", "0.8 %", "at most 0.75", "**missed**", "eight pictures"] in rows
+        assert ["no", "not measured", "at most 0.75", "", "eight pictures"] in rows
+        assert text.index("slow") < text.index("## The app") and "`python -m benchmarks.speed`: cpu" in text
+
+    def test_the_readme_says_of_each_method_what_its_result_says(self) -> None:
+        named = ("drafter", "fewer_target_passes", "faster_median")
+        drafted = (("text-draft", 2.0, 0.8), ("text-draft", 3.0, 1.5), ("lookup", 16.0, 9.0))
+        same = {"method": "speculative", "model": "text-target"}
+        told = [{**same, **dict(zip(named, each, strict=True))} for each in drafted]
+        (line,) = _headlines.table({"drafting": {"rows": told}}).splitlines()[2:]
+        assert "| 3.0 | 1.50× | same distribution |" in line  # the fastest row of the small drafter
+        solved = {"accuracy": 0.75, "accuracy_standard_error": 0.02}
+        s2d2 = {"method": "s2d2", "decoder": "S2D2, block 32", "fewer_passes": 5.72, "faster_median": 0.5, **solved}
+        rows = [{"method": "blockwise", "accuracy": 0.8, "accuracy_standard_error": 0.01}, s2d2]
+        assert "| 5.7 | 0.50× | 75.0% solved, ordinary 80.0% (± 2.0%) |" in _headlines.table({"text": {"rows": rows}})
+
+    def test_what_is_written_follows_from_the_shipped_results(self) -> None:
+        results = {path.stem: json.loads(path.read_text()) for path in RESULTS.glob("*.json")}
+        manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text())
+        table = _headlines.table(results)
+        for path, marker, content in (
+            ("README.md", "methods", table),
+            ("docs/measured.md", "benchmarks", report.tables(results)),
+            ("docs/training.md", "models", report.models_table(manifest)),
+        ):
+            page = (ROOT / path).read_text()
+            assert page == report.fill(page, marker, content), "run: python -m benchmarks.report"
+        assert len(table.splitlines()) == 2 + len(_headlines.HEADLINES)
+
+    def test_every_number_of_the_readme_stands_among_what_was_measured(self) -> None:
+        readme, page = ((ROOT / path).read_text() for path in ("README.md", "docs/measured.md"))
+        lines = readme.partition("<!-- methods -->")[2].partition("<!-- /methods -->")[0].splitlines()[3:]
+        numbers = [number for line in lines for number in re.findall(r"\d+\.\d+", " ".join(line.split(" | ")[3:6]))]
+        assert len(numbers) >= 2 * len(_headlines.HEADLINES)
+        assert [number for number in numbers if not re.search(rf"\| {number}%? \|", page)] == []
+
+    def test_filling_twice_changes_nothing_and_lost_markers_are_named(self) -> None:
+        text = "before\n<!-- models -->\nold\n<!-- /models -->\nafter"
+        once = report.fill(text, "models", "new")
+        assert once == text.replace("old", "new") == report.fill(once, "models", "new")
+        for broken in ("no markers", text.replace("<!-- /models -->", ""), text + text):
+            with pytest.raises(ValueError, match="put them back"):
+                report.fill(broken, "models", "new")

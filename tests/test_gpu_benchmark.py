@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks import gpu
 from benchmarks._sizes import SIZES, TINY
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
-from engines.models.weights import parameters
 
 
 def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Path) -> None:
@@ -30,8 +30,6 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
     # Of `generate` it is the difference of two timings, which on a tiny network may come out below 0.
     passes = [row for row in found["rows"] if row["method"] in METHODS]
     assert all(row["whole_seconds"] >= row["seconds"] > 0 for row in passes)
-    compared = {row["family"] for row in passes if row.get("exact_over_fixed", 0) > 0}
-    assert compared == set(TINY) - {"MAR"}
     windows = [row["tokens_fed"] for row in found["rows"] if row["method"] == "scd"]
     assert all(fed > 1 for fed in windows)
 
@@ -56,4 +54,6 @@ def test_sizes_are_those_of_the_catalogue(name: str, listed: str, beside: float)
     """`beside` is what a Janus has beside its decoder, in gigabytes: the heads for codes, and the pixels in float32."""
     kind = LlamaModel if beside else Qwen3ForCausalLM
     config = kind.config_class(**SIZES[name].fields) if beside else Qwen3Config(**SIZES[name].fields)
-    assert abs(parameters(kind, config) * 2 / 1e9 + beside - MODELS[listed].gigabytes) < 0.15
+    with torch.device("meta"):
+        parameters = sum(weight.numel() for weight in kind(config).parameters())
+    assert abs(parameters * 2 / 1e9 + beside - MODELS[listed].gigabytes) < 0.15

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engines.models.studio.networks import Transformer, TransformerSize
+from engines.models.bundled.networks import Transformer, TransformerSize
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit, speedup
 
@@ -24,7 +24,7 @@ def test_sequences_come_with_the_laws_they_were_drawn_from() -> None:
     codes, logits = draw(target, LABELS, torch.Generator().manual_seed(0))
     again, _ = draw(target, LABELS, torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        afresh = target(*inputs(codes, LABELS))[:, target.prefix - 1 :]
+        afresh = target(*inputs(target, codes, LABELS))[:, target.prefix - 1 :]
         divergence, variation, _ = compare(target, codes, LABELS, logits)
     assert torch.equal(codes, again)
     torch.testing.assert_close(logits.float(), afresh, rtol=1e-3, atol=1e-3)  # they are kept in half precision

@@ -47,7 +47,7 @@ def test_a_cost_says_beside_how_long_a_pass_it_would_be_within_the_target() -> N
     runs = [(0.30, 0.20), (0.33, 0.22), (0.36, 0.24)]  # 100 passes: 1.1 ms more beside 2.2
     cost = lean.Cost.of(runs, 100, "the loop")
     assert cost.words(0.5) == "1.10 ms a pass beside 2.20 of the loop"
-    assert cost.words(0.1).endswith("and within the target beside 11.0 or more")
+    assert cost.words(0.1).endswith("; within the target beside 11.0 or more")
     ratio = lean._claim("x", [1.5, 1.5, 1.5], 1.1, cost=cost)
     assert ratio.reason.startswith("1.10 ms a pass") and "beside 11.0 or more" in ratio.reason
     share = lean._claim("x", [33.3, 33.3], 10.0, "%", cost, of_the_whole=True)

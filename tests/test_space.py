@@ -86,9 +86,8 @@ def distributions(file: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("package", ["app.py", "benchmarks", "demo", "engines", "traces", "visualizers"])
+@pytest.mark.parametrize("package", ["app.py", "demo", "engines", "traces", "visualizers"])
 def test_the_requirements_bring_what_is_imported(package: str) -> None:
-    # benchmarks, too: the environment that `make app` makes runs every command of README.
     brought, own = distributions("requirements.txt"), packages_distributions()
     files = [ROOT / package] if package.endswith(".py") else sorted((ROOT / package).rglob("*.py"))
     for path in files:

@@ -1,4 +1,4 @@
-"""One server for all tests of the page, with two recorded runs of the closed-form raster."""
+"""The parts of the page, and servers, for all tests of the app, with two recorded runs of the closed-form raster."""
 
 import os
 import socket
@@ -14,15 +14,41 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 from support.browser import chromium
+from support.parts import Parts
 from support.raster import decoded
 
-from demo.recordings import FOLDER, Recording, recordings
+from demo.runs.recordings import FOLDER, Recording, recordings
 from traces import write
 
 ROOT = Path(__file__).parents[2]
 MOST_SECONDS_TO_START = 120.0
 MOST_SECONDS_TO_END = 40.0
 """Generous: a busy machine takes four times as long as an idle one."""
+
+
+SERVERS = {"server", "shipped_server", "small"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts the app takes seconds, and so does what opens a browser."""
+    for item in items:
+        needed = set(getattr(item, "fixturenames", ()))
+        if needed & {"browser", *SERVERS}:
+            item.add_marker("slow")
+        if "browser" in needed:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def shipped() -> tuple[Recording, ...]:
+    """The recordings that ship."""
+    return recordings()
+
+
+@pytest.fixture(scope="session")
+def parts(recorded: tuple[Recording, ...]) -> Parts:
+    return Parts.build(recorded)
 
 
 @pytest.fixture(scope="session")

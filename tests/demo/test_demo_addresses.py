@@ -1,25 +1,20 @@
 """Addresses of runs and recordings: what they hold, and what is said of those that cannot be opened."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
 from support.film import film
+from support.parts import Parts
 from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
-from demo.decoding import Asked
-from demo.pages.compare import ComparePage
-from demo.pages.gallery import GalleryPage, _card, badge, name_of
+from demo.pages.gallery import _card, badge, name_of
 from demo.pages.opening import Opening
-from demo.pages.run import RunPage
-from demo.recordings import recordings
-from demo.sessions import Shown, Visitors
-from demo.site import Site, Update
-from demo.workbench.tray import Tray
+from demo.runs.decoding import Asked
+from demo.runs.tray import Tray
+from demo.site import Update
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 
@@ -81,37 +76,32 @@ def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
 
 
 @pytest.fixture
-def opening(library: Path) -> Iterator[Opening]:
-    with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-        run, found = RunPage(site), recordings(library)
-        yield Opening(gr.Tabs(), run, GalleryPage(site, found), ComparePage(site, run, found))
+def opening(parts: Parts) -> Opening:
+    return parts.opening
 
 
 def opened(opening: Opening, fragment: str) -> Update:
     return opening.open({opening.fragment: fragment})
 
 
-def test_an_address_brings_a_tray_of_runs_back(opening: Opening) -> None:
+def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -> None:
     compare = opening.compare
     own = asked("scd", MODEL, window=8)
     fragment = fragment_of_tray(["scd", fragment_of(own, beside=True), FILE])
     assert read_address(fragment) == Address(compare=("scd", own, FILE))
     update = opened(opening, f"#{fragment}")
     assert update[opening.go] == "compare" and "1 run of this address" in update[compare.fetch]["value"]
-    chooser = compare.chooser
-    values = {compare.wanted: update[compare.wanted], compare.tray: Tray(), opening.run.site.look: ""}
-    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+    values = parts.values(wanted=update[compare.wanted], tray=Tray())
     request = gr.Request(session_hash="mine")
     for last in compare.decode(values, request):
-        if compare.bar in last:
-            compare.repeat.run.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
+        if last[compare.problem]["share"] is not None:
+            compare.fetching.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
     assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
     assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
     values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
     compare.fetching.begin(request)
-    said = [update[compare.bar]["text"] for update in compare.decode(values, request) if compare.bar in update]
+    *said, _ = (update[compare.problem]["text"] for update in compare.decode(values, request))
     assert said and set(said) == {"Run 1 of 1 is being decoded again: scd, seed 0."}
     *_, last = compare.decode(values, request)
     chosen = last[compare.tray].chosen

@@ -1,26 +1,110 @@
-"""What programs may call, through gradio's own client."""
+"""What programs may call, over HTTP and as tools: what is answered, and that what is wrong is said in a sentence."""
 
+import asyncio
+import base64
 import gzip
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
 from gradio_client import Client, handle_file
-from gradio_client.exceptions import AppError
+from mcp import ClientSession, types
+from mcp.client.streamable_http import streamable_http_client
 from support.raster import MODEL, decoded
 
-from demo.limits import PROMPT_CHARACTERS
-from demo.pages.api import run, summary, validate
+from demo.pages.api import FILE_FORMAT, methods, run, summary, validate
+from demo.server.limits import PROMPT_CHARACTERS
 from engines.__main__ import main
 from engines.methods import METHODS
 from traces import dumps, loads
 
 SETTINGS = {"window": 8, "coupling": "gumbel"}
+ARGUMENTS = ["method", "prompt", "seed", "model", "settings", "preset"]
+SOUND = {"method": "ar", "prompt": "", "seed": 0, "model": MODEL, "settings": {}, "preset": None}
+TYPES: list[Any] = [None, 3, 1.5, True, "", "magic", [1], {"a": 1}, "\ud800", "x" * 5000]
+"""One of everything that JSON can hold."""
+WRONG = [
+    *[("method", value) for value in TYPES],
+    *[("model", value) for value in TYPES if value not in (None, "")],
+    *[("seed", value) for value in [*TYPES, -1, 2**31, 10**30] if value != 3],
+    *[("preset", value) for value in TYPES if value not in (None, "")],
+    *[("settings", value) for value in TYPES if value is not None and not isinstance(value, dict)],
+    *[("prompt", value) for value in [*TYPES, "x" * (PROMPT_CHARACTERS + 1)] if value not in (None, "")],
+    *[("temperature", value) for value in [*TYPES, -1, 1e400, 10**400] if value != 1.5],
+    ("width", 3),
+]
+UPSTREAM = ("verbose error", "view api", "validation error", "is not of type", "under any of", "is not one of")
+
+
+def given(field: str, value: Any) -> dict[str, Any]:
+    inner = field in ("temperature", "width")
+    return SOUND | ({"settings": {field: value}} if inner else {field: value})
+
+
+def check(answer: str, field: str) -> None:
+    assert not [words for words in UPSTREAM if words in answer.lower()], answer
+    sentence = json.loads(answer.partition("data: ")[2])["error"] if answer.startswith("event: error") else answer
+    assert sentence.startswith(f"{field}: ") and sentence.endswith("."), sentence
+
+
+# ---------------------------------------------------------------- without a server
+
+
+def test_a_preset_names_settings_and_settings_overrule_it() -> None:
+    asked = {"method": "psd", "model": "text-target", "prompt": "How many?", "preset": "Spiffy"}
+    answer = summary(**asked, settings={"length": 8})
+    assert (answer["variant"], answer["config"]["length"]) == ("Spiffy", 8)
+    blocks = {"method": "blockwise", "model": "text-draft", "prompt": "How many?"}
+    assert summary(**blocks, settings={"block": 8, "length": 8})["config"]["block"] == "8"  # a choice among numbers
+    for wrong in ({**asked, "preset": "Spify"}, {**blocks, "settings": {"block": 7}}):
+        with pytest.raises(gr.Error, match=r"(preset: psd has no 'Spify'|block: 7 is not allowed); "):
+            summary(**wrong)
+
+
+def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
+    trace = decoded("scd", seed=3, **SETTINGS)
+    answer = summary("scd", "", 3, MODEL, SETTINGS)
+    assert answer["forwards"] == trace.summary.forwards and answer["acceptance"] == trace.summary.acceptance
+    assert answer["config"] == dict(trace.config) and answer["device"] == trace.environment.device
+    assert len(json.dumps(answer)) < 2000
+    assert loads(json.dumps(run("scd", "", 3, MODEL, SETTINGS)).encode()).output == trace.output
+
+
+def test_every_argument_with_every_kind_of_value_is_refused_by_name() -> None:
+    for field, value in WRONG:
+        with pytest.raises(gr.Error) as caught:
+            run(**given(field, value))
+        check(caught.value.message, field)
+
+
+def test_methods_lists_what_the_command_line_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = json.loads(json.dumps(methods()))
+    assert main(["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert answer["methods"] == listed["methods"]
+    assert MODEL in answer["models"]
+    assert all(listed["models"][name] == model for name, model in answer["models"].items())
+    one = methods("psd")
+    assert list(one["methods"]) == ["psd"] and "Spiffy" in one["methods"]["psd"]["presets"]
+    assert MODEL not in one["models"]
+
+
+def test_validate_says_what_is_wrong() -> None:
+    data = dumps(decoded("scd", window=16))
+    assert validate(gzip.compress(data))["method"] == "scd"
+    document = json.loads(data)
+    document["steps"][0]["fate"][0] = "eaten"
+    verdict = validate(json.dumps(document).encode())
+    assert (verdict["valid"], verdict["field"]) == (False, "steps[0].fate[0]") and "eaten" in verdict["problem"]
+    assert validate(None)["problem"] == "none was given"
+
+
+# ---------------------------------------------------------------- over HTTP
 
 
 @pytest.fixture(scope="module")
@@ -30,160 +114,72 @@ def client(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
     client.close()
 
 
-def test_four_endpoints_are_public_and_no_more(client: Client) -> None:
+def test_four_endpoints_are_public_and_described(client: Client, tmp_path: Path) -> None:
     offered = client.view_api(return_format="dict")
     assert set(offered["named_endpoints"]) == {"/run", "/summary", "/methods", "/validate"}
     assert offered["unnamed_endpoints"] == {}
+    for name in ("/run", "/summary"):
+        parameters = offered["named_endpoints"][name]["parameters"]
+        assert parameters[0]["type"]["enum"] == list(METHODS) and MODEL in parameters[3]["type"]["oneOf"][1]["enum"]
+        assert [one["parameter_name"] for one in parameters] == ARGUMENTS
+        assert [one["parameter_has_default"] for one in parameters] == [False, *[True] * 5]
+    sound = tmp_path / "sound.json.gz"
+    sound.write_bytes(gzip.compress(dumps(decoded("scd", window=16))))
+    assert client.predict(handle_file(sound), api_name="/validate")["valid"]
 
 
-@pytest.mark.parametrize("name", ["/run", "/summary"])
-def test_what_may_be_said_is_in_the_description(name: str, client: Client) -> None:
-    offered = client.view_api(return_format="dict")["named_endpoints"][name]
-    method, _, _, model, *_ = offered["parameters"]
-    assert method["type"]["enum"] == list(METHODS)
-    assert MODEL in model["type"]["oneOf"][1]["enum"]
-    assert [one["parameter_name"] for one in offered["parameters"]] == [
-        "method", "prompt", "seed", "model", "settings", "preset",
-    ]  # fmt: skip
-    assert [one["parameter_has_default"] for one in offered["parameters"]] == [False, *[True] * 5]
+def posted(server: str, path: str, body: bytes) -> str:
+    """What the server answers a body with, without the client's courtesies."""
+    request = urllib.request.Request(f"{server}/gradio_api/call/{path}", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            event = json.load(answer)["event_id"]
+        name = path.removeprefix("v2/")
+        with urllib.request.urlopen(f"{server}/gradio_api/call/{name}/{event}", timeout=60) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            assert error.code in (404, 422), error.read()
+            return str(json.load(error)["error"])
 
 
-def test_methods_lists_what_the_command_line_lists(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    told = client.predict(api_name="/methods")
-    assert main(["list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert told["methods"] == listed["methods"]
-    assert MODEL in told["models"] and told["models"].items() <= listed["models"].items()
-    one = client.predict("psd", api_name="/methods")
-    assert list(one["methods"]) == ["psd"] and "Spiffy" in one["methods"]["psd"]["presets"]
-    assert MODEL not in one["models"]
-
-
-def test_a_summary_says_what_the_trace_came_to(client: Client) -> None:
-    told = client.predict("scd", "", 3, MODEL, SETTINGS, api_name="/summary")
-    trace = decoded("scd", seed=3, **SETTINGS)
-    assert told["forwards"] == trace.summary.forwards and told["acceptance"] == trace.summary.acceptance
-    assert told["config"] == dict(trace.config) and told["device"] == trace.environment.device
-    assert len(json.dumps(told)) < 2000
-
-
-def test_a_preset_names_settings_and_settings_overrule_it() -> None:
-    asked = {"method": "psd", "model": "text-target", "prompt": "How many?", "preset": "Spiffy"}
-    told = summary(**asked, settings={"length": 8})
-    assert (told["variant"], told["config"]["length"]) == ("Spiffy", 8)
-    with pytest.raises(gr.Error, match="preset: psd has no 'Spify'; there are"):
-        summary(**{**asked, "preset": "Spify"})
-
-
-def test_a_choice_among_numbers_is_said_with_a_number() -> None:
-    asked = {"method": "blockwise", "model": "text-draft", "prompt": "How many?"}
-    assert summary(**asked, settings={"block": 8, "length": 8})["config"]["block"] == "8"
-    with pytest.raises(gr.Error, match="block: 7 is not allowed; use one of 1, "):
-        summary(**asked, settings={"block": 7})
-
-
-def test_run_returns_the_trace_of_the_same_run_anywhere(client: Client) -> None:
-    answer = client.predict("scd", "", 3, MODEL, SETTINGS, api_name="/run")
-    trace = loads(json.dumps(answer).encode())
-    assert trace.output == decoded("scd", seed=3, **SETTINGS).output
-    assert trace.config["window"] == 8
+FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("path", "body", "sentence"),
     [
-        ({"method": "magic"}, "method: there is no 'magic'"),
-        ({"seed": -1}, "seed: -1 is not allowed"),
-        ({"seed": "1"}, "seed: '1' is not allowed"),
-        ({"model": "/etc/passwd"}, "model: there is no '/etc/passwd'"),
-        ({"prompt": "x" * (PROMPT_CHARACTERS + 1)}, f"prompt: use a text of at most {PROMPT_CHARACTERS}"),
-        ({"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
-        ({"settings": {"window": 1000}}, "window: 1000 is not allowed; use a whole number from 1 to 256"),
-        ({"settings": {"width": 3}}, "width: no such setting"),
-        ({"settings": [1]}, "settings: [1] is not allowed"),
-        ({"method": ["scd"]}, "method: there is no ['scd']"),
-        ({"method": None}, "method: there is no None; there are"),
-        ({"method": {"a": 1}}, "method: there is no {'a': 1}"),
-        ({"model": ["toy-raster"]}, "model: there is no ['toy-raster']"),
-        ({"model": {"a": 1}}, "model: there is no {'a': 1}"),
-        ({"prompt": ["a"]}, "prompt: use a text"),
-        ({"prompt": "\ud800"}, "prompt: half a character"),
-        ({"preset": ["a"]}, "preset: ['a'] is not allowed"),
-        ({"seed": 1.5}, "seed: 1.5 is not allowed"),
-        ({"settings": {"window": 10**400}}, "window: 1000"),
-        ({"settings": {"window": [8]}}, "window: [8] is not allowed"),
-        ({"settings": {"coupling": 10**400}}, "coupling: 1000"),
-        ({"settings": {"coupling": ["gumbel"]}}, "coupling: ['gumbel'] is not allowed"),
+        ("nope", {"data": []}, "endpoint: there is no /nope; there are /run, /summary, /methods, /validate."),
+        ("run", None, "data: stands in no JSON object"),
+        ("run", {}, "data: is missing; send a JSON object"),
+        ("run", [], "data: stands in no JSON object"),
+        ("run", {"data": 3}, "data: is no list"),
+        ("v2/run", {}, "arguments: do not fit /run; it takes method (needed), prompt, seed, model, settings, preset"),
+        ("v2/run", [], 'arguments: stands in no JSON object; send a JSON object such as {"method"'),
+        ("v2/summary", SOUND | {"seed": -1}, "seed: -1 is not allowed"),
+        ("run", {"data": []}, "method: there is no None; there are"),
+        ("run", {"data": ["scd", "", 0, MODEL, {}, None, "more"]}, "data: 7 values are too many for /run; send at"),
+        ("methods", {"data": [["scd"]]}, "method: there is no ['scd']"),
+        ("validate", {"data": [FILE]}, "file: it is none that was uploaded here; upload it first"),
+        ("validate", {"data": [[1, 2]]}, "file: it is none that was uploaded here"),
+        ("validate", {"data": [{"path": 3}]}, "file: it is none that was uploaded here"),
     ],
 )
-def test_run_names_field_value_and_remedy(asked: dict[str, Any], told: str) -> None:
-    with pytest.raises(gr.Error) as caught:
-        run(**{"method": "scd", "model": MODEL, **asked})
-    assert told in caught.value.message
-
-
-def test_the_client_hears_what_was_wrong(client: Client) -> None:
-    with pytest.raises(AppError, match="there is no 'magic'"):
-        client.predict("magic", None, 0, MODEL, {}, api_name="/run")
-
-
-def test_validate_accepts_a_trace_and_says_what_is_wrong_with_another(client: Client, tmp_path: Path) -> None:
-    sound, broken = tmp_path / "sound.json.gz", tmp_path / "broken.json"
-    data = dumps(decoded("scd", window=16))
-    sound.write_bytes(gzip.compress(data))
-    document = json.loads(data)
-    document["steps"][0]["fate"][0] = "eaten"
-    broken.write_text(json.dumps(document))
-    verdict = client.predict(handle_file(sound), api_name="/validate")
-    assert verdict["valid"]
-    assert verdict["method"] == "scd"
-    verdict = client.predict(handle_file(broken), api_name="/validate")
-    assert not verdict["valid"]
-    assert verdict["field"] == "steps[0].fate[0]"
-    assert "eaten" in verdict["problem"]
-
-
-def test_validate_takes_no_path_of_the_server(server: str) -> None:
-    for path in ("/etc/passwd", str(Path(__file__).resolve())):
-        answer = _called(server, "validate", {"path": path, "meta": {"_type": "gradio.FileData"}})
-        assert "event: error" in answer
-        assert "file: it is none that was uploaded here; upload it first" in answer
-        assert "valid" not in answer
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "told"),
-    [
-        ("run", [], "method: there is no None; there are"),
-        ("run", [["scd"]], "method: there is no ['scd']"),
-        ("run", [{}, [], {}, [], 3, 4], "method: there is no {}"),
-        ("run", ["scd", "", 0, MODEL, {}, None, "more"], "data: 7 values are too many for /run; send at most 6."),
-        ("summary", ["ar", "", "x", MODEL], "seed: 'x' is not allowed"),
-        ("methods", [["scd"]], "method: there is no ['scd']"),
-        ("validate", ["a"], "file: it is none that was uploaded here"),
-        ("validate", [3], "file: it is none that was uploaded here"),
-        ("validate", [[1, 2]], "file: it is none that was uploaded here"),
-        ("validate", [{"path": 3}], "file: it is none that was uploaded here"),
-    ],
-)
-def test_a_bare_request_hears_what_was_wrong(name: str, data: list[object], told: str, server: str) -> None:
-    answer = _called(server, name, *data)
-    assert "event: error" in answer
-    assert json.loads(answer.partition("data: ")[2])["error"].startswith(told)
+def test_a_request_that_cannot_be_served_hears_why(path: str, body: object, sentence: str, server: str) -> None:
+    answer = posted(server, path, json.dumps(body).encode())
+    assert sentence in answer.replace('\\"', '"')
+    check(answer, sentence.partition(":")[0])
 
 
 def test_what_is_left_out_at_the_end_has_its_default(server: str) -> None:
-    answer = _called(server, "summary", "ar", "", 3, MODEL)
+    answer = posted(server, "summary", json.dumps({"data": ["ar", "", 3, MODEL]}).encode())
     assert json.loads(answer.partition("data: ")[2])[0]["forwards"] == decoded("ar", seed=3).summary.forwards
 
 
-def test_validate_says_that_nothing_was_given() -> None:
-    assert validate(None)["problem"] == "none was given"
-
-
 def test_the_server_is_ready_and_hands_out_nothing_else(server: str) -> None:
-    assert _status(f"{server}/healthz") == 200
-    assert _status(f"{server}/monitoring/summary") == 200  # the page asks for it, and logs a refusal
+    for path in ("/healthz", "/monitoring/summary"):  # the page asks for the second, and logs a refusal
+        with urllib.request.urlopen(server + path) as answer:
+            assert answer.status == 200
     for path in ("/monitoring", "/openapi.json", "/docs", f"/gradio_api/file={Path(__file__).resolve()}"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(server + path)
@@ -191,17 +187,77 @@ def test_the_server_is_ready_and_hands_out_nothing_else(server: str) -> None:
         caught.value.close()
 
 
-def _status(address: str) -> int:
-    with urllib.request.urlopen(address) as answer:
-        return int(answer.status)
+# ---------------------------------------------------------------- as tools
 
 
-def _called(server: str, name: str, *data: object) -> str:
-    """What the server says to a bare request, without the client's courtesies."""
-    address = f"{server}/gradio_api/call/{name}"
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(address, json.dumps({"data": data}).encode(), headers)
-    with urllib.request.urlopen(request) as answer:
-        event = json.load(answer)["event_id"]
-    with urllib.request.urlopen(f"{address}/{event}", timeout=30) as answer:
-        return str(answer.read().decode())
+def in_session(server: str, ask: Any) -> Any:
+    async def talk() -> Any:
+        address = f"{server}/gradio_api/mcp/"
+        async with streamable_http_client(address) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            return await ask(session)
+
+    return asyncio.run(talk())
+
+
+def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether the call failed, and the text of the answer."""
+
+    async def ask(session: ClientSession) -> types.CallToolResult:
+        return await session.call_tool(name, dict(arguments))
+
+    answer = in_session(server, ask)
+    (content,) = answer.content
+    assert isinstance(content, types.TextContent)
+    return answer.isError, content.text
+
+
+def test_every_tool_and_parameter_is_described(server: str) -> None:
+    async def ask(session: ClientSession) -> list[types.Tool]:
+        return (await session.list_tools()).tools
+
+    tools = {tool.name: tool for tool in in_session(server, ask)}
+    assert set(tools) == {"run", "summary", "methods", "validate"}
+    for name, tool in tools.items():
+        assert tool.description and len(tool.description.split()) > 8, name
+    for name in ("run", "summary"):
+        properties = tools[name].inputSchema["properties"]
+        assert list(properties) == ARGUMENTS
+        assert properties["method"]["enum"] == list(METHODS)
+        assert tools[name].inputSchema["required"] == ["method"]
+        assert all(len(said["description"].split()) > 3 for said in properties.values()), name
+    assert tools["validate"].inputSchema["properties"]["file"]["format"] == FILE_FORMAT
+    sound = base64.b64encode(dumps(decoded("scd", window=16))).decode()
+    failed, text = called(server, "validate", {"file": f"data:application/json;base64,{sound}"})
+    assert not failed and json.loads(text)["valid"]
+
+
+def test_a_tool_answers_with_json(server: str) -> None:
+    failed, text = called(server, "summary", {"method": "scd", "prompt": "", "model": MODEL, "seed": 3})
+    assert not failed and json.loads(text)["forwards"] == decoded("scd", seed=3).summary.forwards
+    failed, text = called(server, "run", {"method": "ar", "prompt": "", "model": MODEL})
+    assert not failed and loads(text.encode()).output == decoded("ar").output
+    failed, text = called(server, "methods", {"method": "psd"})
+    assert not failed and "Spiffy" in json.loads(text)["methods"]["psd"]["presets"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("nothing", {}, "tool: there is no 'nothing'; there are run, summary, methods, validate."),
+        ("run", {}, "method: is missing; run needs it."),
+        ("run", {"method": "ar", "bogus": 4}, "bogus: run takes no such argument; there are method, prompt"),
+        ("summary", SOUND | {"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
+        ("summary", SOUND | {"settings": {"width": 3}}, "width: no such setting; there are"),
+        ("summary", SOUND | {"seed": -1}, "seed: -1 is not allowed; use a whole number"),
+        ("methods", {"method": [1]}, "method: there is no [1]; there are"),
+        ("validate", {}, "file: is missing; validate needs it."),
+        ("validate", {"file": 3}, "file: 3 is not read from elsewhere; send the trace itself as a data: URI"),
+        ("validate", {"file": "/etc/passwd"}, "file: '/etc/passwd' is not read from elsewhere"),
+        ("validate", {"file": "http://127.0.0.1:1/x.json"}, "file: 'http://127.0.0.1:1/x.json' is not read"),
+    ],
+)
+def test_a_tool_says_what_was_wrong(name: str, arguments: dict[str, Any], sentence: str, server: str) -> None:
+    failed, answer = called(server, name, arguments)
+    assert failed and answer.startswith(sentence), answer
+    check(answer, sentence.partition(":")[0])

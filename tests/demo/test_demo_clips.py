@@ -11,8 +11,8 @@ from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Page, expect
 from support.browser import press_once
 
-from demo.clip_panel import OFFERED, ClipPanel, drawn
-from demo.widgets import Card
+from demo.panels.clip import OFFERED, ClipPanel, drawn
+from demo.panels.widgets import Card
 from engines.models.catalog import load_model
 
 MODEL = "studio-video"
@@ -51,7 +51,7 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel) -> None:
 
 
 def test_a_card_is_chosen_before_the_model_is_read(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("demo.clip_panel.load_model")  # its late answer would take away what was told meanwhile
+    monkeypatch.delattr("demo.panels.clip.load_model")  # its late answer would take away what was told meanwhile
     assert panel.choose({panel.model: MODEL}, Chosen(2)) == {panel.prompt: "clip 3", panel.problem: {}}
 
 
@@ -92,8 +92,6 @@ def bring(page: Page, name: str, data: bytes) -> None:
     chooser.value.set_files({"name": name, "mimeType": "image/gif", "buffer": data})
 
 
-@pytest.mark.browser
-@pytest.mark.slow
 @pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
     page = browser.new_page(reduced_motion="reduce")

@@ -15,15 +15,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from demo.decoding import Asked, Ended, race
-from demo.handing import url
-from demo.limits import LAPTOP, PUBLIC, Deadline, read_limits
-from demo.line import Asker, Line, in_words
-from demo.log import for_visitors
-from demo.sessions import Shown, Visitors
+from demo.panels.widgets import notice
+from demo.runs.decoding import Asked, Ended, race
+from demo.server.limits import LAPTOP, PUBLIC, Deadline, read_limits
+from demo.server.log import for_visitors
+from demo.server.queue import Asker, Line, queued
+from demo.server.sessions import Shown, Visitors, url
 from demo.site import Site, Update
-from demo.turns import queued
-from demo.widgets import notice
 from engines.config import ConfigError
 from engines.methods import METHODS
 
@@ -49,15 +47,15 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
     first, second, third = (line.enter(asker, "run") for asker in (ONE, TWO, THREE))
     assert [place.before for place in (first, second, third)] == [0, 1, 2]
     assert first.ready.is_set() and not second.ready.is_set()
-    assert third.seconds is None and in_words(third) == f"{ALONE} 2 other requests are before yours."
+    assert third.seconds is None and str(third) == f"{ALONE} 2 other requests are before yours."
     clock.now += 8
-    first.leave()
+    line.leave(first)
     assert second.ready.is_set() and second.before == 0
     clock.now += 3  # of the 8 that one usually takes
     assert third.seconds == 5.0
-    assert in_words(third) == f"{ALONE} One other request is before yours. Yours begins in about 5 s."
-    second.leave()
-    second.leave()
+    assert str(third) == f"{ALONE} One other request is before yours. Yours begins in about 5 s."
+    line.leave(second)
+    line.leave(second)
     assert third.before == 0 and len(line.places) == 1
 
 
@@ -72,7 +70,7 @@ def test_limits_count_what_waits_who_asks_and_from_where() -> None:
     line.enter(Asker("four", "203.0.113.8"), "run")
     with pytest.raises(ConfigError, match="queue: 3 wait for the model already"):
         line.enter(Asker("five", "203.0.113.9"), "run")
-    places[2].leave()  # who gives up while waiting makes room, and is not timed
+    line.leave(places[2])  # who gives up while waiting makes room, and is not timed
     assert line.enter(THREE, "run").before == 3 and line.seconds_of(1) is None
 
 
@@ -87,8 +85,8 @@ def test_the_environment_says_which_limits_hold() -> None:
 
 def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(LAPTOP)
-    monkeypatch.setattr("demo.line.the_line", lambda: line)
-    monkeypatch.setattr("demo.line.TELL_SECONDS", 0.01)
+    monkeypatch.setattr("demo.server.queue.the_line", lambda: line)
+    monkeypatch.setattr("demo.server.queue.TELL_SECONDS", 0.01)
     with gr.Blocks():
         site, box = Site(Visitors(), gr.State(Shown()), gr.Checkbox()), gr.HTML()
 
@@ -101,7 +99,7 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
         async for update in queued(site, box, "run", work)({}, gr.Request(session_hash="mine")):
             told.append(update[box])
             if len(told) == 2:
-                first.leave()
+                line.leave(first)
         return told
 
     told = asyncio.run(both())
@@ -174,7 +172,6 @@ def until(true: Any, seconds: float) -> float:
     return time.monotonic() - started
 
 
-@pytest.mark.slow
 def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: str) -> None:
     quick = ["ar", "", 0, "toy-raster"]
     slow = ["cspd", "", 0, "toy-field", {"gamma": 64, "steps": 250}]
@@ -197,7 +194,6 @@ def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: s
         third.close()
 
 
-@pytest.mark.slow
 def test_other_websites_pages_cannot_queue_runs(small: str) -> None:
     host = small.removeprefix("http://")
     quick = ["ar", "", 0, "toy-raster"]
@@ -215,7 +211,6 @@ def test_other_websites_pages_cannot_queue_runs(small: str) -> None:
         assert posted(small, "call/methods", [None], **headers)["event_id"]
 
 
-@pytest.mark.slow
 def test_the_page_is_sent_compressed_and_a_trace_as_it_is(small: str, library: Path) -> None:
     def sent(place: str) -> tuple[bytes, str | None]:
         asked = urllib.request.Request(f"{small}{place}", headers={"Accept-Encoding": "gzip"})

@@ -8,14 +8,13 @@ import gradio as gr
 import pytest
 from support.checkpoints import write
 
-from demo.folder_panel import local
 from demo.pages.run import RunPage
-from demo.sessions import Shown, Visitors
+from demo.panels.folder import local
+from demo.server.sessions import Shown, Visitors
 from demo.site import Site
 from engines.__main__ import main
 from engines.models import catalog
-from engines.models.catalog import MODELS, at_hand
-from engines.models.published_families import ASKS
+from engines.models.catalog import MODELS, at_hand, terms_of
 
 
 def page() -> RunPage:
@@ -61,28 +60,31 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
     run = page()
     panel: Any = run.folders
-    folders = {name: write(tmp_path / name, name) for name in ("llama", "PanguEmbedded")}
-    for own in ("llama", "PanguEmbedded"):
-        monkeypatch.setitem(MODELS, own, None)
-        monkeypatch.delitem(MODELS, own)
-        monkeypatch.setitem(catalog._OWN, own, None)
-        monkeypatch.delitem(catalog._OWN, own)
-    for own, method in (("llama", "ar"), ("PanguEmbedded", "blockwise")):
-        update = panel.open({panel.folder: f" {folders[own]} ", panel.method: method}, asker())
-        assert update[panel.model]["value"] == own and own in [name for _, name in update[panel.model]["choices"]]
-        assert at_hand(own) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
-        assert ASKS[MODELS[own].group] in update[panel.problem]["text"]
-        chosen = run.choose_model({run.model: own})
-        assert chosen[run.model]["info"] == ASKS[MODELS[own].group]
-        assert panel.open({panel.folder: str(folders[own]), panel.method: method}, asker())[panel.model]["value"] == own
-    update = panel.open({panel.folder: str(folders["llama"]), panel.method: "cspd"}, asker())
+    llama, pangu = "Llama-3.2-1B-Instruct", "openpangu-7b-diffusion-base"
+    kinds = {llama: "llama", pangu: "PanguEmbedded", "mine": "llama"}
+    folders = {name: write(tmp_path / name, kind) for name, kind in kinds.items()}
+    taken = panel.open({panel.folder: str(folders[pangu]), panel.method: "blockwise"}, asker())
+    assert "a name that is taken" in str(taken), "that of the listed one"
+    for model in (llama, "mine"):
+        folder, method = folders[model], "ar"
+        for known in (MODELS, catalog._OWN):
+            monkeypatch.setitem(known, model, None)  # type: ignore[arg-type]
+            monkeypatch.delitem(known, model)  # type: ignore[arg-type]
+        update = panel.open({panel.folder: f" {folder} ", panel.method: method}, asker())
+        assert update[panel.model]["value"] == model and model in [name for _, name in update[panel.model]["choices"]]
+        assert at_hand(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
+        assert terms_of(model) in update[panel.problem]["text"]
+        assert run.choose_model({run.model: model})[run.model]["info"] == (terms_of(model) or None)
+        assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[panel.model]["value"] == model
+    assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
+    update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
     assert "value" not in update[panel.model] and "Choose a method of the family discrete-ar" in str(update)
     for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
     for stranger in (asker("203.0.113.9"), asker(x_forwarded_for="203.0.113.9")):
-        refused = panel.open({panel.folder: str(tmp_path / "llama"), panel.method: "ar"}, stranger)
+        refused = panel.open({panel.folder: str(tmp_path / llama), panel.method: "ar"}, stranger)
         assert set(refused) == {panel.problem} and "DRAFTSCOPE_MODELS" in refused[panel.problem]["text"]
-    asked = ["run", "ar", "--model", str(folders["llama"]), "--set", "length=8", "--prompt", "a hero"]
+    asked = ["run", "ar", "--model", str(folders[llama]), "--set", "length=8", "--prompt", "a hero"]
     assert main([*asked, "-o", str(tmp_path / "t.json")]) == 0
-    assert capsys.readouterr().err.startswith(f"{folders['llama']}: {ASKS['Llama']}\n")
+    assert capsys.readouterr().err.startswith(f"{folders[llama]}: {terms_of(llama)}\n")

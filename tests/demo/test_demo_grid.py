@@ -11,16 +11,15 @@ import pytest
 from PIL import Image
 from support import handmade
 from support.film import film
+from support.parts import Parts
 from support.raster import decoded
 
-from demo.pages.compare import ComparePage
-from demo.pages.run import RunPage
-from demo.sessions import Shown, Visitors
-from demo.site import Site
-from demo.workbench import grid, grid_panel
-from demo.workbench.grid import Column, Filled, Row, columns_of, fill, planned, rows_of
-from demo.workbench.grid_box import preview, told
-from demo.workbench.tray import Entry, Tray, entries_of, entry_of
+from demo.panels import grid as grid_panel
+from demo.panels.grid import grid_value, preview
+from demo.runs import series
+from demo.runs.grid import Column, Row, columns_of, fill, planned, rows_of
+from demo.runs.series import Progress
+from demo.runs.tray import Entry, Tray, entries_of, entry_of
 from engines.config import ConfigError
 from traces.schema import Trace
 
@@ -84,7 +83,7 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
     first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 3),), never)
     assert (first.done, first.total, first.share) == (0, 2, 0.0) and first.seconds_left > 0
     whole = [one for one in rest if one.trace]
-    assert [one.cell for one in whole] == [1, 2] and whole[-1].share == 1.0
+    assert [one.done for one in whole] == [1, 2] and whole[-1].share == 1.0
     own = [decoded("scd", 3, window=32), decoded("scd", 3, window=32, coupling="none")]
     assert [one.trace and one.trace.output.tokens for one in whole] == [trace.output.tokens for trace in own]
     shares = [one.share for one in rest]
@@ -93,7 +92,7 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
 
 def test_stop_keeps_the_cells_that_are_whole() -> None:
     passes = iter(range(10**6))
-    messages: list[Filled] = list(
+    messages: list[Progress] = list(
         fill(columns(RUN), (Row("", 0), Row("", 1), Row("", 2)), lambda: next(passes) > len(RUN.steps) + 3)
     )
     assert messages[-1].ended == "Stopped." and messages[-1].done == 1
@@ -101,11 +100,9 @@ def test_stop_keeps_the_cells_that_are_whole() -> None:
 
 
 def test_a_grid_that_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "tried", lambda job: 150.0)
+    monkeypatch.setattr(series, "tried", lambda job: 150.0)
     rows = tuple(Row("", seed) for seed in range(4))
-    with pytest.raises(
-        ConfigError, match="about 20 min here, and the server gives 10 min; use at most 2 of the 4 prompts and seeds"
-    ):
+    with pytest.raises(ConfigError, match="4 would take about 20 min here, and the server gives 10 min; use at most 2"):
         next(fill(columns(SHORT, LONG), rows, never))
 
 
@@ -124,42 +121,38 @@ def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     clip = preview(film(3, 5, given=9))
     strip = Image.open(io.BytesIO(base64.b64decode(str(clip["image"]).partition("base64,")[2])))
     assert (clip["frames"], clip["length"], strip.width // strip.height) == (33, 33, 33)
-    value = told(columns(SHORT, LONG), (Row("", 0), Row("", 1)), {(1, 0): preview(SHORT)}, 3)
-    assert [bool(cell) for cell in value["cells"]] == [False, False, True, False] and value["now"] == 3
+    value = grid_value(columns(SHORT, LONG), (Row("", 0), Row("", 1)), [preview(SHORT)] * 3, decoding=True)
+    assert len(value["cells"]) == 3 == value["now"]
     assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
 
 
-@pytest.mark.slow
-def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [replace(trace, seed=seed) for seed in (0, 1) for trace in (SHORT, LONG)]
 
-    def filled(*_: object) -> Iterator[Filled]:
-        for cell in range(5):
-            trace = made[cell - 1] if cell else None
-            yield Filled(done=cell, total=4, share=cell / 4, seconds_left=0.0, cell=cell, trace=trace)
+    def filled(*_: object) -> Iterator[Progress]:
+        for done in range(5):
+            trace = made[done - 1] if done else None
+            yield Progress(done=done, total=4, share=done / 4, seconds_left=0.0, trace=trace)
 
     monkeypatch.setattr(grid_panel, "fill", filled)
-    request = gr.Request(session_hash="mine")
-    with gr.Blocks() as blocks:
-        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-        page = ComparePage(site, RunPage(site), [])
-    panel = page.grid
-    heard = [target for fn in blocks.fns.values() for target in fn.targets if getattr(fn.fn, "__name__", "") == "say"]
+    request, site, page = gr.Request(session_hash="mine"), parts.site, parts.compare
+    panel, fns = page.grid, parts.blocks.fns.values()
+    heard = [target for fn in fns for target in fn.targets if getattr(fn.fn, "__name__", "") == "say"]
     assert (panel.prompts._id, "change") in heard  # what is pasted, too
     ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
-    values = {page.tray: Tray(ticked, ticked), panel.prompts: "", panel.seeds: 2, site.look: ""}
+    values = parts.values(tray=Tray(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}
     updates = list(panel.conduct(values, request))
-    there = [sum(map(bool, update[panel.box]["cells"])) for update in updates if panel.box in update]
-    assert there == [0, 1, 2, 3, 4, 4] and updates[-1][panel.box]["now"] == 4  # gradio may show the last one alone
+    there = [len(update[panel.box]["cells"]) for update in updates if panel.box in update]
+    assert there == [0, 1, 2, 3, 4, 4] and updates[-1][panel.box]["now"] == -1  # gradio may show the last one alone
     kept = updates[-1][panel.kept].traces()
     assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
-    chooser = page.chooser
-    values |= {panel.grid: updates[-1][panel.grid], page.set: Shown(), site.shown: Shown()}
-    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
-    update = page.play_row(values, request, gr.EventData(None, {"cell": 3}))
+    values |= {panel.grid: updates[-1][panel.grid]}
+    update = page.play_row(values, request, gr.EventData(None, {"index": 3}))
     chosen = update[page.tray].chosen
     assert [trace.seed for trace in update[site.shown].traces()] == [1, 1]
     assert [one.asked for one in columns_of(chosen)] == [one.asked for one in columns_of(ticked)]
     for wrong in (9, -1, True, "0", None, [0]):
         with pytest.raises(gr.Error, match="cell: "):
-            page.play_row(values, request, gr.EventData(None, {"cell": wrong}))
+            page.play_row(values, request, gr.EventData(None, {"index": wrong}))

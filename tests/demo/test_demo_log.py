@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from demo import log
-from demo.decoding import Asked
-from demo.turns import decoded
+from demo.runs.decoding import Asked
+from demo.server import log
+from demo.server.queue import decoded
 from engines.methods import METHODS
 
 HOSTILE = "a\r\n2026-01-01 INFO started\x1b[2J\u202e\u2028${x}" + "y" * 5000
@@ -45,4 +45,4 @@ def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pyt
     assert left.endswith(' passes=1 ended="left"')
     with pytest.raises(ValueError, match="draws without a prompt"):
         list(decoded([Asked("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
-    assert lines(caplog)[-1].endswith('passes=0 ended="ConfigError"') and "y" * 99 not in caplog.text
+    assert lines(caplog)[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in caplog.text

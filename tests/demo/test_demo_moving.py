@@ -7,9 +7,9 @@ from threading import Event, active_count
 import pytest
 from support.raster import decoded
 
-from demo.moving_panel import _names, progress, told
+from demo.panels.export import _names, in_words, reports
 from traces.schema import Canvas
-from visualizers.moving import Look, MovingError, Report, Stage
+from visualizers.moving import Film, Look, MovingError, Report
 
 
 def test_progress_arrives_while_the_work_goes_on() -> None:
@@ -20,7 +20,7 @@ def test_progress_arrives_while_the_work_goes_on() -> None:
         assert go_on.wait(10)
         report(2, 2)
 
-    said = progress(work)
+    said = reports(work)
     assert next(said) == (1, 2)
     go_on.set()
     assert list(said) == [(2, 2)]
@@ -31,7 +31,7 @@ def test_the_error_of_the_work_comes_at_the_end() -> None:
         report(1, 2)
         raise MovingError("too long")
 
-    said = progress(work)
+    said = reports(work)
     assert next(said) == (1, 2)
     with pytest.raises(MovingError, match="too long"):
         next(said)
@@ -47,7 +47,7 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
             if number == 3:
                 assert seen.wait(10)
 
-    said = progress(work)
+    said = reports(work)
     assert len(list(islice(said, 3))) == 3
     seen.set()
     said.close()  # type: ignore[attr-defined]
@@ -64,13 +64,10 @@ def test_lanes_are_named_after_their_methods_unless_these_are_the_same() -> None
 
 def test_what_is_wrong_is_said_without_settings_that_the_page_lacks() -> None:
     flat = replace(decoded("ar"), canvas=Canvas(kind="image", shape=(1, 60_000)))
-    with pytest.raises(MovingError) as alone:
-        Stage([flat], Look())
-    assert told(alone.value) == (
+    with pytest.raises(MovingError) as caught:
+        Film([flat], Look())
+    assert in_words(caught.value) == (
         "a canvas of 1 x 60000 tokens does not fit. No setting of this page helps; the command python -m visualizers "
         "has some that do."
     )
-    with pytest.raises(MovingError) as several:
-        Stage([flat, flat], Look())
-    assert told(several.value) == "a canvas of 1 x 60000 tokens does not fit: show fewer runs"
-    assert told(MovingError("The time is over.")) == "The time is over."
+    assert in_words(MovingError("The time is over.")) == "The time is over."

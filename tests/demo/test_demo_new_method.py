@@ -7,10 +7,10 @@ from types import ModuleType
 import pytest
 from support.raster import MODEL
 
-from demo.controls import own_settings
-from demo.copy_text import described
-from demo.decoding import LiveRuns
 from demo.pages import methods as methods_page
+from demo.pages.method_text import described
+from demo.panels.controls import own_settings
+from demo.runs.decoding import LiveRuns
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model

@@ -7,23 +7,15 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from support.parts import Parts
 from support.raster import decoded
 
-from demo.pages.run import RunPage
-from demo.pairs import pairs
-from demo.recordings import Recording, recordings
-from demo.sessions import Shown, Visitors
-from demo.site import Site
-from demo.viewer import offered
+from demo.panels.viewer import offered
+from demo.runs.recordings import Recording, pairs
 from engines.config import make_config
 from engines.methods import METHODS
 from traces import Trace
 from traces.schema import Canvas
-
-
-@pytest.fixture(scope="module")
-def shipped() -> tuple[Recording, ...]:
-    return recordings()
 
 
 def recording(*traces: Trace) -> Recording:
@@ -76,16 +68,14 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
     assert offered(()) is None
 
 
-@pytest.mark.parametrize("index", [2, -1, "0", None, {"a": 1}])
-def test_a_chosen_pair_is_what_the_pages_speak_of(index: Any) -> None:
-    some = recording(decoded("ar"), decoded("scd", window=16))
-    with gr.Blocks():
-        page = RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)), pairs([some]))
+def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.run
+    monkeypatch.setattr(page, "pairs", pairs([some]))
     event: Any = SimpleNamespace(index=0)
-    told = page.choose_pair({page.method: "s2d2"}, event)
-    assert told[page.site.shown].paths == some.paths
-    assert told[page.method] == "scd"
+    update = page.choose_pair({page.method: "s2d2"}, event)
+    assert update[page.site.shown].paths == some.paths
+    assert update[page.method] == "scd"
     assert "scd" not in str(page.choose_pair({page.method: "ar"}, event)[page.method])
-    event.index = index
-    with pytest.raises(gr.Error, match="choose one of the 1 shown"):
-        page.choose_pair({page.method: "scd"}, event)
+    for event.index in (2, -1, "0", None, {"a": 1}):
+        with pytest.raises(gr.Error, match="choose one of the 1 shown"):
+            page.choose_pair({page.method: "scd"}, event)

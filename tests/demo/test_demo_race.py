@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from support.browser import still
 
 from traces import read
 from traces.schema import Fate
-
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-dress-guided.json.gz"
 """Of the race of pictures, the run that is faster."""
@@ -132,17 +131,14 @@ def test_a_sentence_says_what_the_pass_did(page: Page) -> None:
 def test_play_slider_and_pointer_take_over(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 2")
     page.locator("#viewer .ds-picture canvas").first.hover()
-    page.wait_for_timeout(200)
-    held = page.evaluate(NOW)
-    page.wait_for_timeout(700)
-    assert page.evaluate(NOW) == held and page.evaluate(f"{SNAPSHOT}.playing")
+    held = still(page, NOW)
+    assert page.evaluate(f"{SNAPSHOT}.playing")
     page.mouse.move(2, 2)
     page.wait_for_function(f"{NOW} > {held}")
     page.get_by_role("button", name="Pause", exact=True).click()
     page.mouse.move(2, 2)
-    paused = page.evaluate(NOW)
-    page.wait_for_timeout(500)
-    assert page.evaluate(NOW) == paused
+    still(page, NOW)
+    assert not page.evaluate(f"{SNAPSHOT}.playing")
     page.locator("#viewer .ds-slider").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -173,9 +169,8 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 0")
-    page.wait_for_timeout(1500)
     middle = len(read(FASTER).steps) // 2
-    assert page.evaluate(NOW) == middle and not page.evaluate(f"{SNAPSHOT}.playing")
+    assert still(page, NOW) == middle and not page.evaluate(f"{SNAPSHOT}.playing")
     assert counters(page)[0] == middle
     expect(page.locator("#viewer .ds-say strong")).to_contain_text("checked in one pass")
 
@@ -185,8 +180,7 @@ def test_a_place_in_the_address_is_shown_instead(page: Page) -> None:
     page = page.context.new_page()  # gradio says an error where a page is left while it calls
     page.goto(f"{address}#step=7", wait_until="load")
     page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
-    page.wait_for_timeout(1500)
-    assert page.evaluate(NOW) == 7 and not page.evaluate(f"{SNAPSHOT}.playing")
+    assert still(page, NOW) == 7 and not page.evaluate(f"{SNAPSHOT}.playing")
 
 
 def test_a_run_replaces_the_race(page: Page) -> None:
@@ -201,7 +195,7 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})  # a window made narrow while it runs
     expect(page.locator("#stop")).to_be_hidden(timeout=120_000)
     page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)", timeout=60_000)
-    page.wait_for_timeout(1500)
+    still(page, NOW)
     assert counters(page) == [256, 256]
     expect(page.locator("#viewer .ds-say")).to_contain_text("instead of 256")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,20 +1,21 @@
 """Repeating a run with many seeds: pairs, means, stopping, and what is refused; without a browser."""
 
-import time
 from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
 from support.raster import MODEL, decoded
 
-from demo.decoding import Asked
-from demo.limits import Deadline
-from demo.workbench import repeating
-from demo.workbench.repeating import Progress, duration, repeat, rows_of, said
+from demo.runs import series
+from demo.runs.decoding import Asked
+from demo.runs.repeating import repeat, rows_of, summarized, whole_seeds
+from demo.runs.series import Progress, duration
+from demo.server.limits import Deadline
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from traces.pairing import estimate, paired, target_forwards
 from traces.results import SweepError, read_results
+from traces.schema import Trace
 from visualizers import FIGURES
 from visualizers.groups import gathered
 
@@ -28,14 +29,15 @@ def never() -> bool:
     return False
 
 
-def whole(messages: list[Progress]) -> Progress:
-    return [one for one in messages if one.traces][-1]
+def decode(seeds: int) -> tuple[list[Progress], list[Trace]]:
+    """The messages, and the runs of whole seeds."""
+    messages = list(repeat(asked("ar", "scd"), seeds, never))
+    return messages, whole_seeds([one.trace for one in messages if one.trace], 2)
 
 
-def test_every_seed_is_decoded_both_ways_and_equals_a_run_of_its_own() -> None:
-    first, *rest = repeat(asked("ar", "scd"), 3, never)
+def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
+    (first, *rest), traces = decode(3)
     assert (first.done, first.total, first.share) == (0, 6, 0.0) and first.seconds_left > 0
-    traces = whole(rest).traces
     assert [(trace.method, trace.seed) for trace in traces] == [(m, s) for s in range(3) for m in ("ar", "scd")]
     for trace in traces:
         own = decoded(trace.method, trace.seed or 0, **({"window": 32} if trace.method == "scd" else {}))
@@ -43,60 +45,49 @@ def test_every_seed_is_decoded_both_ways_and_equals_a_run_of_its_own() -> None:
     shares = [one.share for one in rest]
     assert shares == sorted(shares) and shares[-1] == 1.0
 
-
-def test_means_are_paired_by_seed() -> None:
-    traces = whole(list(repeat(asked("ar", "scd"), 3, never))).traces
     ordinary, made = traces[::2], traces[1::2]
-    told = {name: figure for name, figure, _ in said(traces, 2)}
+    facts = {fact.label: fact.figure for fact in summarized(traces, 2)}
     passes = [float(trace.summary.forwards) for trace in made]
-    assert told["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
+    assert facts["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
     ratios = [a / b for a, b in paired(ordinary, made, target_forwards).values()]
-    assert told["Fewer target passes"] == f"{estimate(ratios)} ×"
+    assert facts["Fewer target passes"] == f"{estimate(ratios)} ×"
     assert FIGURES["seeds"].supports(traces) is None
     drawn = FIGURES["seeds"].draw(traces)
     lines = [list(trace.y) for trace in drawn.data if trace.legendgroup == "seed" and trace.xaxis == "x"]
     assert lines == [[a.summary.forwards, b.summary.forwards] for a, b in zip(ordinary, made, strict=True)]
 
 
-def test_stop_keeps_whole_pairs_and_says_so() -> None:
+def test_stop_keeps_whole_seeds() -> None:
     calls = iter(range(10**6))
-    *_, last = repeat(asked("ar", "scd"), 4, lambda: next(calls) > 600)
-    assert last.ended == "Stopped."
-    assert last.traces and len(last.traces) % 2 == 0 and len(last.traces) < 8
-    assert all(trace.summary.complete for trace in last.traces)
+    messages = list(repeat(asked("ar", "scd"), 4, lambda: next(calls) > 600))
+    assert messages[-1].ended == "Stopped." and messages[-1].over
+    decoded_runs = [one.trace for one in messages if one.trace]
+    whole = whole_seeds(decoded_runs, 2)
+    assert 0 < len(whole) == len(decoded_runs) // 2 * 2 < 8
+    assert all(trace.summary.complete for trace in whole)
 
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeating, "tried", lambda job: 40.0)
-    with pytest.raises(ConfigError, match="32 would take about 21 min here, and a server gives 10 min; use at most 15"):
+    monkeypatch.setattr(series, "tried", lambda job: 40.0)
+    with pytest.raises(ConfigError, match=r"32 would take about 21 min here, .* gives 10 min; use at most 15"):
         next(repeat(asked("scd"), 32, never))
-    monkeypatch.setattr(repeating, "tried", lambda job: 400.0)
-    with pytest.raises(ConfigError, match="choose a shorter text or a smaller model"):
+    monkeypatch.setattr(series, "tried", lambda job: 1000.0)
+    with pytest.raises(ConfigError, match="choose a shorter text, a smaller model"):
         next(repeat(asked("scd"), 2, never))
 
 
 def test_time_that_runs_out_after_all_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = repeat(asked("ar", "scd"), 8, never)
-    next(messages)
-    found = next(one for one in messages if one.traces)
+    next(one for one in messages if one.done == 2)
     monkeypatch.setattr(Deadline, "over", True)
     *_, last = messages
-    assert "which is what this server gives" in last.ended and last.traces[:2] == found.traces[:2]
+    assert "which is what this server gives" in last.ended and last.done == 2
 
 
 @pytest.mark.parametrize("seeds", [1, 33, -1, 2.5, "8", None, True])
 def test_numbers_of_seeds_that_cannot_be_are_named(seeds: object) -> None:
     with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
         next(repeat(asked("scd"), seeds, never))  # type: ignore[arg-type]
-
-
-def test_the_estimate_is_of_the_right_size() -> None:
-    (one,) = asked("scd")
-    expected = repeating.tried(one.job())
-    begun = time.monotonic()
-    decoded.__wrapped__("scd", 1, window=32)  # which is not kept
-    took = time.monotonic() - begun
-    assert took / 20 < expected < took * 20
 
 
 def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:

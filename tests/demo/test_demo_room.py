@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,11 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from demo.doors import Doors
-from demo.handing import PLACE, handing, url
-from demo.limits import LAPTOP, Limits
-from demo.line import address_of
-from demo.sessions import Visitors
-from demo.uploads import Room
+from demo.server import requests
+from demo.server.limits import KEPT_SECONDS, LAPTOP, Limits
+from demo.server.requests import RequestFilter, UploadRoom, address_of
+from demo.server.serve import trace_answer
+from demo.server.sessions import TRACE_ADDRESS, Visitors, url
 
 PROXY = "DRAFTSCOPE_PROXY"
 TEN, TWENTY = "9.0.0.10", "9.0.0.20"  # the addresses for documentation are private ones
@@ -68,7 +68,7 @@ def gradio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gradio:
 
 def roomy(gradio: Gradio, of_all: int | None, of_one: int | None) -> TestClient:
     limits: Limits = replace(LAPTOP, kept_megabytes=of_all, kept_megabytes_per_address=of_one)
-    return gradio.app(Middleware(Room, gradio.folder.parent / "pages", gradio.folder, limits))
+    return gradio.app(Middleware(UploadRoom, gradio.folder.parent / "pages", gradio.folder, limits))
 
 
 def sent(client: TestClient, data: Any, address: str = TEN) -> tuple[int, str]:
@@ -76,22 +76,22 @@ def sent(client: TestClient, data: Any, address: str = TEN) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-def test_one_visitor_cannot_fill_the_room_of_all(gradio: Gradio) -> None:
+def test_one_visitor_cannot_fill_the_room_of_all(gradio: Gradio, monkeypatch: pytest.MonkeyPatch) -> None:
     client = roomy(gradio, 3, 1)
-    status, told = sent(client, b"a" * 600_000)
-    (path,) = map(Path, json.loads(told))
+    status, answer = sent(client, b"a" * 600_000)
     assert status == 200
-    status, told = sent(client, b"b" * 600_000)
-    assert status == 507 and told == (
-        "file: files uploaded from your network address would be more than the 1 MB that each may have, and nothing "
-        "was uploaded; they go after 2 hours. Try again later, or run Draftscope yourself."
-    )
+    for path in map(Path, json.loads(answer)):
+        assert path.exists()
+    status, answer = sent(client, b"b" * 600_000)
+    assert status == 507 and answer.startswith("file: files uploaded from your network address would be more than the ")
     assert client.post("/gradio_api/run", content=b"b" * 600_000).text == "600000 bytes"
     for number in range(3):  # others, and one of them with much that the pages wrote
         assert sent(client, f"{number}".encode() * 600_000, f"9.0.0.{number + 30}")[0] == 200
-    status, told = sent(client, b"x" * 700_000, TWENTY)
-    assert status == 507 and told.startswith("file: visitors' files fill the 3 MB that this server keeps for them, ")
-    path.unlink()  # as gradio does in time: room again, for the visitor and for all
+    status, answer = sent(client, b"x" * 700_000, TWENTY)
+    assert status == 507 and answer.startswith("file: visitors' files fill the 3 MB that this server keeps for them, ")
+    path.unlink()
+    now = time.time()
+    monkeypatch.setattr(requests.time, "time", lambda: now + 2 * KEPT_SECONDS)  # gradio has removed them by then
     assert sent(client, b"b" * 600_000)[0] == 200
     (gradio.folder.parent / "pages" / "trace").write_bytes(bytes(600_000))
     assert sent(client, b"y" * 100, TWENTY)[0] == 507
@@ -104,13 +104,13 @@ def test_what_is_on_its_way_counts_and_what_was_given_up_goes(gradio: Gradio) ->
         for _ in range(20):
             yield b"c" * 100_000
 
-    status, told = sent(client, chunks())
-    assert status == 507 and "from your network address" in told
+    status, answer = sent(client, chunks())
+    assert status == 507 and "from your network address" in answer
     assert list(gradio.folder.iterdir()) == []  # the part that had come was removed
-    found: list[tuple[int, str]] = []
-    gradio.meanwhile = lambda: found.append(sent(client, b"d" * 600_000)) if not found else None
+    second: list[tuple[int, str]] = []
+    gradio.meanwhile = lambda: second.append(sent(client, b"d" * 600_000)) if not second else None
     assert sent(client, b"e" * 600_000)[0] == 200
-    assert [status for status, _ in found] == [507]  # while the first was on its way
+    assert [status for status, _ in second] == [507]  # while the first was on its way
     assert [path.is_dir() for path in gradio.folder.iterdir()] == [True]
     assert sent(client, chunks(), "9.0.0.40")[0] == 507
     assert sent(roomy(gradio, None, None), chunks())[0] == 200
@@ -138,7 +138,7 @@ def test_who_sends_is_told_by_network(
 
 
 def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
-    client = gradio.app(Middleware(Doors, 1000))
+    client = gradio.app(Middleware(RequestFilter, 1000))
     for place in ("vibe-edit/", "process_recording", "deep_link?session_hash=a", "component_server", "proxy=https://a.b",
                   "file=http://example.org/a", "file=HTTPS://a.b/c", "file/ftp://a", "stream/a"):  # fmt: skip
         answer = client.get(f"/gradio_api/{place}")
@@ -162,7 +162,7 @@ def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
 
 def test_what_fails_while_a_request_is_read_is_a_sentence(gradio: Gradio, caplog: pytest.LogCaptureFixture) -> None:
     gradio.meanwhile = lambda: json.loads("{")
-    answer = gradio.app(Middleware(Doors)).post("/gradio_api/upload", content=b"a")
+    answer = gradio.app(Middleware(RequestFilter)).post("/gradio_api/upload", content=b"a")
     assert answer.status_code == 400
     assert answer.json()["error"] == "request: it cannot be read (JSONDecodeError); send it as docs/api.md says."
 
@@ -179,7 +179,9 @@ def test_traces_are_handed_out_by_names_that_say_no_path(tmp_path: Path) -> None
     mine.mkdir()
     (mine / "scd.json.gz").write_text("scd")
     service = FastAPI()
-    service.add_api_route(PLACE, handing(visitors.root, [recorded]), methods=["GET", "HEAD"], response_model=None)
+    service.add_api_route(
+        TRACE_ADDRESS, trace_answer(visitors.root, [recorded]), methods=["GET", "HEAD"], response_model=None
+    )
     client = TestClient(service)
     for path in (recorded / "ar.json.gz", mine / "scd.json.gz"):
         assert str(tmp_path) not in url(path) and str(visitors.root) not in url(path)

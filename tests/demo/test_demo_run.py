@@ -1,30 +1,27 @@
 """The Run page's handlers, without a browser."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
 import pytest
 from support import elsewhere
+from support.parts import Parts
 from support.raster import MODEL
 
 from demo.addresses import Address, read_address
-from demo.controls import CUSTOM, DEFAULTS
-from demo.decoding import Asked
 from demo.pages.run import RunPage
-from demo.sessions import Shown, Visitors
-from demo.site import Site
-from demo.turns import queued
+from demo.panels.controls import CUSTOM, DEFAULTS
+from demo.runs.decoding import Asked
+from demo.server.queue import queued
 from engines.methods import METHODS
 from engines.models import catalog
-from engines.models.studio.snakes import EXAMPLE, LINE, read
+from engines.models.bundled.snakes import EXAMPLE, LINE, read
 
 
 @pytest.fixture
-def page() -> Iterator[RunPage]:
-    with gr.Blocks():
-        yield RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+def page(parts: Parts) -> RunPage:
+    return parts.run
 
 
 def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:
@@ -45,6 +42,7 @@ def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPag
     assert len(kinds) == 2 + max(len(trace.steps) for trace in traces)
 
 
+@pytest.mark.slow
 def test_a_run_is_decoded_on_the_device_that_was_resolved(page: RunPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "resolve_several", lambda asked=None: elsewhere.NAME)
     with elsewhere.device():

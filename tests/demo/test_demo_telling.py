@@ -1,27 +1,24 @@
 """What the page says of a run: names, times measured once, and drafts that did not arise."""
 
 from dataclasses import replace
-from typing import Any
 
 import gradio as gr
 import pytest
 from support import handmade
 from support.raster import decoded
 
-from demo.naming import ORDINARY, is_ordinary, title_of, titles_of
-from demo.outcome import outcome
-from demo.pages import bias, figures, run
+from demo.pages import run
 from demo.pages import trace as trace_page
-from demo.sessions import Shown, Visitors
+from demo.panels.start_stop import StartStop
+from demo.runs.naming import ORDINARY, is_ordinary, title_of, titles_of
+from demo.runs.outcome import outcome
+from demo.server.sessions import Shown, Visitors
 from demo.site import Site
-from demo.start_stop import StartStop
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from traces.schema import Trace
 from visualizers import FIGURES, player
-from visualizers.figure import labels
-from visualizers.sheet import section
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
@@ -102,18 +99,7 @@ def test_ordinary_decoding_of_text_is_called_that() -> None:
     assert f'"{ORDINARY}"' in player.script()
 
 
-def test_figures_go_by_the_names_of_the_field() -> None:
-    assert FIGURES["beta"].title.startswith("Beta trajectory: 1 - TV of successive distributions")
-    assert FIGURES["acceptance"].title == "Acceptance heat map"
-    assert FIGURES["churn"].title.startswith("Token churn")
-    assert "survivors" in FIGURES["beta"].caption and "over passes" in FIGURES["beta"].caption
-    assert "Beta over passes" in player.script()
-    couplings = [decoded("scd", coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
-    assert labels(couplings) == ("SJD", "MC-SJD", "GS-SJD")
-    page = section([FIGURES["beta"]], couplings[:1])
-    assert "Reproduces SCD, Fig. 3." in page
-
-
+@pytest.mark.slow
 def test_the_beta_figure_pools_seeds() -> None:
     runs = [decoded("scd", window=16, seed=seed) for seed in range(4)]
     assert FIGURES["beta"].supports(runs) is None
@@ -124,26 +110,18 @@ def test_the_beta_figure_pools_seeds() -> None:
     assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
 
 
-@pytest.mark.parametrize("name", ["experiment", "bias"])
-def test_nobody_is_told_to_wait_who_is_alone(name: str) -> None:
-    with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-        page: Any = figures.FiguresPage(site, run.RunPage(site)) if name == "experiment" else bias.BiasPage(site)
-    buttons = page.conducting if name == "experiment" else page.drawing
-    told = buttons.begin(gr.Request(session_hash="mine"))[page.progress]
-    assert told["title"] == "Starting." and "where another" in told["text"]
-
-
 def test_stop_is_there_while_something_is_under_way() -> None:
     with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-        start, stop, box, bar = gr.Button("Go"), gr.Button("Stop"), gr.HTML(), gr.HTML()
-    buttons, request = StartStop(site, start, stop, box, bar), gr.Request(session_hash="mine")
+        site, box = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)), gr.HTML()
+        buttons = StartStop(site, "go", "halt", "Go")
+        buttons.connect("run", lambda values, request: iter(()), set(), [box], box)
+    request = gr.Request(session_hash="mine")
     visitor = site.visitor(request)
     for _ in range(2):  # what was asked of the first one does not stop the second
         begun = buttons.begin(request)
-        assert not begun[start]["interactive"] and begun[stop]["visible"] and not visitor.stopped()
+        assert not begun[buttons.start]["interactive"] and begun[buttons.stop]["visible"] and not visitor.stopped()
+        assert "where another run is under way" in begun[box]["text"]  # nobody is told to wait who is alone
         buttons.ask_to_stop(request)
         assert visitor.stopped()
     settled = buttons.settle()
-    assert settled[start]["interactive"] and not settled[stop]["visible"] and settled[bar] == {}
+    assert settled[buttons.start]["interactive"] and not settled[buttons.stop]["visible"]

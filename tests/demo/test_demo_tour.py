@@ -5,16 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.pairs import Pair, pairs
-from demo.recordings import FOLDER, Recording, recordings
-from demo.tour import scenes
+from demo.runs.recordings import FOLDER, Pair, Recording, pairs
+from demo.runs.tour import scenes
 from traces import read
 from traces.schema import Fate
-
-
-@pytest.fixture(scope="module")
-def shipped() -> tuple[Recording, ...]:
-    return recordings()
 
 
 def told(

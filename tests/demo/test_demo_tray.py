@@ -6,18 +6,18 @@ from pathlib import Path
 import gradio as gr
 import pytest
 from support import handmade
+from support.parts import Parts
 from support.raster import decoded
 
 from demo.pages.compare import ComparePage
-from demo.pages.run import RunPage
-from demo.recordings import Recording
-from demo.sessions import Shown, Visitors
-from demo.site import Site, Update
-from demo.workbench import export_panel
-from demo.workbench.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
-from traces import dumps, write
+from demo.panels import export as export_panel
+from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
+from demo.server.sessions import Shown
+from demo.site import Update
+from traces import dumps
 from traces.schema import Milliseconds, Trace
 
+MINE = gr.Request(session_hash="mine")
 ORDINARY, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
 
 
@@ -68,33 +68,21 @@ def test_the_tray_keeps_what_is_ticked_when_it_is_full() -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> ComparePage:
-    path = tmp_path / "scd.json.gz"
-    write(LONG, path)
-    recorded = Recording("scd", "SCD", "", "", (path,), (LONG,))
-    with gr.Blocks():
-        site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-        return ComparePage(site, RunPage(site), [recorded])
+def page(parts: Parts) -> ComparePage:
+    return parts.compare
 
 
-def at_hand(page: ComparePage, tray: Tray, **more: object) -> Update:
-    chooser = page.chooser
-    values = {page.tray: tray, page.set: Shown(), page.site.look: "", page.site.shown: Shown()}
-    values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
-    return values | {getattr(page, name): value for name, value in more.items()}
-
-
-def tick(page: ComparePage, tray: Tray, chosen: object) -> Update:
+def tick(parts: Parts, tray: Tray, chosen: object) -> Update:
     event = gr.EventData(None, {"chosen": chosen})
-    return page.choose(at_hand(page, tray), gr.Request(session_hash="mine"), event)
+    return parts.compare.choose(parts.values(tray=tray), MINE, event)
 
 
-def opened(page: ComparePage, *files: bytes) -> Update:
-    return page.open(at_hand(page, Tray(), upload=list(files)), gr.Request(session_hash="mine"))
+def opened(parts: Parts, *files: bytes) -> Update:
+    return parts.compare.open(parts.values(tray=Tray(), upload=list(files)), MINE)
 
 
-def test_opened_files_play_at_once_and_every_page_speaks_of_them(page: ComparePage) -> None:
-    update = opened(page, dumps(SHORT), dumps(ORDINARY))
+def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, page: ComparePage) -> None:
+    update = opened(parts, dumps(SHORT), dumps(ORDINARY))
     assert [trace.method for trace in update[page.site.shown].traces()] == ["scd", "ar"]
     message = update[page.viewer]["value"]
     assert message["kind"] == "compare" and len(message["urls"]) == 2
@@ -102,8 +90,10 @@ def test_opened_files_play_at_once_and_every_page_speaks_of_them(page: ComparePa
     assert update[page.chooser.panel.plot]["visible"]
 
 
-def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(page: ComparePage) -> None:
-    paths = page.site.visitor(gr.Request(session_hash="mine")).keep([SHORT], "").paths
+def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(
+    parts: Parts, page: ComparePage
+) -> None:
+    paths = page.site.visitor(MINE).keep([SHORT], "").paths
     for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
         update = page.take({page.site.shown: Shown(paths, origin), page.tray: Tray()})
         assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
@@ -111,39 +101,39 @@ def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_n
     assert not isinstance(kept[page.tray], Tray)  # it stays as it is
 
 
-def test_a_broken_file_is_named_and_the_sound_ones_come_in(page: ComparePage) -> None:
-    update = opened(page, dumps(SHORT), b"{", dumps(SHORT))
+def test_a_broken_file_is_named_and_the_sound_ones_come_in(parts: Parts, page: ComparePage) -> None:
+    update = opened(parts, dumps(SHORT), b"{", dumps(SHORT))
     assert len(update[page.tray].added) == 1  # the same run twice is one chip
     assert update[page.problem]["text"].startswith("file 2: ")
 
 
-def test_a_tick_that_cannot_be_leaves_what_was_ticked(page: ComparePage) -> None:
+def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: ComparePage) -> None:
     (recorded,) = page.recorded["Speculative Coupled Decoding"]
     text = entry(handmade.s2d2())
     there = Tray((replace(text, path=recorded.path),), (recorded,))
-    update = tick(page, there, [recorded.id, text.id])
+    update = tick(parts, there, [recorded.id, text.id])
     assert page.site.shown not in update and page.tray not in update
     assert update[page.box]["chosen"] == [recorded.id]
     assert "nothing to compare" in update[page.problem]["text"]
-    gone = tick(page, Tray((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
+    gone = tick(parts, Tray((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
     assert "no longer here" in gone[page.problem]["text"]
 
 
-def test_a_run_is_taken_out_and_the_others_stay(page: ComparePage) -> None:
-    tray = Tray().with_run(
-        entries_of(page.site.visitor(gr.Request(session_hash="mine")).keep([SHORT, LONG], "").paths, "yours")
-    )
+def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage) -> None:
+    tray = Tray().with_run(entries_of(page.site.visitor(MINE).keep([SHORT, LONG], "").paths, "yours"))
     first, second = tray.added
     event = gr.EventData(None, {"run": first.id})
-    update = page.drop(at_hand(page, tray), gr.Request(session_hash="mine"), event)
+    update = page.drop(parts.values(tray=tray), MINE, event)
     assert update[page.tray] == Tray((second,), (second,))
     assert "window" in second.address and update[page.box]["address"].count("compare=") == 1
     for wrong in (None, "<b>", ["x"]):
         with pytest.raises(gr.Error, match="run: is none of the tray"):
-            page.drop(at_hand(page, tray), gr.Request(session_hash="mine"), gr.EventData(None, {"run": wrong}))
+            page.drop(parts.values(tray=tray), MINE, gr.EventData(None, {"run": wrong}))
 
 
-def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_differ(page: ComparePage) -> None:
+def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_differ(
+    parts: Parts, page: ComparePage
+) -> None:
     tokens = SHORT.output.tokens
     assert tokens is not None
     other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
@@ -152,20 +142,19 @@ def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_dif
     assert len(tray.added) == 2
 
 
-@pytest.mark.parametrize("chosen", [None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000])
-def test_ticks_of_a_stranger_are_refused(page: ComparePage, chosen: object) -> None:
-    with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
-        tick(page, Tray(), chosen)
+def test_ticks_of_a_stranger_are_refused(parts: Parts) -> None:
+    for chosen in (None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000):
+        with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
+            tick(parts, Tray(), chosen)
 
 
 def test_a_zip_that_would_be_too_large_is_told_and_nothing_is_lost(
     page: ComparePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_panel, "ZIP_BYTES", 1000)
-    request = gr.Request(session_hash="mine")
-    kept = page.site.visitor(request).keep([SHORT, LONG], "")
-    *_, last = page.take_away({page.set: kept}, request)
+    kept = page.site.visitor(MINE).keep([SHORT, LONG], "")
+    *_, last = page.zip({page.set: kept}, MINE)
     said = last[page.out.problem]
     assert said["kind"] == "error" and "MB that a zip may have" in said["text"] and "tick fewer runs" in said["text"]
     assert page.set not in last and page.tray not in last  # what is ticked stays ticked
-    assert len(kept.traces()) == 2 and not list(page.site.visitor(request).folder.rglob("*.zip"))
+    assert len(kept.traces()) == 2 and not list(page.site.visitor(MINE).folder.rglob("*.zip"))

@@ -1,25 +1,21 @@
+"""A visitor's folder: nobody chooses or guesses it, and it goes."""
+
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from support.raster import decoded
 
-from demo.sessions import Visitors, file_name
+from demo.server.sessions import Visitors, file_name
 
 
-@pytest.mark.parametrize("session", ["../../etc", "/", "", "a" * 5000, "x\0y", None])
-def test_a_session_cannot_choose_its_folder(session: str | None) -> None:
+def test_a_session_can_neither_choose_nor_guess_a_folder() -> None:
     visitors = Visitors()
-    folder = visitors.of(session).folder
-    assert folder.parent == visitors.root
-    assert folder == visitors.of(session).folder
-    assert folder.name.isalnum()
-
-
-def test_folders_cannot_be_guessed_from_the_session() -> None:
-    assert Visitors().of("me").folder.name != Visitors().of("me").folder.name
+    for session in ("../../etc", "/", "", "a" * 5000, "x\0y", None):
+        folder = visitors.of(session).folder
+        assert folder.parent == visitors.root and folder.name.isalnum()
+        assert folder == visitors.of(session).folder
+    assert visitors.of("me").folder.name != Visitors().of("me").folder.name
 
 
 def test_a_request_to_stop_concerns_one_visitor_and_one_run() -> None:
@@ -27,8 +23,7 @@ def test_a_request_to_stop_concerns_one_visitor_and_one_run() -> None:
     me, other = visitors.of("me"), visitors.of("other")
     me.start()
     me.stop()
-    assert me.stopped()
-    assert not other.stopped()
+    assert me.stopped() and not other.stopped()
     me.start()
     assert not me.stopped()
 
@@ -39,35 +34,25 @@ def test_kept_traces_can_be_read_again_until_the_visitor_leaves() -> None:
     shown = visitor.keep([trace], "your last run")
     assert shown.traces() == (trace,)
     visitor.leave()
-    assert not shown.paths[0].exists()
-    assert visitor.stopped()
+    assert not shown.paths[0].exists() and visitor.stopped()
 
 
-@pytest.mark.parametrize("method", ["../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"])
-def test_a_trace_cannot_choose_where_it_is_kept(method: str) -> None:
-    visitor = Visitors().of("me")
-    trace = replace(decoded("ar"), method=method)
-    (path,) = visitor.keep([trace], "the file you opened").paths
-    assert path.resolve().parent == visitor.folder
-    assert path.name.startswith("trace-seed-0-")
-    assert file_name(trace) == "trace-seed-0"
+def test_a_trace_cannot_choose_where_it_is_kept() -> None:
+    visitor, trace = Visitors().of("me"), decoded("ar")
+    for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):
+        (path,) = visitor.keep([replace(trace, method=method)], "the file you opened").paths
+        assert path.resolve().parent == visitor.folder and path.name.startswith("trace-seed-0-")
     assert file_name(replace(trace, method="ete-style", seed=3)) == "ete-style-seed-3"
 
 
-def test_old_folders_are_pruned() -> None:
+def test_old_folders_are_pruned_and_the_root_goes_with_the_visitors() -> None:
     visitors = Visitors()
-    old, new = visitors.of("old"), visitors.of("new")
+    old, new, root = visitors.of("old"), visitors.of("new"), visitors.root
     for visitor in (old, new):
         visitor.start()
     an_hour_ago = time.time() - 3600
     os.utime(old.folder, (an_hour_ago, an_hour_ago))
     visitors.prune(60)
-    assert not old.folder.exists()
-    assert new.folder.exists()
-
-
-def test_the_root_is_removed_with_the_visitors() -> None:
-    visitors = Visitors()
-    root: Path = visitors.root
+    assert not old.folder.exists() and new.folder.exists()
     del visitors
     assert not root.exists()

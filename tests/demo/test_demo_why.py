@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.handmade import make, step
 
-from demo.why import why
-from traces.paying import acceptance_for, account
+from demo.runs.why import why
+from traces.breakeven import acceptance_for, account
 from traces.schema import Canvas, Milliseconds, Step, Trace
 
 SIX = Canvas(kind="text", shape=(6,))
@@ -52,7 +52,7 @@ def test_no_acceptance_is_enough_where_a_check_costs_more_than_it_can_yield() ->
 
 
 def test_the_reasons_are_told_in_words() -> None:
-    said = {one["about"]: one["text"] for one in why([ordinary(), drafted()])}
+    said = why([ordinary(), drafted()])
     assert said["In all"].startswith("1.15 times as fast as ordinary decoding")
     assert said["The check"] == (
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
@@ -63,14 +63,14 @@ def test_the_reasons_are_told_in_words() -> None:
     assert (
         said["What would help most"] == "it would be 1.88 times as fast if a check cost no more than an ordinary pass."
     )
-    slow = {one["about"]: one["text"] for one in why([ordinary(), drafted(cost=8)])}
+    slow = why([ordinary(), drafted(cost=8)])
     assert "with 2.0 guesses a check no acceptance is enough" in slow["To break even"]
 
 
 def test_what_cannot_be_compared_is_said() -> None:
-    assert why([]) == []
-    assert "did not run beside it" in why([drafted()])[0]["text"]
+    assert why([]) == {}
+    assert "did not run beside it" in why([drafted()])[""]
     part = make("ar", SIX, ordinary().steps[:3])
     assert account(drafted(), part) is None
     untimed = make("ar", SIX, [taking(0, one) for one in ordinary().steps])
-    assert "not timed" in why([untimed, drafted()])[0]["text"]
+    assert "not timed" in why([untimed, drafted()])[""]

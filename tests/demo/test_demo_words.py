@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,12 +13,12 @@ from support.raster import decoded
 
 from demo.__main__ import main
 from demo.app import build
-from demo.copy_text import copy
-from demo.measured import measured
-from demo.outcome import outcome
-from demo.recordings import FOLDER, Recording, listed, record, recordings
-from demo.sessions import Visitors
-from engines.config import ConfigError, make_config
+from demo.pages.method_text import method_text
+from demo.runs.measured import measured
+from demo.runs.outcome import outcome
+from demo.runs.recordings import FOLDER, listed, record, recordings
+from demo.server.sessions import Visitors
+from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.environment import device_name
@@ -46,12 +45,6 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
     )
 
 
-def test_a_slower_run_is_called_slower() -> None:
-    trace = decoded("ar")
-    slow = replace(trace, summary=replace(trace.summary, seconds=2 * trace.summary.seconds))
-    assert "2.0 × slower" in outcome([trace, slow])[1].note
-
-
 def test_the_command_repeats_the_run(tmp_path: Path) -> None:
     from engines.__main__ import main
     from traces import read
@@ -64,21 +57,11 @@ def test_the_command_repeats_the_run(tmp_path: Path) -> None:
     assert read(target).output == trace.output
 
 
-def test_a_prompt_cannot_break_out_of_the_command() -> None:
-    trace = replace(decoded("ar"), prompt="a; rm -rf '~'")
-    assert r"""--prompt 'a; rm -rf '"'"'~'"'"''""" in command(trace)
-
-
-def test_no_name_in_a_trace_can_break_out_of_the_command() -> None:
-    trace = decoded("ar")
-    odd = replace(trace, method="ar; rm -rf ~", model=replace(trace.model, id="$(reboot)"))
-    assert shlex.split(command(odd), posix=True)[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"]
-    assert shlex.split(command(odd))[-1] == "ar; rm -rf ~.json.gz"
-
-
-def test_a_recording_is_paired_with_its_baseline(recorded: tuple[Recording, ...]) -> None:
-    (entry,) = recorded
-    assert [trace.method for trace in entry.traces] == ["ar", "scd"]
+def test_nothing_in_a_trace_can_break_out_of_the_command() -> None:
+    trace = replace(decoded("ar"), prompt="a; rm -rf '~'", method="ar; rm -rf ~")
+    words = shlex.split(command(replace(trace, model=replace(trace.model, id="$(reboot)"))), posix=True)
+    assert words[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
+    assert "a; rm -rf '~'" in words
 
 
 def test_a_baseline_from_before_there_was_a_setting_is_one_still(tmp_path: Path) -> None:
@@ -114,41 +97,30 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
     assert (second.method, third.method, third.traces[0].seed) == ("gsd", "ar", 5)
 
 
-def test_a_recording_is_made_anew_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_is_made_anew_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("demo.__main__.FOLDER", tmp_path)
     entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
     (tmp_path / "gallery.json").write_text(json.dumps(entries))
     assert main(["record", "two.json.gz"]) == 0
     assert [path.name for path in tmp_path.glob("*.gz")] == ["two.json.gz"]
-
-
-def test_a_recording_that_is_not_listed_is_answered_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["record", "none-such.json.gz"])
-    first = listed(FOLDER)[0]["file"]
-    assert f"file: 'none-such.json.gz' is not in gallery.json; use {first}, " in capsys.readouterr().err
+    assert "file: 'none-such.json.gz' is not in gallery.json; use one.json.gz, " in capsys.readouterr().err
 
 
-def test_a_recording_without_a_title_goes_by_its_variant(tmp_path: Path) -> None:
-    write(replace(decoded("gsd", window=16), variant="A variant"), tmp_path / "a.json.gz")
-    (entry,) = recordings(tmp_path)
-    assert entry.title == "A variant"
-
-
-@pytest.mark.parametrize("entry", listed(FOLDER), ids=lambda entry: entry["file"])
-def test_what_the_gallery_lists_is_there_and_as_listed(entry: dict[str, Any]) -> None:
-    trace = read(FOLDER / entry["file"])
-    assert trace.summary.complete
-    assert (trace.method, trace.seed) == (entry["method"], entry.get("seed", 0))
-    made = METHODS[trace.method].config
-    settings = asdict(make_config(made, entry.get("settings", {})))
-    assert trace.config.keys() <= settings.keys()
-    assert asdict(made()) | dict(trace.config) == settings  # one that came since has its default
-    assert trace.model.weights == load_model(trace.model.id).card.weights, "weights have changed: make traces"
-
-
-def test_there_may_be_no_recordings(tmp_path: Path) -> None:
-    assert recordings(tmp_path) == ()
+@pytest.mark.slow
+def test_what_the_gallery_lists_is_there_and_as_listed() -> None:
+    for entry in listed(FOLDER):
+        trace = read(FOLDER / entry["file"])
+        assert trace.summary.complete
+        assert (trace.method, trace.seed) == (entry["method"], entry.get("seed", 0))
+        made = METHODS[trace.method].config
+        settings = asdict(make_config(made, entry.get("settings", {})))
+        assert trace.config.keys() <= settings.keys()
+        assert asdict(made()) | dict(trace.config) == settings, entry["file"]  # one that came since has its default
+        assert trace.model.weights == load_model(trace.model.id).card.weights, "weights have changed: make traces"
 
 
 def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
@@ -184,26 +156,22 @@ def test_errors_and_quartiles_stand_beside_their_figure(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_measured_is_nothing(tmp_path: Path) -> None:
-    assert measured("scd", tmp_path) == []
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_formulas_are_closed(name: str) -> None:
-    text = copy(name)
+    text = method_text(name)
     assert len(re.findall(r"(?<!\$)\$(?!\$)", text)) % 2 == 0
     assert text.count("$$") % 2 == 0
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_description_opens_in_plain_sentences(name: str) -> None:
-    _, opening, _ = copy(name).split("\n\n", 2)
+    _, opening, _ = method_text(name).split("\n\n", 2)
     assert opening.count(".") >= 3 and len(opening) < 700
     assert not re.search(r"\$|arXiv|(?<!\w)[A-Z]{2,}(?!\w)", opening.replace("PSD", ""))
 
 
 def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
-    reported = copy("scd").partition("### Reported")[2]
+    reported = method_text("scd").partition("### Reported")[2]
     for table in ("Table 1", "Table 2", "Table 3"):
         assert table in reported
 
@@ -213,9 +181,6 @@ def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = build(Visitors(), ())
     (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
     assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
-    monkeypatch.setenv("DRAFTSCOPE_SHAPES", "wide")
-    with pytest.raises(ConfigError, match="DRAFTSCOPE_SHAPES: 'wide' is not allowed"):
-        build(Visitors(), ())
 
 
 @pytest.mark.slow

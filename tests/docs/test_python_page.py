@@ -65,10 +65,6 @@ def test_what_the_page_names_is_there() -> None:
         assert f"\n{extra} = [" in (DOCS.parent / "pyproject.toml").read_text()
 
 
-def test_there_is_a_notebook() -> None:
-    assert NOTEBOOKS
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_sound_and_its_cells_run(path: Path, namespace: dict[str, Any]) -> None:
     notebook = json.loads(path.read_text(encoding="utf-8"))

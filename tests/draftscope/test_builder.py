@@ -1,7 +1,6 @@
 """`ds.TraceBuilder`: steps in, everything else derived."""
 
 import pytest
-from support import handmade
 
 import draftscope as ds
 from traces import Call, Canvas, Fate, ModelCard, TraceError, check, dumps, loads, state_after
@@ -61,14 +60,6 @@ def test_a_picture() -> None:
     assert state_after(trace, 1).decoded == 2
 
 
-def test_records_may_be_added_as_they_are() -> None:
-    source = handmade.scd()
-    builder = ds.TraceBuilder(source.method, source.model, canvas=source.canvas)
-    for step in source.steps:
-        builder.add(step)
-    assert builder.trace().summary == source.summary
-
-
 def test_what_contradicts_itself_is_said() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     builder.step([0, 0], ["sampled", "sampled"], [1, 2])
@@ -82,9 +73,3 @@ def test_what_contradicts_itself_is_said() -> None:
     short.count(3)
     with pytest.raises(TraceError, match="make 3 tokens final where 2 positions are open"):
         short.trace()
-
-
-def test_extensions_and_notes_are_kept() -> None:
-    builder = ds.TraceBuilder("mine", "a/b", extensions={"engine": {"batch": 4}}, note="By hand.")
-    builder.count(1)
-    assert loads(dumps(builder.trace())).extensions == {"engine": {"batch": 4}}

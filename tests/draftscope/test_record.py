@@ -1,6 +1,5 @@
 """`ds.record`: what transformers' generate does, told by its forward passes, held against what it returns."""
 
-import threading
 from collections import Counter
 from typing import Any
 
@@ -19,10 +18,6 @@ NEW = 40
 def inputs(prompt: list[int] | None = None) -> dict[str, Any]:
     ids = torch.tensor([prompt or PROMPT])
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def counted(trace: ds.Trace, fate: Fate) -> int:
-    return sum(step.fate.count(fate) for step in trace.steps)
 
 
 def judging(trace: ds.Trace) -> list[Step]:
@@ -210,43 +205,6 @@ def test_an_interrupted_generate_is_incomplete() -> None:
     assert not target._forward_pre_hooks
 
 
-@pytest.mark.parametrize("role", ["target", "draft"])
-def test_an_interruption_that_somebody_caught_inside_shows_too(role: str) -> None:
-    target, draft = noisy(llama(), 0.0), noisy(llama(), 0.1)
-    with ds.record(target, draft) as recording:
-        handle = stops_at({"target": target, "draft": draft}[role], 4, KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
-        handle.remove()
-    trace = recording.trace()
-    check(trace)
-    assert not trace.summary.complete
-
-
-def test_a_generate_that_never_ends_is_incomplete_when_the_context_does() -> None:
-    target = noisy(llama(), 0.0)
-    stuck, free = threading.Event(), threading.Event()
-    passes = iter(range(1, 1000))
-
-    def wait(*_: Any) -> None:
-        if next(passes) == 5:
-            stuck.set()
-            free.wait(60)
-
-    handle = target.register_forward_pre_hook(wait)
-    with ds.record(target) as recording:
-        worker = threading.Thread(
-            target=lambda: target.generate(**inputs(), max_new_tokens=12, do_sample=False), daemon=True
-        )
-        worker.start()
-        assert stuck.wait(60)
-    trace = recording.trace()
-    free.set()
-    worker.join(60)
-    handle.remove()
-    assert (trace.summary.complete, trace.summary.forwards) == (False, 4)
-
-
 def test_several_generates_in_one_context() -> None:
     target = llama()
     with ds.record(target) as recording:
@@ -300,11 +258,3 @@ def test_an_assistant_of_another_vocabulary_has_no_part_in_the_verdicts() -> Non
     other, own = ([Drafted(1, torch.zeros(size), 0.0, 1.0)] * 2 for size in (9, 8))
     assert Verified.of([[1, 2, 3]], 4, 3, logits, other, (0.0, 1.0)).q == ()
     assert Verified.of([[1, 2, 3]], 4, 3, logits, own, (0.0, 1.0)).q == (0.125, 0.125)
-
-
-def test_a_pass_that_is_not_of_generate_is_ignored() -> None:
-    target = llama()
-    with ds.record(target) as recording:
-        target(torch.tensor([PROMPT]), return_dict=False)
-        target.generate(**inputs(), max_new_tokens=4, do_sample=False)
-    assert recording.trace().summary.tokens == 4

@@ -47,11 +47,6 @@ def test_a_shipped_model_by_name() -> None:
     assert trace.output.tokens != ds.run("scd", model="toy-raster", seed=4, window=8).output.tokens
 
 
-def test_a_preset_and_settings_over_it() -> None:
-    trace = ds.run("scd", model="toy-raster", preset="Cosmos", window=4)
-    assert (trace.config["top_p"], trace.config["window"]) == (0.8, 4)
-
-
 def test_two_models_that_are_handed_over() -> None:
     target = llama()
     trace = ds.run("speculative", target=target, draft=noisy(target, 0.05), ids=PROMPT, gamma=3, **GREEDY)
@@ -206,13 +201,6 @@ def test_a_decoder_of_ones_own() -> None:
 def test_a_method_record_of_ones_own() -> None:
     mine = replace(METHODS["ar"], name="mine", title="Mine")
     assert ds.run(mine, model="toy-raster").method == "mine"
-
-
-def test_settings_stand_beside_no_config() -> None:
-    with pytest.raises(ConfigError, match="top_k: stands beside config"):
-        ds.run("ar", Ordinary(), "toy-raster", top_k=1)
-    with pytest.raises(ConfigError, match="config: int names no family"):
-        ds.run(ordinary, 7)
 
 
 def test_what_there_is() -> None:

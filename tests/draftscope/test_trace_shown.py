@@ -1,6 +1,5 @@
 """A trace as notebooks have it: one line, the player, a table."""
 
-import builtins
 import html
 import json
 import re
@@ -67,13 +66,6 @@ def test_the_player_is_framed_with_the_pages_policy() -> None:
     assert html.escape(POLICY) in html.unescape(inner)
 
 
-def test_a_page_too_large_for_a_notebook_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("draftscope.trace._MOST", 1000)
-    words = shown(replace(handmade.scd(), method="<script>"))._repr_html_()
-    assert "ds.view(trace, &#x27;run.html&#x27;)" in words
-    assert "<script>" not in words
-
-
 @pytest.mark.browser
 def test_the_player_runs_in_the_frame(page: Page) -> None:
     asked: list[str] = []
@@ -112,31 +104,6 @@ def test_every_kind_of_trace_becomes_a_frame(name: str) -> None:
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == sum(len(step.position) for step in trace.steps)
     assert list(frame["position"]) == [at for step in trace.steps for at in step.position]
-
-
-@pytest.mark.parametrize("name", handmade.ALL)
-def test_every_kind_of_trace_becomes_an_arrow_table(name: str) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    trace = shown(handmade.ALL[name]())
-    table = trace.arrow()
-    assert isinstance(table, pyarrow.Table)
-    assert table.column("position").to_pylist() == [at for step in trace.steps for at in step.position]
-
-
-@pytest.mark.parametrize(("method", "package"), [("frame", "pandas"), ("arrow", "pyarrow")])
-def test_without_the_package_the_error_says_what_to_do(
-    method: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = builtins.__import__
-
-    def lacking(name: str, *rest: Any) -> Any:
-        if name == package:
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(ImportError, match=rf"trace\.{method}\(\) needs {package}, .*pip install {package}, or use"):
-        getattr(shown(handmade.scd()), method)()
 
 
 def test_figures_by_name() -> None:

@@ -169,14 +169,6 @@ def test_a_step_reveals_all_confident_tokens_or_the_best_one() -> None:
         assert final == sure if any(sure) else sum(final) == 1
 
 
-def test_a_trace_of_text_reads_back() -> None:
-    trace = finish(job())
-    again = loads(dumps(trace))
-    assert again.canvas == Canvas(kind="text", shape=(16,), block=4, block_offset=2)
-    assert again.output.tokens == trace.output.tokens
-    assert all(token != MASK for token in again.output.tokens)
-
-
 @pytest.mark.parametrize("prompt", ["abc", "abcdefgh"])
 def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: str) -> None:
     known: Any = tiny()

@@ -11,8 +11,8 @@ from engines.sampling.coupling import (
     collision_independent,
     entropy_bits,
     residual,
-    toss,
     total_variation,
+    verify,
 )
 
 DRAWS = 100_000
@@ -31,7 +31,7 @@ def test_marginals_and_cost(coupling: str, seed: int) -> None:
     position, chance = torch.arange(DRAWS), SeededChance(seed)
     if coupling == "maximal":
         x = chance.categorical(q, Draw("draft", 0, position))
-        verdict = toss(x, q, p, chance, Draw("verify", 1, position))
+        verdict = verify(x, q, p, chance, Draw("verify", 1, position))
         y = torch.where(verdict.kept, x, chance.categorical(residual(q, p), Draw("residual", 1, position)))
         cost = 1 - total_variation(q[:1], p[:1])
     else:
@@ -63,7 +63,7 @@ def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:
 def test_equal_distributions_always_agree_and_leave_a_residual_to_draw_from() -> None:
     p = all_probs(3).expand(1000, -1)
     x = SeededChance(0).categorical(p, Draw("draft", 0, torch.arange(1000)))
-    assert toss(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
+    assert verify(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
     assert torch.equal(residual(p, p), p)
 
 

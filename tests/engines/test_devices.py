@@ -1,27 +1,29 @@
 """Where models run: what names a device, and that a method keeps to its model's."""
 
-import subprocess
-import sys
+import argparse
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from support import elsewhere
+from support.checkpoints import write, write_json
 from torch.utils._pytree import tree_leaves
+from transformers import Qwen3ForCausalLM
 
 from engines.__main__ import main
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
-from engines.models import catalog, devices
+from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 from traces import read
 from traces.schema import Step
 
-ROOT = Path(__file__).parents[2]
 PASSES = 6
 ONE_A_FAMILY = ("scd", "psd", "cspd")
 PRESETS = [(name, preset) for name, method in METHODS.items() for preset in method.presets]
@@ -47,22 +49,22 @@ def model_of(method: str, preset: str = "") -> str:
     return "text-target" if family == "diffusion-lm" else default_model(family)
 
 
-def steps(method: str, preset: str, device: str | None, shapes: str, model: str) -> list[Step]:
+def steps(method: str, preset: str, device: str | None, model: str) -> list[Step]:
     """The first steps of a run, without what they took."""
     chosen, model_id = METHODS[method], model or model_of(method, preset)
     config = make_config(chosen.config, chosen.preset(preset) if preset else {})
-    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config, shapes=shapes))
+    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config))
     return list(islice(run, PASSES))
 
 
-def kept_there(method: str, preset: str = "", shapes: str = "exact", model: str = "") -> None:
+def kept_there(method: str, preset: str = "", model: str = "") -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
     with elsewhere.device() as there:
         load_model(model or model_of(method, preset))
         there.reads.clear()
-        found = steps(method, preset, None, shapes, model)
+        found = steps(method, preset, None, model)
         assert there.reads == {"_to_copy": len(found)}
-    usual = steps(method, preset, "cpu", "exact", model)
+    usual = steps(method, preset, "cpu", model)
     assert [step.position for step in found] == [step.position for step in usual]
     numbers, expected = ([value for step in run for value in tree_leaves(step.token)] for run in (found, usual))
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
@@ -72,11 +74,11 @@ def kept_there(method: str, preset: str = "", shapes: str = "exact", model: str 
     "method", [name if name in ONE_A_FAMILY else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
 )
 def test_a_method_keeps_to_its_models_device(method: str, there: list[str | None]) -> None:
-    kept_there(method, shapes="fixed")  # as on a GPU
+    kept_there(method)
 
 
 def test_text_from_left_to_right_stays_where_it_was_drawn(there: list[str | None]) -> None:
-    kept_there("scd", shapes="fixed", model="text-draft")
+    kept_there("scd", model="text-draft")
 
 
 @pytest.mark.slow
@@ -103,7 +105,6 @@ def test_the_device_elsewhere_refuses_and_counts() -> None:
     ("asked", "variable", "gpu", "found"),
     [
         (None, None, False, "cpu"),
-        (None, None, True, "cuda"),
         (None, "auto", True, "cuda"),
         (None, "cpu", True, "cpu"),
         (None, "", True, "cuda"),
@@ -121,7 +122,7 @@ def test_a_named_device_wins_over_the_variable_and_that_over_what_there_is(
     assert devices.resolve(asked) == found
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n"])
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n", "cpu,cuda:1"])
 def test_what_is_no_device_is_answered_with_what_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"^device: .* is no device; use auto, cpu, cuda, cuda:N or mps\.$"):
         devices.resolve(name)
@@ -140,6 +141,46 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         devices.resolve("mps")
 
 
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is no device; use cpu, cuda:N or mps, each once"),
+        ("cpu,auto", "'auto' in 'cpu,auto' is no device"),
+        ("cuda,cuda:0", "'cuda,cuda:0' names a device twice"),
+        ("cpu,cuda:7", "'cuda:7' is not available here"),
+    ],
+)
+def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
+    with pytest.raises((ConfigError, ModelError), match=f"^device: {problem}"):
+        devices.resolve_several(asked)
+
+
+def test_several_devices_take_accelerate_and_a_model_that_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = "cuda:0,cuda:1"
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**9)
+    monkeypatch.setattr(assembling, "free_bytes", lambda _: 10**9)
+    monkeypatch.setattr(assembling, "is_accelerate_available", lambda: False)
+    with pytest.raises(ModelError, match="text: runs on several devices, cuda:0,cuda:1, with accelerate; do: pip ins"):
+        loading.load_folder(write(tmp_path / "text", "qwen3"), several)
+    (tmp_path / "picture").mkdir()
+    write_json(tmp_path / "picture" / "config.json", {"model_type": "mar"})
+    with pytest.raises(ModelError, match="picture: runs on one device, and 'cuda:0,cuda:1' names several; name one"):
+        loading.load_folder(tmp_path / "picture", several)
+    given: dict[str, Any] = {}
+
+    def from_pretrained(*_: Any, **options: Any) -> Any:
+        given.update(options)
+        raise RuntimeError("far enough")
+
+    monkeypatch.setattr(assembling, "is_accelerate_available", lambda: True)
+    monkeypatch.setattr(Qwen3ForCausalLM, "from_pretrained", from_pretrained)
+    with pytest.raises(ModelError, match="far enough"):
+        loading.load_folder(tmp_path / "text", several)
+    assert (given["device_map"], given["max_memory"]) == ("auto", {0: 850_000_000, 1: 850_000_000})
+
+
 # ---------------------------------------------------------------- commands
 
 
@@ -156,7 +197,7 @@ def test_the_command_line_runs_and_drafts_on_one_device(
     assert read(target).environment.device.startswith(elsewhere.NAME)
 
 
-def test_the_variable_is_what_the_command_line_says_by_default(
+def test_commands_refuse_what_is_no_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(devices.VARIABLE, "gpu")
@@ -164,10 +205,8 @@ def test_the_variable_is_what_the_command_line_says_by_default(
     assert main(command) == 2
     assert capsys.readouterr().err == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"
     assert main([*command, "--device", "cpu"]) == 0
-
-
-def test_a_benchmark_refuses_what_is_no_device() -> None:
-    command = [sys.executable, "-m", "benchmarks.speed", "--device", "gpu"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert said.returncode == 2
-    assert said.stderr.endswith("argument --device: device: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n")
+    parser = argparse.ArgumentParser()
+    devices.add_option(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--device", "gpu"])
+    assert "argument --device: device: 'gpu' is no device; use auto, cpu, " in capsys.readouterr().err

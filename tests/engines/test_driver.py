@@ -9,13 +9,12 @@ from torch import Tensor
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
-from engines.models.causal_session import CausalSession
-from engines.models.studio.image import PromptTask
-from engines.models.studio.networks import GRID, Transformer, TransformerSize, condition_ids
+from engines.models.bundled.image import PromptTask
+from engines.models.bundled.networks import GRID, Transformer, TransformerSize, condition_ids
+from engines.models.sessions.causal import CausalSession
 from engines.protocol import Model
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.testing.tables import Table
-from traces import dumps, loads
 from traces.schema import Canvas, Fate, Legend, ModelCard, Output, Trace
 
 TOY = toy_raster.load()
@@ -84,49 +83,11 @@ def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[st
     assert checked > 200
 
 
-def _chance() -> Any:
-    from engines.sampling.chance import SeededChance
-
-    return SeededChance(0)
-
-
-@pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
-def test_a_batch_of_ragged_sequences_equals_single_runs(values: dict[str, object]) -> None:
-    jobs = [job("scd", seed=seed, window=12, **values) for seed in range(3)]
-    together = run_batch(jobs)
-    for trace, alone in zip(together, map(finish, jobs), strict=True):
-        assert trace.output.tokens == alone.output.tokens
-        assert len(trace.steps) == len(alone.steps)
-    assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
-
-
 def test_independent_positions_accept_every_seasoned_draft() -> None:
     trace = finish(job("scd", Table(6, 3, 0, free=True), window=5, coupling="maximal"))
     for step in trace.steps:
         for fate, age in zip(step.fate, step.numbers["age"], strict=True):
             assert not (fate is Fate.RESAMPLED and age)
-
-
-def test_a_stopped_run_leaves_a_sound_trace() -> None:
-    run = Run(job("scd"))
-    steps = iter(run)
-    for _ in range(5):
-        next(steps)
-    steps.close()  # type: ignore[attr-defined]
-    trace = run.trace()
-    assert not trace.summary.complete
-    assert len(trace.steps) == 5
-    assert loads(dumps(trace)) == trace
-    assert trace.output.tokens.count(None) == 256 - trace.summary.tokens
-
-
-def test_a_trace_taken_when_the_canvas_is_full_is_complete() -> None:
-    run = Run(job("scd", Table(4, 2, 0), window=4))
-    for _ in run:
-        trace = run.trace()
-        assert loads(dumps(trace)) == trace
-        assert trace.summary.complete == (None not in trace.output.tokens)
-    assert run.trace().summary.complete
 
 
 def test_a_lossy_setting_says_so_in_the_trace() -> None:
@@ -155,7 +116,7 @@ class TinyImage:
         self.families, self.tokens, self.parameters = ("discrete-ar",), "table", 0
         self.card, self.device, self.dtype = ModelCard(id="tiny"), torch.device("cpu"), torch.float32
 
-    def pose(self, prompt: str, config: Any) -> PromptTask:
+    def make_task(self, prompt: str, config: Any) -> PromptTask:
         canvas = Canvas(kind="image", shape=(GRID, GRID))
         return PromptTask(canvas, 512, self.device, asked=(len(prompt) % 10, 1, 2))
 
@@ -179,7 +140,7 @@ class Uncached:
 
     def logits(self, requests: Any) -> Tensor:
         (request,) = requests.values()
-        prefixes = self._model.start([self._model.pose("abc", None)], self.rows == 2)._prefixes[0]
+        prefixes = self._model.start([self._model.make_task("abc", None)], self.rows == 2)._prefixes[0]
         ids = torch.cat([prefixes, request.tokens.expand(self.rows, -1)], 1)
         with torch.inference_mode():
             out = self._model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))

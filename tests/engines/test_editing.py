@@ -9,8 +9,7 @@ from support.language import END, MASK, tiny
 from engines.config import make_config
 from engines.diffusion_lm import unmasking
 from engines.methods import METHODS
-from engines.methods.editing import PRESETS, Config
-from engines.runtime.driver import Job, Run, run_batch
+from engines.runtime.driver import Job, Run
 from traces import dumps, loads
 from traces.schema import Fate, Trace
 
@@ -80,13 +79,6 @@ def test_a_block_that_needs_no_repair_costs_one_more_pass() -> None:
     assert sum(step.call.mode == "edit" for step in trace.steps) == len(blocks)
 
 
-@pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
-def test_lanes_do_not_disturb_each_other(kind: str) -> None:
-    jobs = [job(prompt="abc" * (i + 1), seed=i, kind=kind, edit=0.2, mode="sample") for i in range(3)]
-    for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
-        assert trace.output.tokens == alone.output.tokens
-
-
 def test_what_is_behind_the_end_stays_open() -> None:
     traces = [finish(job(seed=seed, mode="sample", edit=0.5, block="8", threshold=1.0)) for seed in range(6)]
     assert any(END in trace.output.tokens[:-1] for trace in traces)
@@ -94,13 +86,3 @@ def test_what_is_behind_the_end_stays_open() -> None:
         if END in trace.output.tokens:
             before = trace.output.tokens[: trace.output.tokens.index(END)]
             assert None not in before
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_settings_and_lossy(name: str) -> None:
-    assert "are replaced" in METHODS["editing"].deviation(make_config(Config, PRESETS[name]))
-
-
-def test_only_single_tokens_without_edits_keep_the_distribution() -> None:
-    assert METHODS["editing"].deviation(make_config(Config, {"block": "1", "edit": 1.0})) == ""
-    assert METHODS["editing"].deviation(make_config(Config, {"block": "2", "edit": 1.0})) != ""

@@ -113,7 +113,7 @@ def test_no_window_reaches_beyond_the_canvas() -> None:
             assert len(stop.value) == 256
             return
         assert len(request.tokens) <= 256  # type: ignore[union-attr]
-        (probs,) = session.answer({0: request}, asked.config, lambda *_: None).values()
+        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
         decision = decoder.send(probs)
         assert isinstance(decision.position, Tensor)  # type: ignore[union-attr]
         assert int(decision.position[-1]) < 256  # type: ignore[union-attr]

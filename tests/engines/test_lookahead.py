@@ -92,10 +92,6 @@ def test_the_branch_with_the_surest_rest_wins() -> None:
     assert compared > 3
 
 
-def test_ranking_by_entropy_is_another_order() -> None:
-    assert finish(job("lopa", "full", ranking="entropy")).summary.complete
-
-
 def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
     asked = job("fdm-style", "full", k=3, tau=0.95)
     mask = cast(Any, asked.task).mask
@@ -150,11 +146,3 @@ def test_exploring_reveals_the_least_sure_above_the_floor() -> None:
         elif len(sure) >= 2:
             assert rescued == []
     assert explored
-
-
-def test_what_deviates_is_said() -> None:
-    say = {name: METHODS[name].deviation for name in LIMITS}
-    assert "guess of" in say["lopa"](job("lopa").config)
-    assert "guess of" not in say["lopa"](job("lopa", k=0).config)
-    assert "later blocks" in say["ete-style"](job("ete-style").config)
-    assert say["fdm-style"](job("fdm-style", block="1").config) == ""

@@ -1,163 +1,116 @@
-"""A checkpoint that does not fit into memory is refused before it is read; a smaller number format is a remedy."""
+"""A checkpoint that does not fit into memory is refused before it is read; the message says what would fit."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from support import cosmos, janus
-from support.checkpoints import GROUPS, LAYERS, write
+from support import drawing
+from support.checkpoints import network_of, write
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.__main__ import main
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models import memory
+from engines.models import loading, memory
+from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
-from engines.models.hub import cosmos_convert, llada2, published
 from engines.models.memory import Needs, Room
-from engines.models.spread import size_of
-from engines.models.weights import Source, lies_as_held, read_network
-from engines.runtime import expecting
+from engines.models.weights import Source
+from engines.runtime import estimate
 from engines.runtime.driver import Job, open_session
 from traces import read
 
-
-def test_a_checkpoint_that_does_not_fit_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write(tmp_path / "it", "qwen3")
-    model: Any = published.load_folder(folder)
-    needed = 4 * (model.parameters + 64 * 2 * LAYERS * GROUPS * 16)
-    published._load.cache_clear()
-    monkeypatch.setattr(memory, "free_bytes", lambda _: needed)
-    assert published.load_folder(folder)
-    published._load.cache_clear()
-    (folder / "model.safetensors").write_bytes(b"nobody reads this")
-    monkeypatch.setattr(memory, "free_bytes", lambda _: needed - 1)
-    with pytest.raises(ModelError) as caught:
-        published.load_folder(folder)
-    assert str(caught.value) == (
-        "it: its weights take 0.0 GB in float32 on cpu, and 0.0 GB are free; --dtype bfloat16 takes 0.0 GB, or use a "
-        "device with more memory."
-    )
-    with pytest.raises(ModelError, match="safetensors cannot be read"):
-        published.load_folder(folder, dtype=torch.bfloat16)
-
-
-@pytest.mark.parametrize(
-    ("name", "billions", "dtype", "free", "said"),
-    [
-        (
-            "Qwen/Qwen3-8B",
-            8.2,
-            torch.float32,
-            20,
-            "32.8 GB in float32 on cpu, and 20.0 GB are free; --dtype bfloat",
-        ),
-        (
-            "Qwen/Qwen3-8B",
-            8.2,
-            torch.float32,
-            20,
-            "16 takes 16.4 GB, Qwen/Qwen3-4B takes 16.0 GB, or use a device",
-        ),
-        ("Qwen/Qwen3-8B", 8.2, torch.bfloat16, 1, "in bfloat16 on cpu, and 1.0 GB are free; use a device with more"),
-        ("my-folder", 8.2, torch.bfloat16, 9, "take 16.4 GB in bfloat16 on cpu, and 9.0 GB are free; use a device"),
-    ],
-)
-def test_it_is_told_what_would_fit(
-    name: str, billions: float, dtype: torch.dtype, free: int, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda _: free * 10**9)
-    with pytest.raises(ModelError, match=said) as caught:
-        memory.check_room(Source(name, Path(), "Fetch it"), Needs(round(billions * 1e9)), dtype, "cpu")
-    assert "Fetch" not in str(caught.value)
-
-
 GIGA = 10**9
-LONG = Needs(GIGA, position=10**5)
+EIGHT, LONG, PICTURE = Needs(8_200_000_000), Needs(GIGA, position=10**5), Needs(GIGA, GIGA, 10**5, 10_000)
 
 
 @pytest.mark.parametrize(
-    ("needs", "room", "free", "said"),
+    ("needs", "room", "dtype", "free", "problem"),
     [
-        (LONG, Room(10_000, 1), 5, "on cpu, keys and values of 1 sequence of 10,000 positions 4.0 GB, and 5.0 GB are"),
-        (LONG, Room(10_000, 4), 13, "of 4 sequences of 10,000 positions 16.0 GB, and 13.0 GB are free; --dtype"),
-        (LONG, Room(10_000, 4), 13, "takes 10.0 GB, 2 sequences fit, or use a device with more memory"),
-        (Needs(GIGA, GIGA, 10**5, 10_000), Room(), 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
-        (Needs(GIGA, GIGA, 10**5, 10_000), Room(), 11, "are free; --dtype bfloat16 takes 8.0 GB, or use a device"),
+        (
+            EIGHT,
+            Room(),
+            torch.float32,
+            20,
+            "32.8 GB in float32 on cpu, and 20.0 GB are free; --dtype bfloat16 takes 16",
+        ),
+        (EIGHT, Room(), torch.float32, 20, "takes 16.4 GB, Qwen/Qwen3-4B takes 16.0 GB, or use a device"),
+        (EIGHT, Room(), torch.bfloat16, 1, "in bfloat16 on cpu, and 1.0 GB are free; use a device with more memory"),
+        (LONG, Room(10_000), torch.float32, 5, "on cpu, the KV cache of 1 sequence of 10,000 positions 4.0 GB, and"),
+        (LONG, Room(10_000, 4), torch.float32, 13, "of 4 sequences of 10,000 positions 16.0 GB, and 13.0 GB are"),
+        (LONG, Room(10_000, 4), torch.float32, 13, "takes 10.0 GB, 2 sequences fit, .*or use a device with more"),
+        (PICTURE, Room(), torch.float32, 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
     ],
 )
-def test_keys_and_values_are_counted_at_the_length_that_is_asked_for(
-    needs: Needs, room: Room, free: int, said: str, monkeypatch: pytest.MonkeyPatch
+def test_what_does_not_fit_is_told_with_what_would(
+    needs: Needs, room: Room, dtype: torch.dtype, free: int, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    source = Source("Qwen/Qwen3-8B", Path(), "Fetch it")
     monkeypatch.setattr(memory, "free_bytes", lambda _: free * GIGA)
-    with pytest.raises(ModelError, match=said):
-        memory.check_room(Source("it", Path(), ""), needs, torch.float32, "cpu", room)
-    memory.check_room(Source("it", Path(), ""), needs, torch.bfloat16, "cpu", Room(100))
+    with pytest.raises(ModelError, match=problem) as caught:
+        memory.check_room(source, needs, dtype, "cpu", room)
+    assert "Fetch" not in str(caught.value)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 50 * GIGA)
+    memory.check_room(source, needs, dtype, "cpu", room)
 
 
-def test_another_device_with_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(memory, "free_bytes", {"cpu": 4 * GIGA, "cuda:0": 3 * GIGA}.get)
-    with pytest.raises(ModelError, match=r"and 4.0 GB are free; .*, --device cuda:0 has room for it in bfloat16"):
-        memory.check_room(Source("it", Path(), ""), Needs(GIGA + 10**8), torch.float32, "cpu")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(memory, "free_bytes", {"cuda:0": 6 * GIGA, "cuda:1": 6 * GIGA, "cpu": 2 * GIGA}.get)
+    source, half = Source("it", Path(), ""), torch.bfloat16
+
+    def refused(needs: Needs, dtype: torch.dtype, device: str) -> str:
+        with pytest.raises(ModelError) as caught:
+            memory.check_room(source, needs, dtype, device)
+        return str(caught.value)
+
+    assert "--device cuda:0 has room for it in bfloat16" in refused(Needs(GIGA), torch.float32, "cpu")
+    assert "--device cuda:0,cuda:1 has room for it" in refused(Needs(4 * GIGA), half, "cuda:0")
+    assert "cuda:0,cuda:1" not in refused(Needs(4 * GIGA, positions=576), half, "cuda:0"), "a picture lies on one"
+    assert "take 14.0 GB in bfloat16 on cuda:0,cuda:1, and 12.0" in refused(Needs(7 * GIGA), half, "cuda:0,cuda:1")
+    assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(Needs(2 * GIGA), half, "cuda:0")
+    memory.check_room(source, Needs(2 * GIGA, stored=half), half, "cuda:0")  # which stay in their files until then
+    assert memory.usual("cuda:0,cpu") == half
+    with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0,cuda:1, and 12.0 GB"):
+        memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
 
 
-@pytest.mark.parametrize("name", ["janus", pytest.param("cosmos", marks=pytest.mark.slow)])
-def test_a_clip_or_a_picture_that_does_not_fit_is_refused_before_it_is_read(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / name
-    if name == "cosmos":
-        tokenizer = cosmos.write_tokenizer(tmp_path / "tokenizer")
-        cosmos_convert.convert(cosmos.write_model(tmp_path / "published"), tokenizer, folder, lambda _: None)
-    else:
-        janus.write(folder, released=False)
-    needs = published.needs_of(str(folder))
-    model: Any = published.load_folder(folder)
-    published._load.cache_clear()
+def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "it", "qwen3")
+    needs = loading.needs_of(str(folder))
+    assert needs.parameters == sum(weight.numel() for weight in network_of("qwen3").parameters())
+    assert needs.position == 2 * 2 * 2 * 16
+    enough = needs.weights(torch.float32) + needs.cache(torch.float32, Room())
+    monkeypatch.setattr(memory, "free_bytes", lambda _: enough)
+    model: Any = loading.load_folder(folder)
+    monkeypatch.setattr(memory, "_SMALL", 10**4)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**4)
+    method = METHODS["ar"]
+    jobs = [Job(method, model, "a hero", make_config(method.config, {"length": 8})) for _ in range(9)]
+    with pytest.raises(ModelError, match=r"it: the KV cache of 9 sequences takes .* use fewer sequences at once"):
+        open_session(jobs)
+    loading._load.cache_clear()
+    (folder / "model.safetensors").write_bytes(b"nobody reads this")
+    monkeypatch.setattr(memory, "free_bytes", lambda _: enough - 1)
+    with pytest.raises(ModelError, match=r"it: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):
+        loading.load_folder(folder)
+    with pytest.raises(ModelError, match="safetensors cannot be read"):
+        loading.load_folder(folder, dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("name", ["janus", "cosmos"])
+def test_a_picture_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = drawing.write(name, tmp_path / name)
+    needs = loading.needs_of(str(folder))
+    model: Any = loading.load_folder(folder)
+    loading._load.cache_clear()
     assert needs.position and needs.positions >= model.shape.rows * model.shape.columns
     assert needs.parameters + needs.exact >= model.parameters > 0
     monkeypatch.setattr(memory, "free_bytes", lambda _: needs.weights(torch.float32) + 1)
     with pytest.raises(ModelError, match=f"{name}: its weights take .* are free; --dtype bfloat16 takes 0.0 GB"):
-        published.load_folder(folder)
-
-
-def test_sequences_that_do_not_fit_beside_each_other_are_refused_before_they_are_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model: Any = published.load_folder(write(tmp_path / "it", "qwen3"))
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**4)
-    monkeypatch.setattr(memory, "_SMALL", 10**4)
-    method = METHODS["ar"]
-    jobs = [Job(method, model, "a hero", make_config(method.config, {"length": 8})) for _ in range(9)]
-    with pytest.raises(ModelError, match=r"it: keys and values of 9 sequences take .* use fewer sequences at once"):
-        open_session(jobs)
-
-
-def test_a_gpu_is_asked_and_so_is_the_way_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = {"cuda": 10 * 10**9, "cpu": 10**9}
-    monkeypatch.setattr(memory, "free_bytes", room.get)
-    source = Source("it", Path(), "")
-    memory.check_room(source, Needs(4 * 10**8), torch.bfloat16, "cuda")
-    with pytest.raises(ModelError, match=r"2.0 GB in bfloat16 on cpu on their way to cuda, and 1.0 GB are free; use"):
-        memory.check_room(source, Needs(10**9), torch.bfloat16, "cuda")
-    with pytest.raises(ModelError, match=r"take 12.0 GB in bfloat16 on cuda, and 10.0 GB are free; use a device"):
-        memory.check_room(source, Needs(6 * 10**9), torch.bfloat16, "cuda")
-
-
-def test_weights_that_lie_as_they_are_held_take_no_memory_on_their_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = Source("it", write(tmp_path / "it", "qwen3"), "")
-    assert lies_as_held(source, torch.float32) and not lies_as_held(source, torch.bfloat16)
-    assert not lies_as_held(Source("it", write(tmp_path / "other", "llada2_moe"), ""), torch.float32, llada2.NAMES)
-    monkeypatch.setattr(memory, "free_bytes", {"cuda": 10 * GIGA, "cpu": GIGA}.get)
-    memory.check_room(source, Needs(4 * GIGA), torch.bfloat16, "cuda", straight=lambda: True)
+        loading.load_folder(folder)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="this system has no /proc")
@@ -166,16 +119,16 @@ def test_a_network_is_read_without_a_copy_of_its_weights(tmp_path: Path) -> None
         status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return next(1024 * int(line.split()[1]) for line in status if line.startswith("RssAnon:"))
 
-    config = Qwen3Config(
-        vocab_size=10_000, hidden_size=1024, intermediate_size=4096, num_hidden_layers=2, num_attention_heads=16
-    )
+    sizes = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16}
+    config = Qwen3Config(vocab_size=10_000, **sizes)
     Qwen3ForCausalLM(config).bfloat16().save_pretrained(tmp_path)
     size = (tmp_path / "model.safetensors").stat().st_size
     assert size > 10**8 / 2
-    before = anonymous()
-    network = read_network(Source("it", tmp_path, ""), Qwen3ForCausalLM, config, torch.bfloat16)
+    source, before = Source("it", tmp_path, ""), anonymous()
+    state = assembling.read_state(source)
+    network = assembling.native_network(source, Qwen3ForCausalLM, config, state, torch.bfloat16)
     assert anonymous() - before < size / 4
-    assert size_of(network) > 0.9 * size
+    assert sum(weight.numel() * weight.itemsize for weight in network.parameters()) > 0.9 * size
 
 
 def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +137,6 @@ def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, mon
         monkeypatch.setattr(memory, name, file)
     assert memory.free_bytes("cpu") is None and memory.free_bytes("meta") is None
     machine.write_text("MemTotal:  9 kB\nMemAvailable:  4 kB\n")
-    assert memory.free_bytes("cpu") == 4096
     limit.write_text("max\n")
     used.write_text("96\n")
     assert memory.free_bytes("cpu") == 4096
@@ -192,57 +144,22 @@ def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, mon
     assert memory.free_bytes("cpu") == 1000
 
 
-def test_the_command_line_holds_weights_in_the_format_that_is_asked_for(
+def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, target = write(tmp_path / "it", "qwen3"), tmp_path / "t.json"
-    command = [
-        "run",
-        "ar",
-        "--set",
-        "length=8",
-        "--prompt",
-        "a hero",
-        "--dtype",
-        "bfloat16",
-        "-o",
-        str(target),
-        "--model",
-    ]
-    assert main([*command, str(folder)]) == 0
+    command = ["run", "ar", "--set", "length=8", "--prompt", "a hero", "--dtype", "bfloat16", "-o", str(target)]
+    assert main([*command, "--model", str(folder)]) == 0
     assert read(target).environment.dtype == "bfloat16"
-    needs = published.needs_of(str(folder))
-    enough = needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, Room(8))
-    monkeypatch.setattr(memory, "free_bytes", lambda _: enough)
-    published._load.cache_clear()
-    assert main([*command, str(folder)]) == 0
-    published._load.cache_clear()
-    assert main([*command, str(folder), "--set", "length=9"]) == 3  # a longer text needs more
-    assert "it: its weights take 0.0 GB in bfloat16" in capsys.readouterr().err
-    assert main([*command, "toy-raster"]) == 2
-    assert capsys.readouterr().err == "dtype: toy-raster ships in float32; leave it out.\n"
-
-
-def test_what_a_model_will_take_is_told_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = write(tmp_path / "it", "llada2_moe")
-    count = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
-    told = f"{folder}: {count - 8:,} parameters, 0.0 GB of weights in "  # the gate's bias of 8 experts is not trained
-    monkeypatch.setattr(expecting, "free_on", lambda _: 8 * count)
-    assert main(["expect", "--model", str(folder), "--device", "cpu", "--passes", "2"]) == 0
-    said = capsys.readouterr().out
-    kept = ", 0.00 GB of keys and values for 1 sequence of 64 positions"
-    assert said.startswith(f"{told}float32 on cpu{kept}, and 0.0 GB are free (fits)\na pass of ordinary decoding took ")
-    (folder / "model.safetensors").unlink()
-    monkeypatch.setattr(expecting, "free_on", lambda _: count)
-    assert main(["expect", "--model", str(folder), "--device", "cpu", "--dtype", "bfloat16"]) == 0
-    assert capsys.readouterr().out == f"{told}bfloat16 on cpu{kept}, and 0.0 GB are free (does not fit)\n"
-    monkeypatch.setattr(expecting, "free_on", lambda _: 10**9)
-    large = ["--length", "4096", "--lanes", "600"]
-    assert main(["expect", "--model", str(folder), "--device", "cpu", *large]) == 0
-    kept = 600 * 4096 * 2 * LAYERS * GROUPS * 16 * 4 / 1e9
-    many = f"{kept:.2f} GB of keys and values for 600 sequences of 4,096 positions"
-    assert many in (said := capsys.readouterr().out) and said.endswith("(does not fit)\n")
+    assert main([*command, "--model", "toy-raster"]) == 2
+    assert "dtype: toy-raster ships in float32; leave it out.\n" in capsys.readouterr().err
+    needs = loading.needs_of(str(folder))
+    (folder / "model.safetensors").unlink()  # config.json alone tells
+    for free, fits in ((10**9, "fits"), (10**4, "does not fit")):
+        monkeypatch.setattr(estimate, "free_on", lambda _, free=free: free)
+        assert main(["expect", "--model", str(folder), "--device", "cpu", "--lanes", "600"]) == 0
+        line = capsys.readouterr().out
+        assert line.startswith(f"{folder}: {needs.parameters:,} parameters, 0.0 GB of weights in float32 on cpu, ")
+        assert "for 600 sequences of 64 positions" in line and line.endswith(f"({fits})\n")
     assert main(["expect", "--model", str(folder), "--lanes", "0"]) == 2
     assert main(["expect", "--model", "nobody/nothing", "--device", "cpu"]) == 3

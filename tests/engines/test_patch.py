@@ -7,18 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from diffusers import AutoencoderKL
 from torch import Tensor
 
 from engines.config import make_config
 from engines.continuous.request import PathForward
 from engines.methods import METHODS
-from engines.models.denoising_session import _Rows
-from engines.models.heads import DiffusionHead, MixtureHead
-from engines.models.hub.compvis import DecoderSize, PixelDecoder
-from engines.models.hub.mar import MAR, MARModel, MARSize
-from engines.models.studio.networks import TransformerSize
-from engines.models.studio.patch import StudioPatch
-from engines.models.studio.patch_networks import (
+from engines.models.bundled.networks import TransformerSize
+from engines.models.bundled.patch import StudioPatch
+from engines.models.bundled.patch_networks import (
     PREFIX,
     SIZES,
     WIDTH,
@@ -26,6 +23,9 @@ from engines.models.studio.patch_networks import (
     PatchTransformer,
     condition_vectors,
 )
+from engines.models.checkpoints.mar import MAR, MARModel, MARSize
+from engines.models.heads import DiffusionHead
+from engines.models.sessions.denoising import _Rows
 from engines.runtime.driver import Job, Lane, Run, drive, make_trace, open_session
 from traces import dumps, loads
 from traces.schema import ModelCard, Trace
@@ -56,8 +56,8 @@ def mar(seed: int = 0) -> MARModel:
     network = awake(
         MAR(MARSize(side=3, token=4, width=16, depth=2, heads=2, buffer=4, head_width=16, head_depth=1)), seed
     )
-    decoder = awake(PixelDecoder(DecoderSize((32,), 1, 4, 4, 0, False)), seed)
-    return MARModel(network, decoder, ModelCard(id=f"mar-{seed}"), CPU)
+    autoencoder = awake(AutoencoderKL(block_out_channels=(32,), latent_channels=4), seed)
+    return MARModel(network, autoencoder, ModelCard(id=f"mar-{seed}"), CPU)
 
 
 def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:
@@ -133,15 +133,10 @@ def test_a_mixture_is_verified_by_another_mixture() -> None:
     assert 0 < trace.summary.accepted < trace.summary.judged
 
 
-def test_guidance_of_a_mixture_is_refused() -> None:
-    with pytest.raises(ValueError, match="guidance: mixture-0 mixes Gaussians"):
-        Run(job(patch(0, "mixture"), PROMPT, guidance=2.0))
-
-
 def test_guidance_mixes_the_noise_estimates_alone() -> None:
     model = patch(0)
     asked = job(model, PROMPT, "continuous")
-    session = model.start([model.pose(PROMPT, asked.config)], guided=True)
+    session = model.start([model.make_task(PROMPT, asked.config)], guided=True)
     noise = torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     empty = torch.zeros(0, WIDTH, dtype=torch.float64)
     request = PathForward(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
@@ -154,12 +149,6 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)
-
-
-def test_a_mixture_head_gives_distributions_that_sum_to_one() -> None:
-    distribution = MixtureHead(4, 8, 16, 3)(torch.randn(5, 8))
-    torch.testing.assert_close(distribution.log_weight.exp().sum(-1), torch.ones(5, dtype=torch.float64))
-    assert bool((distribution.std > 0).all())
 
 
 # ---------------------------------------------------------------- MAR
@@ -193,7 +182,7 @@ def test_masking_equals_leaving_out() -> None:
 @pytest.mark.parametrize("unseen", [0, 2])
 def test_stacked_rows_are_the_prefixes_one_by_one(unseen: int) -> None:
     model = mar()
-    task = model.pose("7", None)
+    task = model.make_task("7", None)
     session = model.start([task], guided=True)
     tokens = torch.randn(5, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     wanted = 2 if unseen else 3

@@ -308,8 +308,8 @@ def test_presets_are_the_papers() -> None:
     presets = METHODS["psd"].presets
     assert set(presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy"}
     spiffy = make_config(METHODS["psd"].config, presets["Spiffy"])
-    assert "guesses may stay" not in METHODS["psd"].deviation(spiffy)
-    assert "guesses may stay" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
+    assert "drafts may stay" not in METHODS["psd"].deviation(spiffy)
+    assert "drafts may stay" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
 
 
 @pytest.mark.parametrize("name", METHODS["psd"].presets)
@@ -330,7 +330,7 @@ def test_settings_for_a_checkpoint_are_no_variant() -> None:
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model: Any = tiny("full")
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)
-    monkeypatch.setattr("engines.__main__.open_model", lambda *_: model)
+    monkeypatch.setattr("engines.runtime.request.open_model", lambda *_: model)
     (tmp_path / "prompts.json").write_text('["abc", "bcd", "cde"]')
     wanted = job(kind="full", policy="greedy", graph="calibrated", rows=5, depth=2)
     with pytest.raises(

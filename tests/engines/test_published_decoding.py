@@ -9,23 +9,24 @@ from typing import Any, cast
 import pytest
 import torch
 from support import checkpoints, elsewhere
-from support.checkpoints import settings_of, tensors_of, write, write_json
+from support.checkpoints import settings_of, write, write_json
 from support.released import Released
 from torch import Tensor
 
 from engines.config import make_config
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
-from engines.models.hub import published
+from engines.models import loading
 from engines.runtime.driver import Job, Run, open_session
 
 LENGTH = 24
+SEEDS = {"target": checkpoints.SEED, "draft": checkpoints.SEED + 9}
 ATTENTION = {"sdar": "blocks", "Fast_dLLM_Qwen": "blocks", "llada2_moe": "blocks", "llada": "full", "Dream": "full"}
 ATTENTION["PanguEmbedded"] = "causal"
 
 
 def released(family: str, model: Any) -> Released:
-    forward = partial(checkpoints.forward, family, tensors_of(family))
+    forward = partial(checkpoints.forward, family)
     kind, known = model.kind, max(model.tokens.values()) + 1
     return Released(forward, known, kind.mask, kind.ends, attention=ATTENTION[family], shift=kind.shift)
 
@@ -49,17 +50,17 @@ def compare(asked: Job, plain: Released, *how: Any, **more: Any) -> int:
 
 @pytest.mark.parametrize("family", list(ATTENTION))
 def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str) -> None:
-    model = published.load_folder(write(tmp_path / "it", family))
-    for prompt in ("a hero", "here here a"):
-        asked = job(model, "blockwise", prompt, block="8", threshold=0.4)
-        assert 3 < compare(asked, released(family, model), 8, 0.4) < 2 * LENGTH
+    model = loading.load_folder(write(tmp_path / "it", family))
+    prompts = ("a hero", "here here a", "You are helpful")
+    asked = [job(model, "blockwise", prompt, block="8", threshold=0.4) for prompt in prompts]
+    assert 9 < sum(compare(one, released(family, model), 8, 0.4) for one in asked) < 5 * LENGTH
 
 
 def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(tmp_path: Path) -> None:
     family = "Fast_dLLM_Qwen"
     folder = write(tmp_path / "it", family)
     write_json(folder / "config.json", settings_of(family) | {"bd_size": 32})
-    model: Any = published.load_folder(folder)
+    model: Any = loading.load_folder(folder)
     assert model.kind.sizes == (1, 32)
     compare(job(model, "blockwise", "a hero", "Fast-dLLM v2"), released(family, model), 32, 0.9, part=8)
     for preset in ("Fast-dLLM v2 A", "Fast-dLLM v2 B", "Fast-dLLM v2 C"):
@@ -72,7 +73,7 @@ def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(t
 
 def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_model(tmp_path: Path) -> None:
     family = "PanguEmbedded"
-    model: Any = published.load_folder(write(tmp_path / "it", family))
+    model: Any = loading.load_folder(write(tmp_path / "it", family))
     compare(
         job(model, "blockwise", "a hero", block="8", sub_block="4", threshold=0.4),
         released(family, model),
@@ -90,7 +91,7 @@ def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_mod
 
 def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
     family = "llada2_moe"
-    model = published.load_folder(write(tmp_path / "it", family))
+    model = loading.load_folder(write(tmp_path / "it", family))
     asked = job(model, "editing", "a hero", block="8", threshold=0.5, edit=0.4)
     passes = compare(asked, released(family, model), 8, 0.5, edit=0.4)
     run = Run(asked)
@@ -98,29 +99,27 @@ def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
     assert fates.count("edited") > 1 and len(run.trace().steps) == passes
 
 
-def pair(tmp_path: Path, family: str) -> tuple[Any, Any, dict[str, Any]]:
-    """A target and a drafter of one tokenizer, and their weights by role."""
-    folders = {name: write(tmp_path / name, family) for name in ("target", "draft")}
-    weights = {name: tensors_of(family, seed=3 + 9 * (name == "draft")) for name in folders}
-    checkpoints.write_weights(folders["draft"], weights["draft"])
-    return published.load_folder(folders["target"]), published.load_folder(folders["draft"]), weights
+def pair(tmp_path: Path, family: str) -> tuple[Any, Any]:
+    """A target and a drafter of one tokenizer."""
+    models = [loading.load_folder(write(tmp_path / role, family, seed=seed)) for role, seed in SEEDS.items()]
+    return models[0], models[1]
 
 
 @pytest.mark.parametrize(("family", "verifier"), [("sdar", "exact"), ("llada2_moe", "eq1")])
 def test_any_two_models_of_one_tokenizer_draft_and_verify_blocks(tmp_path: Path, family: str, verifier: str) -> None:
-    target, small, weights = pair(tmp_path, family)
+    target, small = pair(tmp_path, family)
     config = make_config(METHODS["simsd"].config, {"length": LENGTH, "gamma": 3, "verifier": verifier})
     asked = Job(METHODS["simsd"], target, "a hero", config, small=small)
     task = cast(TextTask, asked.task)
     session, decoder, answer = open_session([asked]), asked.decoder(), cast(Any, None)
-    finished: dict[str, Tensor] = {role: torch.empty(0, dtype=torch.long) for role in weights}
+    finished: dict[str, Tensor] = {role: torch.empty(0, dtype=torch.long) for role in SEEDS}
     worst, roles = 0.0, set()
     while True:
         try:
             request: Any = decoder.send(answer)
         except StopIteration:
             break
-        probs = session.answer({0: request}, config, lambda *_: None)[0]
+        probs = session.answer({0: request}, config, lambda *_: None)[0].value
         role, past = request.role, finished[request.role][: request.finished]
         block = torch.arange(len(past)) // 8
         for row, tokens in enumerate(request.tokens):
@@ -129,11 +128,12 @@ def test_any_two_models_of_one_tokenizer_draft_and_verify_blocks(tmp_path: Path,
             seen[len(past) :, : len(past)] = True
             seen[len(past) :, len(past) :] = request.seen
             place = torch.cat([torch.arange(len(past)), request.position])
-            found = checkpoints.forward(family, weights[role], torch.cat([past, tokens]), place, seen)
-            found = found[len(past) + request.read, : task.vocabulary]
-            found[:, task.mask] = -torch.inf
+            ids = torch.cat([past, tokens])
+            expected = checkpoints.forward(family, ids, place, seen, seed=SEEDS[role])
+            expected = expected[len(past) + request.read, : task.vocabulary]
+            expected[:, task.mask] = -torch.inf
             given = probs[row] if len(request.tokens) > 1 else probs
-            worst = max(worst, float((found.softmax(-1) - given).abs().max()))
+            worst = max(worst, float((expected.softmax(-1) - given).abs().max()))
         finished[role] = torch.cat([past, request.tokens[0, : request.keep]])
         roles.add(role)
         decision: Any = decoder.send(probs)
@@ -142,17 +142,17 @@ def test_any_two_models_of_one_tokenizer_draft_and_verify_blocks(tmp_path: Path,
 
 
 def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> None:
-    target = published.load_folder(write(tmp_path / "sdar", "sdar"))
+    target = loading.load_folder(write(tmp_path / "sdar", "sdar"))
     folder = write(tmp_path / "shifted", "Fast_dLLM_Qwen")
     shutil.copy(tmp_path / "sdar" / "tokenizer.json", folder / "tokenizer.json")
     write_json(folder / "tokenizer_config.json", {"mask_token": {"content": "<|MASK|>"}})
-    shifted = published.load_folder(folder)
+    shifted = loading.load_folder(folder)
     config = make_config(METHODS["simsd"].config, {"length": LENGTH})
     with pytest.raises(
         ValueError, match=r"drafter: shifted is block-causal and right-shifted .* sdar block-causal and al"
     ):
         open_session([Job(METHODS["simsd"], target, "a hero", config, small=cast(Any, shifted))])
-    other = published.load_folder(write(tmp_path / "llada2", "llada2_moe"))
+    other = loading.load_folder(write(tmp_path / "llada2", "llada2_moe"))
     with pytest.raises(ValueError, match="drafter: llada2 and sdar have different vocabularies: token"):
         open_session([Job(METHODS["simsd"], target, "a hero", config, small=cast(Any, other))])
     large = make_config(METHODS["simsd"].config, {"length": LENGTH, "block": "4"})
@@ -167,9 +167,9 @@ def test_a_drafter_may_live_on_another_device(tmp_path: Path, family: str, metho
     config = make_config(METHODS[method].config, {"length": 8, "gamma": 2, "top_k": 1})
 
     def tokens(*devices: str) -> Any:
-        published._load.cache_clear()
+        loading._load.cache_clear()
         places = zip(("target", "draft"), devices, strict=True)
-        target, small = (published.load_folder(tmp_path / role, place) for role, place in places)
+        target, small = (loading.load_folder(tmp_path / role, place) for role, place in places)
         run = Run(Job(METHODS[method], cast(Any, target), "a hero", config, small=cast(Any, small)))
         assert {step.call.role for step in islice(run, 60)} == {"target", "draft"}
         return run.trace().output.tokens

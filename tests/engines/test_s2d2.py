@@ -53,7 +53,7 @@ def text(trace: Trace) -> list[int | None]:
 def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Tensor]:
     """Logits of a span whose first block is half written, on a cache of two blocks: logits, row, tokens of F."""
     config = make_config(Config, {"block": "4", "length": 16, "layout": layout})
-    row = Row(cast(TextTask, model.pose("abcdeabcd", config)), 4, causal=causal)
+    row = Row(cast(TextTask, model.make_task("abcdeabcd", config)), 4, causal=causal)
     session = open_session([job(model=model, prompt="abcdeabcd")])
     session.logits({0: row.look()})
     filled = row.tokens.clone()
@@ -163,7 +163,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
     ("values", "said"),
     [
         ({"ar_cache": False}, "as their block sees them"),
-        ({"mode": "greedy"}, "likeliest tokens are judged by a coin"),
+        ({"mode": "greedy"}, "likeliest tokens are judged by p / q"),
         ({"tempering": 0.5}, "raised to a power"),
         ({"router": "span"}, "whose drafts are not checked"),
         ({"steps": 1}, "fill in more by confidence"),

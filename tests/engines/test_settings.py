@@ -8,8 +8,7 @@ import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
-from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
-from engines.sampling.chance import read_seed
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
 from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
@@ -65,13 +64,6 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
         make_config(scd.Config, values)
     assert named in str(caught.value)
     assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("value", [DEEP, [DEEP], "7" * 10**6, -1, True, None])
-def test_a_seed_is_refused_in_a_short_line(value: object) -> None:
-    with pytest.raises(ConfigError, match=r"^seed: .* is not allowed; use a whole number from 0") as caught:
-        read_seed(value)
-    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("method", METHODS)

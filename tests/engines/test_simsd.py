@@ -72,7 +72,7 @@ def replay(model: TinyLM, row: Row, drafts: Drafts) -> Tensor:
 
 def begin(model: TinyLM, block: int = 4) -> Row:
     config = settings(block=str(block), gamma=block)
-    return Row(cast(TextTask, model.pose(PROMPT, config)), block)
+    return Row(cast(TextTask, model.make_task(PROMPT, config)), block)
 
 
 ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
@@ -273,7 +273,7 @@ def test_sessions_with_caches_give_what_whole_rows_give(verifier: str) -> None:
             request = cast(BlockForward, decode.send(answer))
         except StopIteration:
             break
-        probs = session.answer({0: request}, asked.config, lambda *_: None)[0]
+        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
         if request.role == "target":
             past = finished[: request.finished]
             for k, row in enumerate(request.tokens):

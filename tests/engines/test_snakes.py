@@ -8,9 +8,9 @@ import torch
 
 from benchmarks._problems import exam
 from engines.methods import METHODS
+from engines.models.bundled import snakes
+from engines.models.bundled.snakes import JUMPS, Game, draw, held_out_games, read
 from engines.models.catalog import MODELS, load_model
-from engines.models.studio import snakes
-from engines.models.studio.snakes import JUMPS, Game, draw, held_out_games, read
 from training import snakes_data
 from training.block_diffusion import BLOCK, MASK, SHARES, SIZES, Kind, Noise, token_id
 from visualizers.player import script
@@ -86,4 +86,4 @@ def test_the_shipped_models_read_and_spell_games() -> None:
     model = load_model("snakes-target")
     assert model.tokens == load_model(MODELS["snakes-target"].small).tokens
     with pytest.raises(ValueError, match=r"^prompt: there is no square 5;"):
-        model.pose("from 5 roll 63413161", METHODS["blockwise"].config())
+        model.make_task("from 5 roll 63413161", METHODS["blockwise"].config())

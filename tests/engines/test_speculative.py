@@ -14,7 +14,7 @@ from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.protocol import Decision
-from engines.runtime.driver import Job, Run, open_session, run_batch, sample_tokens
+from engines.runtime.driver import Job, Run, open_session, sample_tokens
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
 from traces import Fate, Trace, check
@@ -120,14 +120,6 @@ def test_lookup_repeats_what_followed_before() -> None:
     assert speculative._look_up([0], 3, task)[0].tolist() == []
 
 
-def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
-    jobs = [raster_job("speculative", seed=seed, gamma=3) for seed in range(3)]
-    for batched, one in zip(run_batch(jobs), jobs, strict=True):
-        (alone,) = run_batch([one])
-        assert batched.output.tokens == alone.output.tokens
-        assert len(batched.steps) == len(alone.steps)
-
-
 # ---------------------------------------------------------------- language models, one token after the other
 
 
@@ -159,7 +151,7 @@ def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, 
         if isinstance(item, Decision):
             answer = tuple(item.readback.tolist())
             continue
-        probs = session.answer({0: item}, one.config, lambda *_: None)[0]
+        probs = session.answer({0: item}, one.config, lambda *_: None)[0].value
         slow = slowly(models[item.role], prompt, item, shift)
         worst, passes, answer = max(worst, float((probs - slow).abs().max())), passes + 1, probs
     assert passes > 4

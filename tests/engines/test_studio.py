@@ -5,22 +5,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from engines.ar.request import Forward
 from engines.config import make_config
 from engines.methods import METHODS
+from engines.models.bundled import image
+from engines.models.bundled.patch_networks import SIZES, PatchTransformer
+from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.models.catalog import MODELS, default_model, load_model, small_of
 from engines.models.errors import ModelError
-from engines.models.studio import image
-from engines.models.studio.patch_networks import SIZES, PatchTransformer
-from engines.models.studio.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.runtime.driver import Job, Run, sample_tokens
 from traces import dumps, loads
-from training import data, loop
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]
 SHARED = {"image-tokenizer.safetensors", "image-decoder.safetensors"}
@@ -73,27 +70,6 @@ def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
     assert model.output(tokens[0]).image is not None
 
 
-def test_the_classifier_averages_larger_pictures_down() -> None:
-    small = torch.rand(2, 3, 48, 48) * 2 - 1
-    large = small.repeat_interleave(2, 2).repeat_interleave(2, 3)
-    network = image.load_classifier()
-    with torch.inference_mode():
-        torch.testing.assert_close(network.features(large), network.features(small))
-
-
-def test_a_composite_twice_as_large_shows_the_same() -> None:
-    chance = np.random.default_rng(0)
-    ramp = np.linspace(0, 255, 300)
-    photo = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 128.0), -1).astype(np.uint8)
-    grey = np.zeros((28, 28), np.uint8)
-    grey[4:24, 8:20] = chance.integers(100, 255, (20, 12))
-    for seed in range(4):
-        small, large = (data.compose(grey, 1, photo, np.random.default_rng(seed), scale) for scale in (1, 2))
-        assert large.shape == (96, 96, 3)
-        averaged = large.reshape(48, 2, 48, 2, 3).mean((1, 3))
-        assert np.abs(averaged - small).mean() < 3, "of 255"
-
-
 def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
     with pytest.raises(PromptError, match="'car' cannot be drawn"):
         Run(Job(METHODS["ar"], load_model("studio-image"), "a red car", make_config(METHODS["ar"].config, {})))
@@ -127,24 +103,9 @@ def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch
         image.load_weights(network, "patch-target")
 
 
-def test_weights_that_outgrow_a_file_are_shipped_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "MODELS", tmp_path)
-    monkeypatch.setattr(loop, "SHARD_BYTES", 40_000)
-    weights = {name: torch.randn(50, 100).half() for name in "abcdefg"}
-    assert loop.ship("large", weights | {"h": torch.ones(1)})["files"].keys() == {
-        f"model-0000{i}-of-00002.safetensors" for i in (1, 2)
-    }
-    files = list((tmp_path / "large").glob("*.safetensors"))
-    assert all(file.stat().st_size < 50_000 for file in files)
-    found = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    assert all(torch.equal(found[name], tensor) for name, tensor in weights.items())
-    assert loop.ship("large", {"a": weights["a"]})["file"] == "large.safetensors"
-    assert [path.name for path in tmp_path.iterdir()] == ["large.safetensors"]
-
-
 def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:
     """Logits [144, 512] of the codes of a picture, by cached passes of `chunk` codes."""
-    session = model.start([model.pose(prompt, make_config(METHODS["ar"].config, {}))], guided=False)
+    session = model.start([model.make_task(prompt, make_config(METHODS["ar"].config, {}))], guided=False)
     found = []
     for done in range(0, 144, chunk):
         request = Forward(codes[: min(done + chunk, 144) - 1], done, max(done - 1, 0))
@@ -178,11 +139,3 @@ def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> Non
     mean = float(torch.cat(accepted).mean())
     assert mean > ACCEPTANCE_FLOOR
     assert mean == pytest.approx(manifest["image-draft"]["metrics"]["acceptance"], abs=0.05)
-
-
-def test_the_drafters_laws_do_not_depend_on_what_is_cached() -> None:
-    drafter, prompt = load_model("studio-image-draft"), str(PROMPTS[3])
-    codes = torch.randint(0, 512, (144,), generator=torch.Generator().manual_seed(5))
-    whole = log_probs(drafter, prompt, codes, 144)
-    for chunk in (1, 5):
-        torch.testing.assert_close(log_probs(drafter, prompt, codes, chunk), whole, rtol=0, atol=1e-4)

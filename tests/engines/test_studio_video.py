@@ -14,18 +14,14 @@ from engines.__main__ import main
 from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.clip_model import pack
-from engines.models.errors import ModelError
-from engines.models.studio import video
-from engines.models.studio.video_networks import (
+from engines.models.bundled import video
+from engines.models.bundled.video_networks import (
     CODES,
     FRAMES,
     GIVEN,
     GRID,
     LATENTS,
     LENGTH,
-    PLANE,
     SIZE,
     SPAN,
     VideoTokenizer,
@@ -33,9 +29,12 @@ from engines.models.studio.video_networks import (
     to_frames,
     to_patches,
 )
-from engines.models.studio.video_prompts import parse
-from engines.runtime.driver import Job, Run, sample_tokens
-from engines.sampling.distributions import GuidedSampling, Sampling
+from engines.models.bundled.video_prompts import parse
+from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.checkpoints.clip_model import pack
+from engines.models.errors import ModelError
+from engines.runtime.driver import Job, Run
+from engines.sampling.distributions import Sampling
 from traces import dumps, loads
 from traces.schema import Trace
 
@@ -87,7 +86,7 @@ def test_codes_keep_what_a_clip_shows() -> None:
 def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int) -> None:
     model = video.load()
     codes = model.held_out.codes[2]
-    task = model.pose("clip 3", PLAIN)
+    task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
         whole = model._transformer(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
     session, found = model.start([task], guided=False), []
@@ -144,37 +143,7 @@ def picture(address: str) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
 
 
-def test_ordinary_decoding_takes_a_pass_a_token() -> None:
-    model, method = load_model(video.ID), METHODS["ar"]
-    running = Run(Job(method, model, "clip 5", make_config(method.config, {"top_p": 0.8})))
-    steps = sum(1 for _ in running)
-    assert steps == LENGTH - GIVEN == 3 * PLANE
-
-
-def test_lanes_of_different_clips_do_not_mix() -> None:
-    model, method = load_model(video.ID), METHODS["scd"]
-    # Of twelve clips one has a draw so close to a tie that a batch's last digits decide it: the second.
-    jobs = [Job(method, model, f"clip {k}", make_config(method.config, {"window": 128}), sample=k) for k in (3, 4)]
-    together = sample_tokens(jobs)
-    assert together[1] == sample_tokens(jobs[1:])[0]
-    assert together[0] != together[1]
-
-
-def test_a_run_stopped_early_is_drawn() -> None:
-    method = METHODS["scd"]
-    running = Run(Job(method, load_model(video.ID), "clip 1", make_config(method.config, {})))
-    next(iter(running))
-    trace = running.trace()
-    assert not trace.summary.complete
-    assert len(trace.output.video) == FRAMES
-
-
 # ---------------------------------------------------------------- prompts
-
-
-@pytest.mark.parametrize("said", ["clip 7", "7", " CLIP 7 ", "clip7"])
-def test_a_clip_is_picked_by_its_number(said: str) -> None:
-    assert parse(said, 48) == 6
 
 
 @pytest.mark.parametrize(
@@ -211,14 +180,14 @@ def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
     codes = parse(prompt, 48)
     assert isinstance(codes, tuple)
     assert pack(codes) == prompt
-    assert model.pose(prompt, PLAIN).prompt == codes
+    assert model.make_task(prompt, PLAIN).prompt == codes
 
 
 def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:
     path = tmp_path / "mine.gif"
     path.write_bytes(gif(np.zeros((9, 20, 20, 3), np.uint8)))
     with pytest.raises(ConfigError, match="names no clip"):
-        video.load().pose(str(path), PLAIN)
+        video.load().make_task(str(path), PLAIN)
 
 
 def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,11 +205,6 @@ def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFix
     assert "clip: the file is neither a GIF nor an MP4" in capsys.readouterr().err
 
 
-def test_guidance_has_nothing_to_guide() -> None:
-    with pytest.raises(ValueError, match="guidance: studio-video cannot run without its clip, as guidance does; use 1"):
-        video.load().pose("clip 1", GuidedSampling(guidance=2.0))
-
-
 # ---------------------------------------------------------------- what ships
 
 
@@ -249,15 +213,7 @@ def test_it_is_in_the_catalogue_and_nobodys_first_choice() -> None:
     assert model.card.title == MODELS[video.ID].title
     assert MODELS[video.ID].families == model.families == ("discrete-ar",)
     assert default_model("discrete-ar") == "studio-image"
-    model.pose(MODELS[video.ID].default_prompt, PLAIN)
-
-
-def test_held_out_clips_are_told_in_words() -> None:
-    held_out = video.load().held_out
-    assert len(held_out.codes) >= 24
-    titles = [held_out.title(i) for i in range(len(held_out.codes))]
-    assert len(set(titles)) > 24
-    assert sum(title.endswith("over dusk") for title in titles) == len(titles) // 4
+    model.make_task(MODELS[video.ID].default_prompt, PLAIN)
 
 
 def test_clips_that_are_not_the_shipped_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ def steps(asked: Job) -> Iterator[tuple[BlockForward, Any]]:
             request = cast(BlockForward, decoder.send(answer))
         except StopIteration:
             return
-        decision: Any = decoder.send(cast(Any, session.answer({0: request}, asked.config, lambda *_: None)[0]))
+        decision: Any = decoder.send(cast(Any, session.answer({0: request}, asked.config, lambda *_: None)[0].value))
         yield request, decision
         answer = tuple(int(value) for value in decision.readback)
 

@@ -9,8 +9,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from engines.models import loading
 from engines.models.errors import ModelError
-from engines.models.hub import published
 
 Change = Callable[[Path], None]
 
@@ -31,7 +31,7 @@ def refused(folder: Path, change: Change, said: str) -> str:
     """What is said of a folder that is not read once it was changed: one line."""
     change(folder)
     with pytest.raises(ModelError, match=said) as caught:
-        published.load_folder(folder)
+        loading.load_folder(folder)
     assert str(caught.value).count("\n") == 0
     return str(caught.value)
 

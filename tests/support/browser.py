@@ -3,9 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as LateError
 
 expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
 
@@ -18,6 +21,23 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+_QUIET = """() => new Promise((done) => {
+  let timer = setTimeout(done, 250);
+  setTimeout(done, 10000);  // where something moves all the time
+  const later = () => { clearTimeout(timer); timer = setTimeout(done, 250); };
+  new MutationObserver(later).observe(document.body, { subtree: true, childList: true, attributes: true });
+})"""
+_STILL = """async (read) => {
+  const value = () => JSON.stringify(eval(read));
+  for (let before = value(), since = Date.now(), begun = since; Date.now() - begun < 20000;) {
+    await new Promise((done) => setTimeout(done, 50));
+    if (value() !== before) [before, since] = [value(), Date.now()];
+    if (Date.now() - since > 1000) return JSON.parse(before);
+  }
+  throw new Error(`${read} goes on changing`);
+}"""
 
 
 @contextmanager
@@ -42,3 +62,39 @@ def press_once(page: Page, button: str, *, there: str = "body") -> None:
         arg=[button, there],
         timeout=60_000,
     )
+
+
+def quiet(page: Page) -> None:
+    """Wait until nothing of the page has changed for a moment: what was asked for is drawn."""
+    page.evaluate(_QUIET)
+
+
+def still(page: Page, expression: str) -> Any:
+    """The value of an expression once it has stayed the same for a second."""
+    return page.evaluate(_STILL, expression)
+
+
+def accessible(page: Page, *widths: int) -> None:
+    """The page breaks no rule of WCAG 2.1 AA and fits, at each of these widths or as it is."""
+    size = page.viewport_size
+    assert size is not None
+    for width in widths or (size["width"],):
+        if widths:
+            page.set_viewport_size({"width": width, "height": 844})
+        quiet(page)
+        broken = Axe().run(page, options=_RULES).response["violations"]
+        assert [(one["id"], node["html"][:200]) for one in broken for node in one["nodes"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def choose(page: Page, field: Locator, option: str) -> None:
+    """Choose from a list, and open it anew where an update of the page closed it."""
+    wanted = page.get_by_role("option", name=option, exact=True)
+    for _ in range(10):
+        try:
+            field.click(timeout=5000)
+            wanted.click(timeout=2000)
+            return
+        except LateError:
+            page.keyboard.press("Escape")
+    pytest.fail(f"{option} could not be chosen")

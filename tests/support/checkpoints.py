@@ -1,252 +1,116 @@
-"""Tiny random checkpoints with the files, fields and tensor names of the published ones, and a forward to compare with.
+"""Tiny random checkpoints in their published layouts, and the network of transformers that each was made of.
 
-Written from the published config.json and safetensors indices, not from the tables that read them.
+config.json and tensor names are written from the published files, not from the tables that read them.
 """
 
 import json
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
-from support import experts
+from huggingface_hub import save_torch_state_dict
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
-from torch.nn.functional import silu
+from transformers import (
+    Glm4MoeForCausalLM,
+    GPT2LMHeadModel,
+    LlamaForCausalLM,
+    MistralForCausalLM,
+    Qwen2ForCausalLM,
+    Qwen3ForCausalLM,
+)
+from transformers.cache_utils import Cache, DynamicLayer
 
-HIDDEN, INNER, LAYERS, HEADS, GROUPS, EPS = 32, 48, 2, 4, 2, 1e-6
+LAYERS, LONGEST, SEED = 2, 96, 5
 PADDED = 128
 """Rows of the embedding, more than there are tokens."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a family calls its tensors, {i} being the layer."""
-
-    embedding: str
-    layer: str
-    q: str
-    k: str
-    v: str
-    o: str
-    gate: str
-    up: str
-    down: str
-    before_attention: str
-    before_mlp: str
-    last: str
-    head: str
-    biased: bool = False
-    biased_output: bool = False
-    normed: bool = False
-    norms: str = "self_attn.{name}_norm"
-    width: int = HIDDEN // HEADS
-    theta: float = 1e6
-    fused: str = ""
-    """One matrix for queries, keys and values, where there is one."""
-    turned: float = 1.0
-    """Part of a head that turns with its position."""
-    experts: bool = False
-    """Whether all layers but the first have experts."""
-    stretch: tuple[float, float, float, float] = ()  # type: ignore[assignment]
-    """Of Llama 3: factor, low and high frequency factor, positions before the stretch."""
-
-
-_QWEN = {
-    "embedding": "model.embed_tokens",
-    "layer": "model.layers.{i}.",
-    "q": "self_attn.q_proj",
-    "k": "self_attn.k_proj",
-    "v": "self_attn.v_proj",
-    "o": "self_attn.o_proj",
-    "gate": "mlp.gate_proj",
-    "up": "mlp.up_proj",
-    "down": "mlp.down_proj",
-    "before_attention": "input_layernorm",
-    "before_mlp": "post_attention_layernorm",
-    "last": "model.norm",
-    "head": "lm_head",
+_SIZES: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": LONGEST,
+    "rms_norm_eps": 1e-6,
+    "vocab_size": PADDED,
+    "rope_theta": 1e6,
 }
-LAYOUTS = {
-    "sdar": Layout(**_QWEN, normed=True, width=16),
-    "Fast_dLLM_Qwen": Layout(**_QWEN, biased=True),
-    "Dream": Layout(**_QWEN, biased=True),
-    "llada": Layout(
-        embedding="model.transformer.wte",
-        layer="model.transformer.blocks.{i}.",
-        q="q_proj",
-        k="k_proj",
-        v="v_proj",
-        o="attn_out",
-        gate="ff_proj",
-        up="up_proj",
-        down="ff_out",
-        before_attention="attn_norm",
-        before_mlp="ff_norm",
-        last="model.transformer.ln_f",
-        head="model.transformer.ff_out",
-        theta=5e5,
+_LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+_EXPERTS = {
+    "first_k_dense_replace": 1,
+    "head_dim": 16,
+    "moe_intermediate_size": 16,
+    "n_group": 4,
+    "norm_topk_prob": True,
+    "num_experts_per_tok": 2,
+    "partial_rotary_factor": 0.5,
+    "rope_theta": 6e5,
+    "routed_scaling_factor": 2.5,
+    "topk_group": 2,
+}
+NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sdar": (Qwen3ForCausalLM, {"head_dim": 16}),
+    "Fast_dLLM_Qwen": (Qwen2ForCausalLM, {}),
+    "Dream": (Qwen2ForCausalLM, {}),
+    "llada": (LlamaForCausalLM, {"rope_theta": 5e5}),
+    "llada2_moe": (
+        Glm4MoeForCausalLM,
+        _EXPERTS | {"n_routed_experts": 8, "n_shared_experts": 1, "use_qk_norm": True, "attention_bias": False},
     ),
+    "PanguEmbedded": (LlamaForCausalLM, {"attention_bias": True, "rope_theta": 1.6e7}),
+    "qwen2": (Qwen2ForCausalLM, {}),
+    "qwen3": (Qwen3ForCausalLM, {"head_dim": 16}),
+    "llama": (
+        LlamaForCausalLM,
+        {"rope_parameters": _LLAMA3 | {"rope_type": "llama3", "rope_theta": 5e5}, "rope_theta": 5e5},
+    ),
+    "mistral": (MistralForCausalLM, {"head_dim": 16, "sliding_window": 8}),
+    "gpt2": (GPT2LMHeadModel, {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": LONGEST}),
 }
-LAYOUTS["llada2_moe"] = Layout(
-    **_QWEN
-    | {
-        "embedding": "model.word_embeddings",
-        "o": "attention.dense",
-    },
-    fused="attention.query_key_value",
-    norms="attention.{name}_layernorm",
-    normed=True,
-    width=16,
-    theta=6e5,
-    turned=0.5,
-    experts=True,
-)
-LAYOUTS["PanguEmbedded"] = Layout(**_QWEN, biased=True, biased_output=True, theta=1.6e7)
-CAUSAL = ("qwen2", "qwen3", "llama", "mistral")
-LAYOUTS |= {
-    "qwen2": Layout(**_QWEN, biased=True),
-    "qwen3": Layout(**_QWEN, normed=True, width=16),
-    "llama": Layout(**_QWEN, theta=5e5, stretch=(8.0, 1.0, 4.0, 32.0)),
-    "mistral": Layout(**_QWEN, width=16),
-}
+"""By `model_type`: the class, and its config where it differs from that of the others."""
+CAUSAL = ("qwen2", "qwen3", "llama", "mistral", "gpt2")
+DIFFUSION = tuple(family for family in NETWORKS if family not in CAUSAL)
+_LLAMA_CHAT = ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
+_CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 SPECIAL = {
     "PanguEmbedded": ["<unk>", "<s>", "</s>", "[unused0]", "[unused9]", "[unused10]"],
     "llada2_moe": ["<|endoftext|>", "<role>", "</role>", "<|role_end|>", "<|mask|>"],
-    "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-    "qwen3": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-    "llama": ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+    "qwen2": _CHATML,
+    "qwen3": _CHATML,
+    "gpt2": ["<|endoftext|>"],
+    "llama": ["<|begin_of_text|>", "<|end_of_text|>", *_LLAMA_CHAT],
     "mistral": ["<s>", "</s>", "[INST]", "[/INST]"],
-    "sdar": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>"],
-    "Fast_dLLM_Qwen": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "|<MASK>|"],
-    "Dream": ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>"],
-    "llada": [
-        "<|startoftext|>",
-        "<|endoftext|>",
-        "<|mdm_mask|>",
-        "<|start_header_id|>",
-        "<|end_header_id|>",
-        "<|eot_id|>",
-    ],
+    "sdar": [*_CHATML, "<|MASK|>"],
+    "Fast_dLLM_Qwen": [*_CHATML, "|<MASK>|"],
+    "Dream": [*_CHATML, "<|beginoftext|>", "<|mask|>"],
+    "llada": ["<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", *_LLAMA_CHAT],
 }
-_SAID = "user assistant system You are a helpful assistant. Abc SYSTEM detailed thinking off HUMAN ASSISTANT"
-LETTERS = sorted({*_SAID.replace(" ", "Ġ"), "Ċ", "?"})
+_WORDS = "user assistant system You are a helpful assistant. Abc SYSTEM detailed thinking off HUMAN ASSISTANT"
+LETTERS = sorted({*_WORDS.replace(" ", "Ġ"), "Ċ", "?"})
 MERGES = [("h", "e"), ("Ġ", "a")]
-
-
-def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
-    """The published config.json at tiny sizes, with the fields that only concern training or remote code."""
-    if family == "llada":
-        return json.loads(_LLADA) | {"weight_tying": tied}
-    common = {
-        "attention_dropout": 0.0,
-        "bos_token_id": 0,
-        "eos_token_id": 0,
-        "hidden_act": "silu",
-        "hidden_size": HIDDEN,
-        "initializer_range": 0.02,
-        "intermediate_size": INNER,
-        "max_position_embeddings": 96,
-        "max_window_layers": LAYERS,
-        "model_type": family,
-        "num_attention_heads": HEADS,
-        "num_hidden_layers": LAYERS,
-        "num_key_value_heads": GROUPS,
-        "rms_norm_eps": EPS,
-        "rope_scaling": None,
-        "rope_theta": 1000000.0,
-        "sliding_window": None,
-        "tie_word_embeddings": tied,
-        "torch_dtype": "bfloat16",
-        "transformers_version": "4.52.4",
-        "use_cache": True,
-        "use_sliding_window": False,
-        "vocab_size": PADDED,
-    }
-    own: dict[str, dict[str, Any]] = {
-        "sdar": {
-            "architectures": ["SDARForCausalLM"],
-            "auto_map": {"AutoModelForCausalLM": "modeling_sdar.SDARForCausalLM"},
-            "attention_bias": False,
-            "attn_implementation": "flex_attention",
-            "fuse_cross_entropy": True,
-            "head_dim": 16,
-            "rope_theta": 1000000,
-        },
-        "Fast_dLLM_Qwen": {
-            "architectures": ["Fast_dLLM_QwenForCausalLM"],
-            "auto_map": {"AutoModelForCausalLM": "modeling.Fast_dLLM_QwenForCausalLM"},
-            "bd_size": 8,
-            "layer_types": ["full_attention"] * LAYERS,
-        },
-        "Dream": {
-            "architectures": ["DreamModel"],
-            "auto_map": {"AutoModel": "modeling_dream.DreamModel"},
-            "attn_implementation": "flash_attention_2",
-            "mask_token_id": len(LETTERS) + len(MERGES) + 4,
-            "use_mrope": False,
-        },
-        "llada2_moe": {
-            "architectures": ["LLaDA2MoeModelLM"],
-            "auto_map": {"AutoModelForCausalLM": "modeling_llada2_moe.LLaDA2MoeModelLM"},
-            "first_k_dense_replace": 1,
-            "head_dim": 16,
-            "moe_intermediate_size": experts.EXPERT_INNER,
-            "moe_router_enable_expert_bias": True,
-            "n_group": experts.EXPERT_GROUPS,
-            "norm_topk_prob": True,
-            "num_experts": experts.EXPERTS,
-            "num_experts_per_tok": experts.CHOSEN,
-            "num_shared_experts": 1,
-            "partial_rotary_factor": 0.5,
-            "rope_theta": 600000.0,
-            "routed_scaling_factor": experts.SCALE,
-            "router_dtype": "fp32",
-            "score_function": "sigmoid",
-            "topk_group": experts.CHOSEN_GROUPS,
-            "use_bias": False,
-            "use_qk_norm": True,
-            "use_qkv_bias": False,
-        },
-        "PanguEmbedded": {
-            "architectures": ["PanguEmbeddedForCausalLM"],
-            "auto_map": {"AutoModelForCausalLM": "modeling_openpangu_dense.PanguEmbeddedForCausalLM"},
-            "bias": True,
-            "rope_theta": 16000000.0,
-        },
-        "qwen2": {"architectures": ["Qwen2ForCausalLM"], "eos_token_id": id_of("qwen2", "<|im_end|>")},
-        "qwen3": {
-            "architectures": ["Qwen3ForCausalLM"],
-            "attention_bias": False,
-            "head_dim": 16,
-            "eos_token_id": id_of("qwen3", "<|im_end|>"),
-        },
-        "llama": {
-            "architectures": ["LlamaForCausalLM"],
-            "attention_bias": False,
-            "mlp_bias": False,
-            "pretraining_tp": 1,
-            "eos_token_id": [id_of("llama", name) for name in ("<|end_of_text|>", "<|eot_id|>")],
-            "rope_theta": 500000.0,
-            "rope_scaling": {
-                "factor": 8.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 32,
-                "rope_type": "llama3",
-            },
-        },
-        "mistral": {
-            "architectures": ["MistralForCausalLM"],
-            "head_dim": 16,
-            "eos_token_id": id_of("mistral", "</s>"),
-            "sliding_window": 80,
-        },
-    }
-    return common | own[family]
+_LLADA_NAMES = (
+    ("lm_head.", "model.transformer.ff_out."),
+    ("model.embed_tokens.", "model.transformer.wte."),
+    ("model.norm.", "model.transformer.ln_f."),
+    ("model.layers.", "model.transformer.blocks."),
+    (".input_layernorm.", ".attn_norm."),
+    (".post_attention_layernorm.", ".ff_norm."),
+    (".self_attn.o_proj.", ".attn_out."),
+    (".self_attn.", "."),
+    (".mlp.gate_proj.", ".ff_proj."),
+    (".mlp.down_proj.", ".ff_out."),
+    (".mlp.", "."),
+)
+_LLADA2_NAMES = (
+    ("model.embed_tokens.", "model.word_embeddings."),
+    (".self_attn.o_proj.", ".attention.dense."),
+    (".self_attn.q_norm.", ".attention.query_layernorm."),
+    (".self_attn.k_norm.", ".attention.key_layernorm."),
+    (".e_score_correction_bias", ".expert_bias"),
+)
 
 
 def id_of(family: str, name: str) -> int:
@@ -254,64 +118,39 @@ def id_of(family: str, name: str) -> int:
     return len(LETTERS) + len(MERGES) + SPECIAL[family].index(name)
 
 
-_LLADA = f"""{{
-  "activation_type": "silu", "alibi": false, "alibi_bias_max": 8.0, "architectures": ["LLaDAModelLM"],
-  "attention_dropout": 0.0, "attention_layer_norm": false, "attention_layer_norm_with_affine": true,
-  "auto_map": {{"AutoModel": "modeling_llada.LLaDAModelLM"}}, "bias_for_layer_norm": false, "block_group_size": 1,
-  "block_type": "llama", "d_model": {HIDDEN}, "embedding_dropout": 0.0, "embedding_size": {PADDED},
-  "flash_attention": false, "include_bias": false, "include_qkv_bias": false, "init_device": "meta",
-  "input_emb_norm": false, "layer_norm_type": "rms", "layer_norm_with_affine": true,
-  "mask_token_id": {len(LETTERS) + len(MERGES) + 2}, "max_sequence_length": 96, "mlp_hidden_size": {INNER},
-  "mlp_ratio": 4, "model_type": "llada", "multi_query_attention": null, "n_heads": {HEADS}, "n_kv_heads": {GROUPS},
-  "n_layers": {LAYERS}, "precision": "amp_bf16", "rms_norm_eps": {EPS}, "rope": true, "rope_full_precision": true,
-  "rope_theta": 500000.0, "scale_logits": false, "use_cache": false, "vocab_size": {PADDED}
-}}"""
+def known(family: str) -> int:
+    """How many tokens a family's tokenizer has."""
+    return len(LETTERS) + len(MERGES) + len(SPECIAL[family])
 
 
-def norm_names(layout: Layout) -> list[str]:
-    """What normalises queries and keys, where something does."""
-    names = (("query", "key") if layout.fused else "qk") if layout.normed else ()
-    return [layout.norms.format(name=name) for name in names]
+@cache
+def network_of(family: str, tied: bool = False, seed: int = SEED) -> Any:
+    """The network, with random weights large enough to have opinions."""
+    kind, own = NETWORKS[family]
+    sizes = {"vocab_size": PADDED} if family == "gpt2" else _SIZES
+    end = id_of(family, SPECIAL[family][-1])
+    config = kind.config_class(**sizes | {"tie_word_embeddings": tied, "eos_token_id": end} | own)
+    made = torch.Generator().manual_seed(seed)
+    network = kind(config).eval().requires_grad_(False)
+    for name, part in network.state_dict().items():
+        noise = torch.randn(part.shape, generator=made)
+        if part.dim() > 1:
+            part.copy_(noise * 2 / part.shape[-1] ** 0.5)
+        elif part.dim():
+            part.copy_(0.3 * noise + (name.endswith("weight") and 1.0))
+    return network
 
 
-def tensors_of(family: str, tied: bool = False, seed: int = 3) -> dict[str, Tensor]:
-    """Random weights under the family's names, large enough to have opinions."""
-    layout, made = LAYOUTS[family], torch.Generator().manual_seed(seed)
-
-    def matrix(rows: int, columns: int) -> Tensor:
-        return torch.randn(rows, columns, generator=made) * 2 / columns**0.5
-
-    def norm(count: int) -> Tensor:
-        return 1 + 0.3 * torch.randn(count, generator=made)
-
-    out, keys = HEADS * layout.width, GROUPS * layout.width
-    found = {f"{layout.embedding}.weight": matrix(PADDED, HIDDEN), f"{layout.last}.weight": norm(HIDDEN)}
-    if not tied:
-        found[f"{layout.head}.weight"] = matrix(PADDED, HIDDEN)
-    shapes = {
-        layout.q: (out, HIDDEN),
-        layout.k: (keys, HIDDEN),
-        layout.v: (keys, HIDDEN),
-        layout.o: (HIDDEN, out),
-        layout.gate: (INNER, HIDDEN),
-        layout.up: (INNER, HIDDEN),
-        layout.down: (HIDDEN, INNER),
-    }
-    for i in range(LAYERS):
-        at = layout.layer.format(i=i)
-        found |= {f"{at}{name}.weight": matrix(*shape) for name, shape in shapes.items()}
-        found |= {f"{at}{name}.weight": norm(HIDDEN) for name in (layout.before_attention, layout.before_mlp)}
-        if layout.biased:
-            names = (layout.q, layout.k, layout.v, *([layout.o] if layout.biased_output else ()))
-            found |= {f"{at}{name}.bias": norm(shapes[name][0]) - 1 for name in names}
-        found |= {f"{at}{name}.weight": norm(layout.width) for name in norm_names(layout)}
-        if layout.fused:
-            own = [found.pop(f"{at}{name}.weight") for name in (layout.q, layout.k, layout.v)]
-            found[f"{at}{layout.fused}.weight"] = torch.cat(own)
-        if layout.experts and i:
-            found = {name: tensor for name, tensor in found.items() if not name.startswith(f"{at}mlp.")}
-            found |= experts.tensors(f"{at}mlp.", HIDDEN, matrix, made)
-    return found
+def forward(
+    family: str, ids: Tensor, position: Tensor, seen: Tensor, memory: "Memory | None" = None, seed: int = SEED
+) -> Tensor:
+    """Logits [n, V] of tokens at their positions under a mask [n, s + n], by the network of transformers."""
+    mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+    held = None if memory is None else Cache(layers=[MemoryLayer(memory, i, position) for i in range(LAYERS)])
+    logits: Tensor = network_of(family, seed=seed)(
+        input_ids=ids[None], position_ids=position[None], attention_mask=mask[None, None], past_key_values=held
+    ).logits[0]
+    return logits.clone()
 
 
 @dataclass
@@ -324,119 +163,119 @@ class Memory:
     keep: int
     """Leading tokens to remember."""
 
-    def extend(self, layer: int, position: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [h, s + n, d] behind those that are seen; the leading ones are remembered."""
-        past = [self.held[layer, place] for place in self.seen]
-        for i, place in enumerate(position.tolist()[: self.keep]):
-            self.held[layer, place] = (k[:, i], v[:, i])
+
+class MemoryLayer(DynamicLayer):  # type: ignore[misc]
+    """What one layer sees of a `Memory`."""
+
+    def __init__(self, memory: Memory, layer: int, position: Tensor) -> None:
+        super().__init__()
+        self._memory, self._layer, self._position = memory, layer, position.tolist()
+
+    def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        past = [self._memory.held[self._layer, place] for place in self._memory.seen]
+        for i, place in enumerate(self._position[: self._memory.keep]):
+            self._memory.held[self._layer, place] = (keys[:, :, i], values[:, :, i])
         if not past:
-            return k, v
-        keys, values = (torch.stack(parts, 1) for parts in zip(*past, strict=True))
-        return torch.cat([keys, k], 1), torch.cat([values, v], 1)
+            return keys, values
+        seen = [torch.stack(part, 2) for part in zip(*past, strict=True)]
+        return torch.cat([seen[0], keys], 2), torch.cat([seen[1], values], 2)
 
 
-def forward(
-    family: str,
-    tensors: Mapping[str, Tensor],
-    ids: Tensor,
-    position: Tensor,
-    seen: Tensor,
-    memory: Memory | None = None,
-) -> Tensor:
-    """Logits [n, V] of tokens at their positions under a mask, in float64: RMSNorm, rotary attention, SwiGLU."""
-    layout = LAYOUTS[family]
-    weights = {name: tensor.double() for name, tensor in tensors.items()}
-    angle = position[:, None] * frequencies(layout)
-    turn = torch.polar(torch.ones_like(angle), angle).to(torch.complex128)  # [n, width / 2]
-
-    def linear(x: Tensor, name: str) -> Tensor:
-        return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", torch.zeros(()))
-
-    def norm(x: Tensor, name: str) -> Tensor:
-        return x / (x.square().mean(-1, keepdim=True) + EPS).sqrt() * weights[f"{name}.weight"]
-
-    def heads(x: Tensor, name: str = "") -> Tensor:  # [n, h * width] to [h, n, width]
-        x = x.unflatten(-1, (-1, layout.width)).transpose(0, 1)
-        if not name:
-            return x
-        x = norm(x, name) if layout.normed else x
-        half = int(layout.width * layout.turned) // 2
-        turned = torch.complex(x[..., :half], x[..., half : 2 * half]) * turn
-        return torch.cat([turned.real, turned.imag, x[..., 2 * half :]], -1)
-
-    def queries_keys_values(y: Tensor, at: str) -> list[Tensor]:
-        names = norm_names(layout) or ("?", "?")
-        if layout.fused:
-            sizes = [HEADS * layout.width, GROUPS * layout.width, GROUPS * layout.width]
-            parts = list(linear(y, at + layout.fused).split(sizes, -1))
-        else:
-            parts = [linear(y, at + name) for name in (layout.q, layout.k, layout.v)]
-        return [heads(parts[0], at + names[0]), heads(parts[1], at + names[1]), heads(parts[2])]
-
-    def mlp(y: Tensor, at: str) -> Tensor:
-        gate, up, down = (at + name.removeprefix("mlp.") for name in (layout.gate, layout.up, layout.down))
-        return linear(silu(linear(y, gate)) * linear(y, up), down)
-
-    x = weights[f"{layout.embedding}.weight"][ids]
-    for i in range(LAYERS):
-        at = layout.layer.format(i=i)
-        y = norm(x, at + layout.before_attention)
-        q, k, v = queries_keys_values(y, at)
-        if memory:
-            k, v = memory.extend(i, position, k, v)
-        k, v = (part.repeat_interleave(HEADS // GROUPS, 0) for part in (k, v))
-        scores = (q @ k.transpose(1, 2) / layout.width**0.5).masked_fill(~seen, -torch.inf)
-        x = x + linear((scores.softmax(-1) @ v).transpose(0, 1).flatten(1), at + layout.o)
-        y = norm(x, at + layout.before_mlp)
-        inner = f"{at}mlp." if layout.gate.startswith("mlp.") else at
-        x = x + (experts.forward(y, inner, weights, mlp) if layout.experts and i else mlp(y, inner))
-    x = norm(x, layout.last)
-    head = layout.head if f"{layout.head}.weight" in weights else layout.embedding
-    return x @ weights[f"{head}.weight"].T
+def tensors_of(family: str, tied: bool = False, seed: int = SEED) -> dict[str, Tensor]:
+    """The weights under their published names."""
+    state: dict[str, Tensor] = dict(network_of(family, tied, seed).state_dict())
+    if tied:
+        state.pop("lm_head.weight", None)
+    if family == "llada":
+        return {_renamed(name, _LLADA_NAMES): part for name, part in state.items()}
+    if family != "llada2_moe":
+        return state
+    tensors: dict[str, Tensor] = {}
+    for name, part in state.items():
+        stack = re.fullmatch(r"(.*experts)\.(gate_up|down)_proj", name)
+        if stack and stack[2] == "down":
+            tensors |= {f"{stack[1]}.{e}.down_proj.weight": one for e, one in enumerate(part)}
+        elif stack:
+            for e, one in enumerate(part):
+                gate, up = one.chunk(2)
+                tensors |= {f"{stack[1]}.{e}.gate_proj.weight": gate, f"{stack[1]}.{e}.up_proj.weight": up}
+        elif ".q_proj." in name:
+            fused = torch.cat([state[name.replace(".q_", f".{letter}_")] for letter in "qkv"])
+            tensors[name.replace("self_attn.q_proj", "attention.query_key_value")] = fused
+        elif ".k_proj." not in name and ".v_proj." not in name:
+            tensors[_renamed(name, _LLADA2_NAMES)] = part
+    return tensors
 
 
-def frequencies(layout: Layout) -> Tensor:
-    """How far a position turns each pair [width / 2]; Llama 3 slows the pairs that turn less than once in its text."""
-    count = int(layout.width * layout.turned)
-    plain = layout.theta ** -(torch.arange(0, count, 2) / count).double()
-    if not layout.stretch:
-        return plain
-    factor, low, high, before = layout.stretch
-    turns = before * plain / (2 * torch.pi)
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
-    return kept * plain + (1 - kept) * plain / factor
+def _renamed(name: str, names: tuple[tuple[str, str], ...]) -> str:
+    for native, published in names:
+        name = name.replace(native, published)
+    return name
+
+
+def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
+    """The published config.json at tiny sizes, with fields that only concern training or code of the release."""
+    if family in CAUSAL:
+        return dict(network_of(family, tied).config.to_dict())
+    if family == "llada":
+        return json.loads(_LLADA) | {"weight_tying": tied, "mask_token_id": id_of("llada", "<|mdm_mask|>")}
+    common = {"hidden_act": "silu", "rope_scaling": None, "sliding_window": None, "use_sliding_window": False}
+    code = {"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}
+    common |= {"torch_dtype": "bfloat16", "auto_map": code, "architectures": ["OwnForCausalLM"], "model_type": family}
+    own: dict[str, dict[str, Any]] = {
+        "sdar": {"attn_implementation": "flex_attention", "fuse_cross_entropy": True, "head_dim": 16},
+        "Fast_dLLM_Qwen": {"bd_size": 8, "layer_types": ["full_attention"] * LAYERS},
+        "Dream": {"mask_token_id": id_of("Dream", "<|mask|>"), "use_mrope": False},
+        "llada2_moe": _EXPERTS
+        | {"moe_router_enable_expert_bias": True, "num_experts": 8, "num_shared_experts": 1, "router_dtype": "fp32"}
+        | {"score_function": "sigmoid", "use_bias": False, "use_qk_norm": True, "use_qkv_bias": False},
+        "PanguEmbedded": {"bias": True, "rope_theta": 1.6e7},
+    }
+    return _SIZES | common | {"tie_word_embeddings": tied} | own[family]
+
+
+_LLADA = f"""{{
+  "activation_type": "silu", "alibi": false, "attention_layer_norm": false, "bias_for_layer_norm": false,
+  "block_group_size": 1, "block_type": "llama", "d_model": 32, "embedding_size": {PADDED}, "include_bias": false,
+  "include_qkv_bias": false, "init_device": "meta", "input_emb_norm": false, "layer_norm_type": "rms",
+  "layer_norm_with_affine": true, "max_sequence_length": {LONGEST}, "mlp_hidden_size": 48, "mlp_ratio": 4,
+  "model_type": "llada", "multi_query_attention": null, "n_heads": 4, "n_kv_heads": 2, "n_layers": {LAYERS},
+  "precision": "amp_bf16", "rms_norm_eps": 1e-6, "rope": true, "rope_theta": 500000.0, "scale_logits": false,
+  "use_cache": false, "vocab_size": {PADDED}
+}}"""
 
 
 def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
     """Letters, two merges, and the family's special tokens behind them, as Qwen's tokenizers are built."""
     vocabulary = {piece: i for i, piece in enumerate([*LETTERS, *map("".join, MERGES)])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, MERGES))
-    normalizer: Any = normalizers.NFC()
-    tokenizer.normalizer = normalizer
-    splitter: Any = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.pre_tokenizer = splitter
-    decoder: Any = decoders.ByteLevel()
-    tokenizer.decoder = decoder
+    tokenizer: Any = Tokenizer(models.BPE(vocabulary, MERGES))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(SPECIAL[family] if special is None else special)
     first = SPECIAL[family][0]
-    if family in ("llama", "mistral") and special is None:
-        begin: Any = processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, id_of(family, first))])
-        tokenizer.post_processor = begin
+    if family in ("llama", "mistral"):
+        begin = [(first, id_of(family, first))]
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"{first} $A", special_tokens=begin)
     return tokenizer
 
 
-def write(folder: Path, family: str, *, tied: bool = False, shards: int = 1, pieces: bool = False) -> Path:
+def write(
+    folder: Path, family: str, *, tied: bool = False, shards: int = 1, pieces: bool = False, seed: int = SEED
+) -> Path:
     """A whole checkpoint. `pieces` writes the tokenizer as vocab.json and merges.txt, as Qwen's were."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", settings_of(family, tied))
-    write_weights(folder, tensors_of(family, tied), shards)
-    special = {str(len(LETTERS) + len(MERGES) + i): {"content": name} for i, name in enumerate(SPECIAL[family])}
+    tensors = tensors_of(family, tied, seed)
+    apart = {name: part.clone() for name, part in tensors.items()}
+    size = sum(part.numel() * part.itemsize for part in apart.values())
+    save_torch_state_dict(apart, folder, max_shard_size=size // shards + 1)
     plain = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
     about = {
-        "added_tokens_decoder": {place: token | plain for place, token in special.items()},
-        "auto_map": {"AutoTokenizer": ["tokenization_dream.DreamTokenizer", None]},
+        "added_tokens_decoder": {str(id_of(family, name)): plain | {"content": name} for name in SPECIAL[family]},
+        "auto_map": {"AutoTokenizer": ["tokenization_own.OwnTokenizer", None]},
         "chat_template": "{{ 'a template that is not run' }}",
-        "tokenizer_class": "DreamTokenizer",
+        "tokenizer_class": "OwnTokenizer",
     }
     write_json(folder / "tokenizer_config.json", about)
     if pieces:
@@ -445,20 +284,6 @@ def write(folder: Path, family: str, *, tied: bool = False, shards: int = 1, pie
     else:
         tokenizer_of(family).save(str(folder / "tokenizer.json"))
     return folder
-
-
-def write_weights(folder: Path, tensors: Mapping[str, Tensor], shards: int = 1) -> None:
-    """One file, or several with an index."""
-    if shards == 1:
-        save_file(dict(tensors), folder / "model.safetensors", metadata={"format": "pt"})
-        return
-    names = sorted(tensors)
-    parts = [names[i::shards] for i in range(shards)]
-    files = [f"model-{i + 1:05}-of-{shards:05}.safetensors" for i in range(shards)]
-    for file, part in zip(files, parts, strict=True):
-        save_file({name: tensors[name] for name in part}, folder / file, metadata={"format": "pt"})
-    where = dict(chain.from_iterable([(name, file) for name in part] for file, part in zip(files, parts, strict=True)))
-    write_json(folder / "model.safetensors.index.json", {"metadata": {"total_size": 0}, "weight_map": where})
 
 
 def write_json(file: Path, value: Any) -> None:

@@ -28,15 +28,15 @@ def film(frames: int = 3, side: int = 12, seed: int = 0, given: int = 0) -> Trac
     run.goal = moving_tokens(frames, side)
     while run.front < size.positions:
         run.step()
-    return _posed(_trace("scd", run.steps, run.goal, size, {"window": size.window}), frames, side, given)
+    return _as_video(_trace("scd", run.steps, run.goal, size, {"window": size.window}), frames, side, given)
 
 
 def plain_film(frames: int = 3, side: int = 12) -> Trace:
     """The ordinary decoding of as many tokens."""
-    return _posed(ordinary(Size(frames * side, side)), frames, side)
+    return _as_video(ordinary(Size(frames * side, side)), frames, side)
 
 
-def _posed(trace: Trace, frames: int, side: int, given: int = 0) -> Trace:
+def _as_video(trace: Trace, frames: int, side: int, given: int = 0) -> Trace:
     """A picture of `frames` squares below one another as a video."""
     tokens, atlas, square = trace.output.tokens, tiles(), Size(side, side)
     codes = [token if isinstance(token, int) else None for token in tokens]

@@ -3,17 +3,17 @@
 import sys
 from pathlib import Path
 
-from demo.private import private_folder
+from demo.server.startup import private_folder
 
 if __name__ == "__main__":
     private_folder()  # before gradio is imported, as app.py does
-    import demo.server
+    import demo.server.serve
     from demo.app import build
-    from demo.recordings import left_out, recordings
-    from demo.server import serve
-    from demo.sessions import Visitors
+    from demo.runs.recordings import left_out, recordings
+    from demo.server.serve import serve
+    from demo.server.sessions import Visitors
 
-    demo.server._warm_up = lambda: None  # models are loaded by the tests that run one
+    demo.server.serve._warm_up = lambda: None  # models are loaded by the tests that run one
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)

@@ -156,12 +156,12 @@ class _Run:
 
     def _probs(self, age: int, fresh: bool, passing: float, *, judged: bool) -> dict[str, object]:
         tv = 1.0 if fresh else min(1.0, self.chance.betavariate(2, 3 + age) * 1.2)
-        bar = min(1.0, self.chance.betavariate(4 * passing + 0.4, 4 * (1 - passing) + 0.2))
+        accept_prob = min(1.0, self.chance.betavariate(4 * passing + 0.4, 4 * (1 - passing) + 0.2))
         q = 0.05 + 0.9 * self.chance.random()
         return {
             "q": None if fresh else q,
-            "p": None if fresh else q * bar,
-            "accept_prob": bar if judged else None,
+            "p": None if fresh else q * accept_prob,
+            "accept_prob": accept_prob if judged else None,
             "coin": self.chance.random() if judged else None,
             "tv": tv,
             "initial": float(fresh),

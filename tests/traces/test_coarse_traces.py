@@ -64,13 +64,6 @@ def test_tokens_come_from_the_output_where_it_has_them() -> None:
     assert trace.steps[2].token == (10, 11, 12)
 
 
-def test_a_text_that_ends_early_is_complete() -> None:
-    tokens = [5, 6, 0, None]
-    counts = [{"accepted": 1, "window": 1, "committed": 2}, {"accepted": 0, "window": 1, "committed": 1}]
-    assert loads(coarse(counts, 4, output={"tokens": tokens}, legend={"ends": [0]})).summary.complete
-    assert not loads(coarse(counts, 4, output={"tokens": tokens})).summary.complete
-
-
 def test_a_coarse_trace_is_written_and_read_again(tmp_path: Path) -> None:
     trace = loads(coarse(COUNTS, 8))
     write(trace, tmp_path / "run.json")
@@ -102,13 +95,6 @@ def test_ids_may_be_missing_where_positions_are_known() -> None:
     assert again.steps[1].token == trace.steps[1].token
 
 
-def test_output_that_the_steps_do_not_reach_is_named() -> None:
-    with pytest.raises(TraceError, match=r"output.tokens\[2\]: 9 is not None, which the steps end with"):
-        loads(coarse([{"accepted": 2}], 3, output={"tokens": [7, 8, 9]}))
-    with pytest.raises(TraceError, match=r"output.tokens: has 2 tokens for 3 positions"):
-        loads(coarse([{"accepted": 2}], 3, output={"tokens": [7, 8]}))
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_draws_a_coarse_trace_or_says_in_a_sentence_what_is_missing(name: str) -> None:
     trace = loads(coarse(COUNTS, 8))
@@ -120,8 +106,3 @@ def test_every_figure_draws_a_coarse_trace_or_says_in_a_sentence_what_is_missing
         assert "\n" not in reason
     else:
         assert drawn.data
-
-
-@pytest.mark.parametrize("name", ["churn", "race", "order", "accepted-drafts"])
-def test_these_figures_draw_coarse_traces(name: str) -> None:
-    assert FIGURES[name].supports([loads(coarse(COUNTS, 8))]) is None

@@ -3,21 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from support.blocks import s2d2
 from support.speculation import Plan, speculated
 
-from traces import dumps, loads
 from traces.foresight import contributions, forecasts, foresight, rank_sequences
 from traces.schema import Fate
-from traces.text_stats import decode_order
 
 ONE_BLOCK = Plan(blocks=1, held=(0,))
-
-
-def test_the_made_up_run_is_a_sound_trace() -> None:
-    trace = speculated()
-    assert loads(dumps(trace)) == trace
-    assert decode_order(trace.steps) == tuple(range(24))
 
 
 def test_a_forecast_says_when_each_candidate_became_final() -> None:
@@ -46,14 +37,6 @@ def test_perfect_foresight_is_the_best_in_hindsight() -> None:
         assert (one.precision, one.coverage) == (one.precision_best, one.coverage_best)
         assert one.precision == pytest.approx(min(one.size, one.horizon) / one.size)
         assert one.coverage == pytest.approx(min(one.size, one.horizon) / one.horizon)
-
-
-def test_what_was_foreseen_lies_between_nothing_and_the_best() -> None:
-    found = foresight([s2d2().steps], (3,), (1, 2))
-    assert len(found) == 2
-    for one in found:
-        assert 0 <= one.precision <= one.precision_best <= 1
-        assert 0 <= one.coverage <= one.coverage_best <= 1
 
 
 def test_passes_cut_by_the_end_of_their_block_are_left_out() -> None:

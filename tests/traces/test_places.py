@@ -1,7 +1,5 @@
 """Acceptance by place in the draft, counted by hand, and over every recording against its summary."""
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,11 @@ from support import handmade
 from support.results import row
 
 import draftscope as ds
-from traces import Node, Trace, read, results
+from traces import Node, Trace, read
 from traces.describe import at_a_glance
 from traces.places import by_place
 from traces.results import SweepError, read_rows
 from visualizers import FIGURES
-from visualizers.groups import as_csv, gathered, records
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))
 
@@ -62,17 +59,6 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
     assert list(figure.data[-1].y) == [75, 50, 50, 25]
 
 
-def test_the_counters_of_a_server_come_back() -> None:
-    """What vLLM counts per position are the marginal rates, and its mean acceptance length is one more."""
-    counts = {"num_drafts": 8, "num_draft_tokens": 24, "num_accepted_tokens": 12}
-    metrics: list[Any] = [{"name": f"vllm:spec_decode_{name}", "value": count} for name, count in counts.items()]
-    metrics.append({"name": "vllm:spec_decode_num_accepted_tokens_per_pos", "values": [6, 4, 2]})
-    found = by_place([ds.from_vllm(metrics, "a/b", speculative_tokens=3).steps])
-    assert found is not None
-    assert [place.marginal for place in found.places] == [6 / 8, 4 / 8, 2 / 8]
-    assert 1 + found.mean_accepted_length == 1 + 12 / 8
-
-
 def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     numbers = {"order": (1.0, 0.0)}
@@ -102,32 +88,6 @@ def test_every_recording_adds_up(path: Path) -> None:
     assert sum(place.marginal for place in found.places) == pytest.approx(found.mean_accepted_length)
     assert found.places[0].judged == found.passes
     assert f"accepted length     {found.mean_accepted_length:.3f} in {found.passes} passes" in at_a_glance(trace)
-
-
-def test_the_figure_pools_runs_that_differ_in_seed() -> None:
-    one, two = judged((3, 1), (3, 3)), judged((3, 0), (3, 2))
-    figure = FIGURES["by-place"].draw([one, two])
-    conditional, marginal = figure.data
-    assert list(marginal.x) == [1, 2, 3]
-    assert list(marginal.y) == [75, 50, 25]
-    assert "2 runs: mean accepted length 1.50" in marginal.name
-    assert (conditional.showlegend, marginal.showlegend) == (True, False)
-    assert figure.layout.xaxis.title.text == "Place in the draft"
-    assert figure.layout.yaxis.title.text == "Drafts accepted (%)"
-    assert FIGURES["by-place"].supports([handmade.ar()])
-
-
-def test_sweeps_have_it_in_columns() -> None:
-    counted = {"verifications": 4, "judged_by_place": [4, 2], "accepted_by_place": [2, 1]}
-    rows = read_rows([row("m", "L", {}, 0, **counted), row("m", "L", {}, 1, **counted, seed=1), row("m", "K", {})])
-    (one, other) = records(gathered(rows))
-    assert one["mean_accepted_length"] == 6 / 8
-    assert one["acceptance_by_place"] == [0.5, 0.25]
-    assert one["conditional_acceptance_by_place"] == [0.5, 0.5]
-    assert (other["mean_accepted_length"], other["acceptance_by_place"]) == (None, [])
-    (first, _) = csv.DictReader(io.StringIO(as_csv([one, other])))
-    assert first["acceptance_by_place"] == "0.5 0.25"
-    assert results.read_line(results.written(rows[0]), "line 1") == rows[0]
 
 
 @pytest.mark.parametrize(

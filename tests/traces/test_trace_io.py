@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import handmade
-from support.jacobi import decode
 
 from traces import VERSION, Trace, TraceError, dumps, limits, loads, read, write
 
@@ -41,11 +40,6 @@ def test_every_kind_of_trace_survives_the_round_trip(name: str) -> None:
     trace = handmade.ALL[name]()
     assert loads(dumps(trace)) == trace
     assert loads(gzip.compress(dumps(trace))) == trace
-
-
-def test_a_real_run_survives_the_round_trip() -> None:
-    trace = decode(coupling="maximal")
-    assert loads(dumps(trace)) == trace
 
 
 def test_text_is_deterministic_sorted_and_without_empty_defaults() -> None:
@@ -112,41 +106,29 @@ def test_what_json_cannot_say_is_refused(prompt: str, number: float) -> None:
     ("data", "field", "words"),
     [
         (b"", "trace", "is empty"),
-        (b"  \n", "trace", "is empty"),
         (b"[]", "trace", "is no JSON object"),
-        (b"null", "trace", "is no JSON object"),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "trace", "begins with b'\\x89PNG"),
-        (GOOD.decode().encode("utf-16"), "trace", "begins with b'\\xff\\xfe"),
         (GOOD.replace(b"boot", b"b\xff\xfet"), "trace", "is not JSON in UTF-8"),
-        (GOOD.replace(b"boot", b"\\ud800"), "trace", "is not JSON in UTF-8"),
         (GOOD[:-40], "trace", "it ends too early"),
-        (GOOD + b"{}", "trace", "is not JSON"),
         (gzip.compress(GOOD, mtime=0)[:-20], "trace", "ends in the middle of the gzip data"),
-        (gzip.compress(GOOD, mtime=0)[:200], "trace", "ends in the middle of the gzip data"),
         (gzip.compress(GOOD, mtime=0)[:100] + bytes(100), "trace", "gzip"),
         (gzip.compress(GOOD, mtime=0) + gzip.compress(GOOD, mtime=0), "trace", "has data behind the gzip stream"),
-        (gzip.compress(gzip.compress(GOOD, mtime=0), mtime=0), "trace", "is no JSON object"),
         (b"{}", "schema", "is missing"),
         (b'{"schema":["draftscope-trace"]}', "schema", "a list of 1 is not 'draftscope-trace'"),
         (GOOD.replace(OWN, b'"version":"2.0"'), "version", "'2.0' is not 1.x"),
         (GOOD.replace(OWN, b'"version":1.0'), "version", "1.0 is not a string"),
-        (GOOD.replace(OWN, b'"version":"1.x"'), "version", "'1.x' is not 1.x"),
         (GOOD.replace(b'"p":[0.5', b'"p":[NaN'), "steps[0].p[0]", "nan should be a finite number"),
         (GOOD.replace(b'"p":[0.5', b'"p":[1e999'), "steps[0].p[0]", "inf should be a finite number"),
         (GOOD.replace(b'"p":[0.5', b'"p":["0.5"'), "steps[0].p[0]", "'0.5' should be a valid number"),
-        (GOOD.replace(b'"p":[0.5', b'"p":[true'), "steps[0].p[0]", "True should be a valid number"),
         (GOOD.replace(b'"p":[0.5', b'"p":[' + b"5" * 400), "steps[0].p[0]", "a huge integer"),
         (GOOD.replace(b'"seed":7', b'"seed":' + b"7" * 10**6), "trace", "number out of range"),
         (GOOD.replace(b'"seed":7', b'"seed":7,"sede":8'), "sede", "is no field of this record"),
         (GOOD.replace(b'"seed":7', b'"seed":7,"\\u001b[2J\\n":8'), "'\\x1b[2J\\n'", "is no field"),
-        (GOOD.replace(b'"seed":7', b'"seed":"7"'), "seed", "'7' should be a valid integer"),
         (GOOD.replace(b'"method":"scd",', b""), "method", "is missing"),
-        (GOOD.replace(b'"rows":2', b'"rows":2,"x":[]', 1), "steps[0].call.x", "is no field"),
         (GOOD.replace(b'"accepted"', b'"acepted"', 1), "steps[0].fate[0]", "'acepted' should be 'drafted'"),
         (GOOD.replace(b'"token":[1', b'"token":["a"'), "steps[0].token[0]", "'a' should be a valid integer"),
         (GOOD.replace(b'"steps":[', b'"steps":[7,'), "steps[0]", "7 should be"),
         (GOOD.replace(b'"steps":', b'"steps":{},"x":'), "steps", "an object of 0 should be"),
-        (GOOD.replace(b'"window":4', b'"window":[4]', 1), "config.window", "a list of 1"),
         (GOOD.replace(b"[2,3]", b"[2,3.5]"), "canvas.shape[1]", "3.5 should be a valid integer"),
     ],
 )
@@ -169,14 +151,6 @@ def test_further_problems_are_counted() -> None:
     assert str(error).endswith("(3 more)")
     error = error_of(edited(lambda d: d["steps"][0].update(p=[2, 3, -1, 0.5])))
     assert (error.field, error.more) == ("steps[0].p[0]", 2)
-
-
-def test_the_name_given_is_the_name_in_the_message(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"^upload\.json: is empty"):
-        loads(b"", name="upload.json")
-    (tmp_path / "a.json").write_bytes(b"x")
-    with pytest.raises(TraceError, match=r"^a\.json: is no JSON object"):
-        read(tmp_path / "a.json")
 
 
 @given(st.binary(max_size=300))

@@ -1,9 +1,7 @@
 import pytest
 from support import handmade
-from support.jacobi import decode
 
 from traces import Fate, outcomes, state_after, states
-from traces.replay import replayed
 
 
 def test_before_any_step_the_canvas_is_open() -> None:
@@ -43,11 +41,6 @@ def test_among_rows_the_final_token_counts() -> None:
     assert outcomes(step) == {0: (3, Fate.KEPT, 2)}
 
 
-def test_continuous_tokens() -> None:
-    assert state_after(handmade.cspd(), 1).tokens == ((0.5, -1.0), (0.25, 0.0))
-    assert state_after(handmade.cspd(), 2).tokens == ((0.5, -1.0), (0.125, 0.75))
-
-
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str) -> None:
     trace = handmade.ALL[name]()
@@ -57,25 +50,7 @@ def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str
     assert trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True))
 
 
-def test_a_real_run_ends_in_its_output() -> None:
-    trace = decode(coupling="gumbel")
-    end = list(states(trace))[-1]
-    assert end.tokens == trace.output.tokens
-    assert (end.decoded, end.pending) == (64, 0)
-
-
-def test_walking_all_states_applies_each_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace, calls = decode(), []
-    monkeypatch.setattr("traces.replay.outcomes", lambda step: calls.append(step) or outcomes(step))
-    list(states(trace))
-    assert len(calls) == len(trace.steps)
-
-
 @pytest.mark.parametrize("step", [-1, 4])
 def test_a_step_that_is_not_there(step: int) -> None:
     with pytest.raises(ValueError, match=f"step: {step} is not between 0 and 3"):
         state_after(handmade.scd(), step)
-
-
-def test_steps_alone_can_be_replayed() -> None:
-    assert replayed(handmade.scd().steps, 6).decoded == 6

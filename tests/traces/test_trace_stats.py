@@ -1,9 +1,6 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from support import handmade
-from support.jacobi import decode, ordinary
 
 from traces import Call, Fate, Milliseconds, Step
 from traces.stats import (
@@ -17,10 +14,8 @@ from traces.stats import (
     cost,
     cost_by_mode,
     cost_by_role,
-    evaluated_drafts,
     latency_breakdown,
     mean_difference,
-    measured,
     race,
     summarise,
     token_difference,
@@ -124,18 +119,6 @@ def test_an_initial_guess_that_was_already_placed_is_not_compared() -> None:
     assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
 
 
-@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
-def test_successive_difference_is_what_the_fates_say(coupling: str) -> None:
-    steps = decode(coupling=coupling).steps
-    told = {}
-    for index, step in enumerate(steps):
-        pairs = zip(step.fate, step.numbers["initial"], strict=True)
-        fates = [fate for fate, initial in pairs if not initial and fate in (Fate.KEPT, Fate.CHANGED)]
-        if fates:
-            told[index] = (len(fates), fates.count(Fate.CHANGED))
-    assert {d.step: (d.compared, d.changed) for d in token_difference(steps)} == told
-
-
 def test_agreement_excludes_initial_guesses() -> None:
     steps = handmade.jacobi().steps
     assert agreement_by_position(steps) == {
@@ -153,21 +136,6 @@ def test_agreement_excludes_initial_guesses() -> None:
     assert agreement_by_age(handmade.ar().steps) == ()
 
 
-def test_measured_takes_entries_that_have_everything() -> None:
-    assert measured(handmade.scd().steps, "tv", "age") == ((0.25, 1.0), (0.5, 1.0), (0.125, 1.0), (0.25, 1.0))
-    assert measured(handmade.s2d2().steps, "ratio", "residual_mass") == ((0.333333, 0.5),)
-    assert measured(handmade.ar().steps, "tv") == ()
-
-
-def test_coupling_keeps_more_drafts_than_independent_redraws() -> None:
-    shares = {}
-    for coupling in ("none", "maximal"):
-        mean = mean_difference(token_difference(decode(coupling=coupling).steps))
-        assert mean is not None
-        shares[coupling] = mean.share
-    assert shares["maximal"] < 0.7 < shares["none"]
-
-
 def test_comparison_with_a_baseline() -> None:
     fast, slow = handmade.scd(), handmade.simsd()
     first, second = compare([fast, slow])
@@ -180,30 +148,9 @@ def test_comparison_with_a_baseline() -> None:
     assert compare([]) == ()
 
 
-def test_a_ratio_that_cannot_be_formed_is_none() -> None:
-    trace = handmade.scd()
-    timeless = replace(trace, summary=replace(trace.summary, seconds=0.0))
-    assert compare([timeless, trace])[1].time_ratio is None
-    assert compare([trace, timeless])[1].time_ratio is None
-
-
-def test_speculation_wins_the_race_for_forwards() -> None:
-    raced = compare([ordinary(), decode()])[1]
-    assert raced.forwards_ratio is not None
-    assert raced.forwards_ratio > 1.5
-    assert raced.query_tokens_ratio is not None
-    assert raced.query_tokens_ratio < 1
-
-
 def test_tokens_behind_the_end_do_not_count() -> None:
     call = Call(role="self", mode="draft", query_tokens=4)
     steps = [Step(call=call, position=(0, 1, 2, 3), token=(5, 9, 9, 5), fate=(Fate.UNMASKED,) * 4)]
     assert summarise(steps, 6, complete=True).tokens == 4
     assert summarise(steps, 6, complete=True, ends=(9,)).tokens == 2
     assert summarise(steps, 6, complete=True, ends=(8,)).tokens == 4
-
-
-def test_drafts_that_stay_pending_or_are_dropped_were_evaluated_too() -> None:
-    assert [evaluated_drafts(step) for step in handmade.jacobi().steps] == [1, 3, 3, 2]
-    assert handmade.jacobi().summary.drafts == 9
-    assert [evaluated_drafts(step) for step in handmade.ar().steps] == [0] * len(handmade.ar().steps)

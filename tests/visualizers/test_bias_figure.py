@@ -28,12 +28,6 @@ def heats(axis: str) -> list[list[list[float]]]:
     return [[[round(x, 6) for x in line] for line in mark.z] for mark in DRAWN.data if mark.coloraxis == axis]
 
 
-def test_densities_are_percent_with_the_second_component_upwards() -> None:
-    target, vanilla, *_ = heats("coloraxis")
-    assert target == vanilla == [[40, 20], [10, 30]]  # rows lie along the second component
-    assert list(DRAWN.data[0].x) == list(DRAWN.data[0].y) == [-0.5, 0.5]
-
-
 def test_below_each_stands_what_it_has_over_the_target_and_the_draft_below_the_target() -> None:
     draft, vanilla, exact, paper, release, _ = heats("coloraxis2")
     assert draft == [[-30, 0], [0, 30]]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import plotly.graph_objects as go
 import pytest
 from support.jacobi import Raster, decode, ordinary
 
@@ -19,8 +18,7 @@ from traces import loads, write
 from visualizers import FIGURES, FigureError
 from visualizers.__main__ import main
 from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
-from visualizers.bundle.drawn import as_csv
-from visualizers.bundle.widths import laid_out
+from visualizers.bundle.table import as_csv
 from visualizers.export import Print
 
 RASTER = Raster(rows=6, columns=6, codes=16)
@@ -63,14 +61,6 @@ def test_a_zip_holds_figures_numbers_traces_words_and_commands(tmp_path: Path) -
     assert shlex.split(again)[3:] == [*traces, "--figure", "churn", "--figure", "race", "-o", "windows.zip"]
 
 
-@pytest.mark.usefixtures("unprinted")
-def test_the_same_runs_give_the_same_zip(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        write_zip(RUNS, tmp_path / name / "runs.zip", figures=["race"])
-    assert (tmp_path / "a/runs.zip").read_bytes() == (tmp_path / "b/runs.zip").read_bytes()
-
-
 def test_the_numbers_are_those_that_are_drawn() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(FIGURES["race"].draw(RUNS)))))
     ends = {row["series"]: (row["x"], row["y"]) for row in rows if row["panel"] == "1"}
@@ -80,11 +70,6 @@ def test_the_numbers_are_those_that_are_drawn() -> None:
     fates = [fate.value for step in RUNS[1].steps for fate in step.fate]
     drawn = [row["text"] for row in cells if row["kind"] == "heatmap"]
     assert set(drawn) <= set(fates) and drawn.count("accepted") == fates.count("accepted")
-
-
-def test_a_text_that_looks_like_a_formula_is_no_formula() -> None:
-    table = as_csv(go.Figure(go.Bar(x=["=1+1", "<b>a</b>"], y=[1, 2], name="@run")))
-    assert "'=1+1" in table and "'@run" in table and ",a," in table
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -98,16 +83,6 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted
         room = one.figure.layout.height - (margin.t or 84) - (margin.b or 56)
         assert room >= 150
         assert bool(one.figure.layout.title.text) == preset.titled
-
-
-def test_a_column_stacks_panels_and_keeps_the_figure_it_was_given() -> None:
-    figure = FIGURES["churn"].draw(RUNS)
-    before = figure.to_json()
-    narrow = laid_out(figure, PRESETS["column"])
-    assert figure.to_json() == before
-    lefts = {narrow.get_subplot(1, column).xaxis.domain[0] for column in (1, 2, 3)}
-    assert len(lefts) == 1
-    assert all(len(trace.name or "") < 60 for trace in narrow.data)
 
 
 def test_a_zip_that_would_be_too_large_is_refused_before_anything_is_printed_or_written(
@@ -148,15 +123,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for number, run in enumerate(RUNS):
         write(run, folder / f"{number}.json.gz")
     return [str(folder / f"{number}.json.gz") for number in range(len(RUNS))]
-
-
-@pytest.mark.usefixtures("unprinted")
-def test_the_command_line_writes_the_same(files: list[str], tmp_path: Path) -> None:
-    target = tmp_path / "all.zip"
-    assert main([*files, "-o", str(target), "--preset", "column", "--no-traces"]) == 0
-    drawn = {name.split("-", 2)[2] for name in contents(target) if name.endswith(".pdf")}
-    supported = [figure.name for figure in FIGURES.values() if figure.supports(RUNS) is None]
-    assert len(drawn) == len(supported) >= 9
 
 
 @pytest.mark.parametrize(

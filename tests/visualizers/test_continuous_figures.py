@@ -2,21 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
 from support.handmade import ALL
 
 from traces.schema import Fate, Trace
 from visualizers import FIGURES
-from visualizers.figures.densities import LOWEST, judged
+from visualizers.figures.judging import LOWEST
 from visualizers.figures.trajectories import shown
 
 RUN = ALL["cspd"]()
-
-
-def test_verdicts_come_with_coin_and_tries() -> None:
-    first, second = judged(RUN, "log_ratio")
-    assert (first.position, first.fate, first.value, first.tries) == (0, Fate.ACCEPTED, 0.25, None)
-    assert (second.fate, second.value, second.coin, second.bar, second.tries) == (Fate.RESAMPLED, -1.5, 0.5, 0.25, 3)
 
 
 def test_ratios_are_drawn_by_fate_and_extreme_ones_at_the_edge() -> None:
@@ -33,7 +26,7 @@ def test_distances_are_cumulative_shares() -> None:
     (curve,) = FIGURES["distances"].draw([RUN]).data
     assert list(curve.x) == [0.125, 2.5]
     assert list(curve.y) == [50, 100]
-    assert "50 % kept, mean 1.31" in curve.name
+    assert "50 % accepted, mean 1.31" in curve.name
 
 
 def verified_later() -> Trace:
@@ -75,28 +68,11 @@ def test_trajectories_are_the_points_of_the_trace() -> None:
     assert figure.layout.yaxis.scaleanchor == "x"
 
 
-def test_panels_of_trajectories_share_their_ranges() -> None:
-    figure = FIGURES["trajectories"].draw([RUN, verified_later()])
-    assert figure.layout.xaxis.range == figure.layout.xaxis2.range
-    assert figure.layout.yaxis.range == figure.layout.yaxis2.range
-
-
 def test_divergence_is_the_mean_over_judged_drafts_of_whole_vectors() -> None:
     (curve,) = FIGURES["divergence"].draw([RUN]).data
     assert list(curve.x) == [0, 1, 2]
     assert list(curve.y) == [None, 0.51, 1.3125]  # 0 has no logarithm
     assert "ends 1.31 apart, 2 drafts" in curve.name
-
-
-def test_runs_of_other_settings_may_have_other_steps() -> None:
-    verify = RUN.steps[1]
-    short = tuple(
-        replace(pair, draft=pair.draft[1:], target=pair.target[1:], distance_squared=pair.distance_squared[1:])
-        for pair in verify.paths or ()
-        if pair
-    )
-    other = replace(RUN, config={"steps": 1}, steps=(RUN.steps[0], replace(verify, paths=short)))
-    assert [len(curve.x) for curve in FIGURES["divergence"].draw([RUN, other]).data] == [3, 2]
 
 
 def test_the_map_of_acceptance_says_how_untested_tokens_came_to_be() -> None:
@@ -108,8 +84,3 @@ def test_the_map_of_acceptance_says_how_untested_tokens_came_to_be() -> None:
         "the draft was rejected": ([], []),
         "bonus": ([0], [0]),
     }
-
-
-@pytest.mark.parametrize("name", ["ratios", "distances", "trajectories", "divergence"])
-def test_traces_of_ids_are_refused_with_the_reason(name: str) -> None:
-    assert "needs judged drafts with " in str(FIGURES[name].supports([ALL["scd"]()]))

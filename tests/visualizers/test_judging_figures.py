@@ -9,7 +9,8 @@ from support.handmade import ALL
 from traces.schema import Fate, Trace
 from traces.stats import summarise
 from visualizers import FIGURES
-from visualizers.figures.judging import BINS, FEWEST, acceptances, swept, tries
+from visualizers.figures.rates import FEWEST, PARTS
+from visualizers.figures.sweeps import acceptances, swept, tries
 
 RUN = ALL["cspd"]()
 
@@ -64,9 +65,9 @@ def test_a_choice_keeps_the_order_of_the_runs() -> None:
 def test_parts_of_the_sequence_with_few_verdicts_are_left_out() -> None:
     runs = [given(RUN, seed=seed) for seed in range(FEWEST)]
     (curve,) = FIGURES["along"].draw(runs).data
-    half = 100 / BINS / 2
+    half = 100 / PARTS / 2
     assert list(curve.x) == [half, pytest.approx(50 + half)]
-    assert list(curve.y) == [100, 0] and list(curve.customdata) == [FEWEST, FEWEST]
+    assert list(curve.y) == [100, 0] and [count for _, count in curve.customdata] == [FEWEST, FEWEST]
     assert "50 % of 10" in curve.name
     assert len(FIGURES["along"].draw(runs[:-1]).data[0].x) == 0
 

@@ -2,14 +2,13 @@
 
 import json
 import re
-from itertools import combinations
 
 import pytest
 from support.synthetic import HOSTILE, jacobi, written
 
 from traces.io import loads
 from traces.measures import MEASURES
-from traces.schema import FATES, Fate
+from traces.schema import FATES
 from visualizers import player
 from visualizers.page import standalone
 from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
@@ -62,13 +61,6 @@ def test_the_style_survives_the_templates_of_a_host() -> None:
     rules = re.sub(r"/\*.*?\*/", "", player.style(), flags=re.DOTALL)
     selectors = [part.strip() for rule in re.findall(r"([^{}]+)\{", rules) for part in rule.split(",")]
     assert [s for s in selectors if not s.startswith((".ds", "@container", "@media"))] == []
-
-
-def test_no_two_fates_look_alike() -> None:
-    assert list(MARKS) == list(Fate)
-    for first, second in combinations(MARKS.values(), 2):
-        assert (first.path, first.filled) != (second.path, second.filled)
-        assert first.glyph != second.glyph
 
 
 def test_glyphs_and_words_are_legible() -> None:

@@ -64,8 +64,8 @@ def test_one_seed_or_two_prompts_are_no_repetition() -> None:
 
 
 def test_a_long_subtitle_stands_on_several_lines_with_room_for_them() -> None:
-    config = {f"a_setting_of_some_length_{number}": number for number in range(12)}
-    short, long = FIGURES["churn"].draw([RUN]), FIGURES["churn"].draw([replace(RUN, config=config)])
+    named = replace(RUN, model=replace(RUN.model, title="a model of a long name " * 10))
+    short, long = FIGURES["churn"].draw([RUN]), FIGURES["churn"].draw([named])
     lines = long.layout.title.subtitle.text.split("<br>")
     assert len(lines) > 2 and max(map(len, lines)) <= 108
     assert long.layout.margin.t > (short.layout.margin.t or 84) and long.layout.height > short.layout.height

@@ -7,30 +7,19 @@ import re
 from dataclasses import replace
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
-from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
+from support.playing import go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import HOSTILE, Size, jacobi, ordinary, tiles, written
 
 from traces.io import dumps
 from traces.replay import state_after
 from traces.schema import Call, Canvas, Fate, Frame, Legend, Output, Step, Trace
 from traces.stats import summarise
-from visualizers import player
-from visualizers.page import standalone
 
 pytestmark = pytest.mark.browser
 
 SMALL = Size()
-REACH = """() => {
-  const { fillText } = CanvasRenderingContext2D.prototype;
-  globalThis.reach = [];
-  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
-    if (this.canvas.closest('.ds-pass')) reach.push(this.measureText(text).width);
-    fillText.call(this, text, ...place);
-  };
-}"""
 
 
 def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
@@ -102,18 +91,6 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     assert tile_color(state.tokens[final]) not in cell_colors(canvas, final)
 
 
-def test_the_finished_picture_comes_at_the_end(page: Page) -> None:
-    red = io.BytesIO()
-    Image.new("RGB", (4, 4), (250, 10, 20)).save(red, "PNG")
-    trace = jacobi()
-    output = replace(trace.output, image="data:image/png;base64," + base64.b64encode(red.getvalue()).decode())
-    show(page, replace(trace, output=output))
-    canvas = page.locator(".ds-picture canvas")
-    assert cell_colors(canvas, 50) == {(250, 10, 20)}
-    go(page, len(trace.steps) - 1)
-    assert cell_colors(canvas, 50) != {(250, 10, 20)}
-
-
 def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     def flat(color: tuple[int, int, int]) -> str:
         buffer = io.BytesIO()
@@ -129,34 +106,6 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     assert (1, 200, 3) in cell_colors(canvas, 0, Size(1, 2))
     go(page, 2)
     assert (4, 5, 200) in cell_colors(canvas, 0, Size(1, 2))
-    page.evaluate(REACH)  # numbers stand for tokens in slots of 20 pixels, and none is cut
-    page.evaluate("trace => player.load([trace])", plain(replace(jacobi(Size(8, 8, 64)), legend=Legend())))
-    go(page, 3)
-    reach = page.evaluate("reach")
-    assert len(reach) > 20 and max(reach) <= 15
-
-
-def test_a_cell_of_the_acceptance_map_has_its_colour(page: Page) -> None:
-    trace = jacobi()
-    show(page, trace)
-    step = next(i for i, s in enumerate(trace.steps) if s.fate[0] is Fate.ACCEPTED)
-    position, bar = trace.steps[step].position[0], trace.steps[step].accept_prob[0]
-    stops = [tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in player.data()["cividis"]]
-    low = min(8, int(bar * 9))
-    expected = [a + (b - a) * (bar * 9 - low) for a, b in zip(stops[low], stops[low + 1], strict=True)]
-    colors = cell_colors(page.locator(".ds-acceptance canvas"), position)
-    assert len(colors) == 1
-    assert list(colors.pop()) == pytest.approx(expected, abs=1.5)
-
-
-def test_views_without_columns_are_left_out(page: Page) -> None:
-    show(page, ordinary())
-    for name in ("acceptance", "agreement", "text"):
-        assert page.locator(f".ds-{name}").is_hidden()
-    for name in ("picture", "pass", "timeline"):
-        assert page.locator(f".ds-{name}").is_visible()
-    cells, picture = (page.locator(name).bounding_box() for name in (".ds-cells", ".ds-picture"))
-    assert cells is not None and picture is not None and picture["width"] == cells["width"]  # and leave no hole
 
 
 def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: Page) -> None:
@@ -201,14 +150,6 @@ def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
     settle(page)
     assert snapshot(page)["position"] is None
     assert page.locator(".ds-hint").is_visible()
-
-
-def test_a_click_on_the_timeline_goes_there(page: Page) -> None:
-    trace = jacobi()
-    show(page, trace)
-    canvas = page.locator(".ds-timeline canvas")
-    canvas.click(position={"x": 200, "y": 2 + (canvas.bounding_box()["height"] - 20) * 0.5})
-    assert snapshot(page)["now"] == pytest.approx(len(trace.steps) / 2, abs=2)
 
 
 def test_the_keyboard_moves_through_the_run(page: Page) -> None:
@@ -313,15 +254,6 @@ def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None
     assert snapshot(page)["now"] == pytest.approx(now, abs=0.1)
 
 
-def test_more_traces_than_lanes_can_be_chosen_from(page: Page) -> None:
-    show(page, ordinary(), jacobi(), jacobi(Size(seed=5)))
-    page.get_by_label("Trace on the right").select_option("2")
-    settle(page)
-    go(page, 9)
-    state = state_after(jacobi(Size(seed=5)), 9)
-    assert snapshot(page)["lanes"][1]["tokens"] == [-1 if token is None else token for token in state.tokens]
-
-
 def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
     trace = jacobi()
     whole = plain(trace)
@@ -346,20 +278,6 @@ def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
     assert lane["tokens"] == list(trace.output.tokens)
 
 
-def test_a_running_decoder_may_send_the_picture_so_far(page: Page) -> None:
-    buffer = io.BytesIO()
-    Image.new("RGB", (2, 2), (1, 200, 3)).save(buffer, "PNG")
-    picture = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    trace = several_rows()
-    canvas = Canvas(kind="image", shape=(1, 2))
-    whole = plain(replace(trace, canvas=canvas, legend=Legend(), output=Output(tokens=(9, 8))))
-    harness(page)
-    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
-    page.evaluate("step => player.push(0, 0, step)", {**whole["steps"][0], "frame": picture})
-    settle(page)
-    assert (1, 200, 3) in cell_colors(page.locator(".ds-picture canvas"), 0, Size(1, 2))
-
-
 def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
     whole = plain(jacobi())
     harness(page)
@@ -378,20 +296,6 @@ def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
     page.evaluate(push, [11, whole["steps"][11]])
     settle(page)
     assert snapshot(page)["now"] == 12
-
-
-def test_a_finished_lane_races_along_with_the_one_that_runs(page: Page) -> None:
-    slow, fast = plain(ordinary()), plain(jacobi())
-    harness(page)
-    page.evaluate("trace => player.finish(0, trace)", slow)
-    page.evaluate("meta => player.begin(1, meta)", {**fast, "steps": []})
-    for number in range(12):
-        page.evaluate("([number, step]) => player.push(1, number, step)", [number, fast["steps"][number]])
-    settle(page)
-    assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [12, 12]
-    page.evaluate("trace => player.finish(1, trace)", fast)
-    settle(page)
-    assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [144, len(fast["steps"])]
 
 
 def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> None:
@@ -456,55 +360,6 @@ def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
     cells = rows.nth(20).locator("td").all_inner_texts()
     assert cells[5] == str(state_after(trace, 21).decoded)
     assert cells[3] == str(trace.steps[20].fate.count(Fate.ACCEPTED))
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page = context.new_page()
-    page.set_content(standalone([ordinary(), jacobi()], "A disc, decoded twice"))
-    every_view(page)
-    page.evaluate("player.set(40)")
-    page.locator(".ds-picture canvas").nth(1).hover(position={"x": 40, "y": 60})
-    page.locator(".ds-table summary").nth(1).click()
-    settle(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
-    results = Axe().run(page)
-    assert results.violations_count == 0, results.generate_report()
-    page.set_content(standalone([written()], "Text"))
-    every_view(page)
-    page.get_by_label("Mark what became of each token").check()
-    settle(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    results = Axe().run(page)
-    assert results.violations_count == 0, results.generate_report()
-    context.close()
-
-
-def test_inside_gradio_the_page_says_whether_it_is_dark(page: Page) -> None:
-    harness(page)
-    page.evaluate("document.querySelector('main').classList.add('gradio-container')")
-    page.evaluate("document.body.classList.add('dark')")
-    page.wait_for_function("document.getElementById('root').classList.contains('is-dark')")
-    page.evaluate("document.body.classList.remove('dark')")
-    page.wait_for_function("!document.getElementById('root').classList.contains('is-dark')")
-
-
-def test_mounting_again_replaces_the_player(page: Page) -> None:
-    trace = plain(jacobi())
-    harness(page)
-    page.evaluate("trace => player.load([trace])", trace)
-    page.add_script_tag(content=player.script())
-    page.evaluate(
-        "data => { globalThis.player = Draftscope.mount(document.getElementById('root'), { data }); }", player.data()
-    )
-    assert page.locator(".ds-controls").count() == 1
-    assert snapshot(page)["lanes"] == []
-    page.evaluate("trace => player.load([trace])", trace)
-    page.locator(".ds-slider").focus()
-    page.keyboard.press("ArrowLeft")
-    assert snapshot(page)["now"] == len(trace["steps"]) - 1
 
 
 def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser) -> None:

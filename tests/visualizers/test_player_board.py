@@ -5,7 +5,7 @@ from playwright.sync_api import Page
 from support.handmade import make, step
 from support.playing import go, harness, plain, settle, show
 
-from engines.models.studio.snakes import LINE, Game, held_out_games
+from engines.models.bundled.snakes import LINE, Game, held_out_games
 from traces.schema import Canvas, Legend, Trace
 from training.snakes_data import encoder
 

@@ -4,15 +4,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
-from support.blocks import END, PROMPT, Blocks, diffusion, s2d2, simsd
-from support.playing import every_view, go, harness, pixels, plain, settle, show, snapshot
-from support.synthetic import jacobi
+from playwright.sync_api import Page
+from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
+from support.playing import go, pixels, settle, show, snapshot
 
 from traces.replay import PENDING, state_after
-from traces.schema import Canvas, Fate, Mask, Trace
-from visualizers.page import standalone
+from traces.schema import Canvas, Fate, Trace
 
 pytestmark = pytest.mark.browser
 
@@ -41,29 +38,6 @@ def test_chips_say_what_is_masked_drafted_and_final(page: Page, trace: Trace) ->
         assert chips(page, "is-open") == [i for i, token in enumerate(state.tokens) if token is None]
         texts = page.locator(".ds-token:not(.is-open)").all_text_contents()
         assert texts == [words[t].strip(" ").replace("\n", "↵") for t in state.tokens if isinstance(t, int)]
-
-
-def test_the_chips_together_read_as_the_text(page: Page) -> None:
-    trace = diffusion()
-    show(page, trace)
-    words = trace.legend.vocabulary or {}
-    whole = "".join(words[token] for token in trace.output.tokens if isinstance(token, int))
-    shown = page.locator(".ds-tokens").text_content() or ""
-    assert shown.replace("↵", "").rstrip("\u00b7\u200b") == whole
-
-
-def test_words_that_come_with_a_step_are_told_from_then_on(page: Page) -> None:
-    trace = diffusion()
-    words = trace.legend.vocabulary or {}
-    whole, bare = plain(trace), plain(replace(trace, legend=replace(trace.legend, vocabulary={})))
-    harness(page)
-    page.evaluate("meta => player.begin(0, meta)", {**bare, "steps": []})
-    for number, step in enumerate(whole["steps"]):
-        new = {str(token): words[token] for token in trace.steps[number].token if isinstance(token, int)}
-        page.evaluate("([number, step]) => player.push(0, number, step)", [number, {**step, "words": new}])
-    settle(page)
-    texts = page.locator(".ds-token:not(.is-open)").all_text_contents()
-    assert texts == [words[t].strip(" ").replace("\n", "↵") for t in trace.output.tokens if isinstance(t, int)]
 
 
 def test_the_prompt_stands_before_the_text_and_lines_break_where_the_text_does(page: Page) -> None:
@@ -113,45 +87,6 @@ def test_drafts_that_were_dropped_are_struck_for_one_pass(page: Page) -> None:
     assert page.locator(".is-lost").first.inner_text().strip() not in ("", "·")
     go(page, number + 1)
     assert chips(page, "is-lost") == []
-
-
-def test_what_follows_the_first_end_is_grey_and_signs_are_small(page: Page) -> None:
-    trace = diffusion()
-    show(page, trace)
-    end = trace.output.tokens.index(END)
-    assert chips(page, "is-behind") == list(range(end + 1, 64))
-    assert end in chips(page, "is-sign")
-    go(page, 2)
-    assert chips(page, "is-behind") == []
-
-
-def test_colours_mark_this_pass_and_every_pass_on_request(page: Page) -> None:
-    trace = s2d2()
-    show(page, trace)
-    number = passes(trace, "verify")[2]
-    go(page, number)
-    touched = set(trace.steps[number - 1].position)
-    coloured = "all => all.filter(chip => chip.style.background).map(chip => Number(chip.dataset.position))"
-    assert set(page.locator(".ds-token").evaluate_all(coloured)) == touched
-    page.get_by_label("Mark what became of each token").check()
-    settle(page)
-    told = {i for i, fate in enumerate(state_after(trace, number).fates) if fate is not None}
-    assert set(page.locator(".ds-token").evaluate_all(coloured)) == told
-
-
-def test_a_chip_tells_its_numbers_by_their_labels_and_what_went_before(page: Page) -> None:
-    trace = s2d2()
-    number = passes(trace, "verify")[0]
-    step = trace.steps[number - 1]
-    show(page, trace)
-    go(page, number)
-    page.locator(".ds-token").nth(step.position[0]).hover()
-    settle(page)
-    numbers = page.locator(".ds-numbers").inner_text().split("\n")
-    assert float(numbers[numbers.index("Ratio") + 1]) == pytest.approx(step.numbers["ratio"][0], rel=0.005)
-    assert float(numbers[numbers.index("q, drafting distribution") + 1]) == pytest.approx(step.q[0], rel=0.005)
-    assert page.locator(".ds-top li").count() == 4
-    assert f"in pass {number - 1}" in page.locator(".ds-before").inner_text()
 
 
 def test_arrows_move_along_the_lines_that_are_seen(page: Page) -> None:
@@ -204,52 +139,6 @@ class TestMask:
         assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
         assert snapshot(page)["now"] == number
 
-    def test_the_list_says_what_every_query_sees(self, page: Page) -> None:
-        trace = simsd()
-        show(page, trace)
-        go(page, passes(trace, "verify")[1])
-        page.get_by_text("What every query sees").click()
-        settle(page)
-        rows = page.locator(".ds-rows li").all_inner_texts()
-        assert rows[1] == "D1 sees cache 4, D0 to D1, M2 to M3"
-        assert rows[4] == "M0 sees cache 4, M0 to M3"
-
-    def test_a_pass_without_one_keeps_the_last_faint_and_says_so(self, page: Page) -> None:
-        trace = s2d2()
-        number = passes(trace, "verify")[0]
-        show(page, trace)
-        go(page, number + 1)
-        assert trace.steps[number].mask is None
-        assert f"faint one is that of forward pass {number}" in page.locator(".ds-mask .ds-words").inner_text()
-        assert page.locator(".ds-mask canvas").evaluate("canvas => canvas.style.opacity") == "0.3"
-        go(page, 1)
-        assert page.locator(".ds-mask .ds-words").inner_text() == "No mask is recorded so far."
-
-    def test_a_large_mask_fits_and_a_run_without_masks_shows_none(self, page: Page) -> None:
-        page.set_viewport_size({"width": 390, "height": 800})
-        wide = Mask(
-            queries=tuple(f"M{i}" for i in range(64)),
-            keys=tuple(f"D{i}" for i in range(96)),
-            runs=tuple((i, 96 - i) for i in range(64)),
-        )
-        trace = s2d2()
-        steps = tuple(replace(step, mask=wide) if step.mask else step for step in trace.steps)
-        show(page, replace(trace, steps=steps))
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        show(page, diffusion())
-        assert page.locator(".ds-mask").is_hidden()
-
-    @pytest.mark.parametrize("runs", [[[1, 2]], "no", [[-1, 2], [0, 1]], [[0.5, 0.5], [1]], [[2], [1]], [None, [1]]])
-    def test_a_mask_that_does_not_add_up_is_left_out(self, page: Page, runs: object) -> None:
-        whole = plain(s2d2())
-        for step in whole["steps"]:
-            step["mask"] = {"queries": ["a", "b"], "keys": ["c"], "runs": runs}
-        harness(page)
-        page.evaluate("trace => player.load([trace])", whole)
-        settle(page)
-        assert page.locator(".ds-mask").is_hidden()
-        assert snapshot(page)["lanes"][0]["steps"] == len(whole["steps"])
-
 
 class TestRouting:
     def test_the_sentence_holds_the_signals_and_the_verdict(self, page: Page) -> None:
@@ -267,73 +156,3 @@ class TestRouting:
             assert ("do not verify" in words) == (signals["verify"] == 0)
             if signals["verify"]:
                 assert f"{trace.steps[number].fate.count(Fate.ACCEPTED)} accepted" in words
-
-    def test_it_grows_with_a_running_decoder(self, page: Page) -> None:
-        whole = plain(s2d2())
-        harness(page)
-        page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
-        assert page.locator(".ds-routing").is_hidden()
-        for number in range(4):
-            page.evaluate("([number, step]) => player.push(0, number, step)", [number, whole["steps"][number]])
-        settle(page)
-        assert page.locator(".ds-routing").is_visible()
-        assert page.locator(".ds-mask").is_visible()
-
-    def test_runs_without_a_router_have_none(self, page: Page) -> None:
-        for trace in (diffusion(), simsd(), jacobi()):
-            show(page, trace)
-            assert page.locator(".ds-routing").is_hidden()
-
-
-@pytest.mark.timed
-def test_a_long_text_is_laid_out_once_a_frame(page: Page) -> None:
-    """Hundreds of chips, of which some change their look with every step and move all that follow."""
-    show(page, diffusion(Blocks(block=32, length=512, endless=True)))
-    page.get_by_label("Mark what became of each token").check()
-    counters = page.context.new_cdp_session(page)
-    counters.send("Performance.enable")
-
-    def layouts() -> float:
-        metrics = counters.send("Performance.getMetrics")["metrics"]
-        return float(next(metric["value"] for metric in metrics if metric["name"] == "LayoutCount"))
-
-    sweep = """() => new Promise(done => {
-        const frames = [];
-        let last = 0, count = 0;
-        const next = time => {
-            if (last) frames.push(time - last);
-            last = time;
-            if (count >= 120) return done(frames.sort((a, b) => a - b)[60]);
-            player.set(4 * count++);
-            requestAnimationFrame(next);
-        };
-        requestAnimationFrame(next);
-    })"""
-    before = layouts()
-    frame = page.evaluate(sweep)
-    assert (layouts() - before) / 120 < 1.2
-    # The best of several sweeps: whatever else the machine does must not decide. It takes 33 ms where it is idle.
-    for _ in range(5):
-        if frame <= 40:
-            break
-        frame = min(frame, page.evaluate(sweep))
-    assert frame <= 80, f"a frame takes {frame:.1f} ms"
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_page_is_accessible_and_fits(browser: Browser, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page = context.new_page()
-    for traces, moment in (([diffusion(), s2d2()], 14), ([simsd()], 6), ([diffusion()], 1000)):
-        page.set_content(standalone(traces, "A sum"))
-        every_view(page)
-        page.evaluate("now => player.set(now)", moment)
-        page.locator(".ds-token.is-final").first.hover()
-        for closed in page.get_by_text("What every query sees").all():
-            if closed.is_visible():
-                closed.click()
-        settle(page)
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        results = Axe().run(page)
-        assert results.violations_count == 0, results.generate_report()
-    context.close()

@@ -2,15 +2,12 @@
 
 import base64
 import io
-from dataclasses import replace
 from functools import cache
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, Page
-from support.film import EACH, film, plain_film
-from support.handmade import ALL, png
+from playwright.sync_api import Page
+from support.film import EACH, film
 from support.playing import go, pixels, settle, show, snapshot
 from support.synthetic import tiles
 
@@ -77,15 +74,6 @@ def test_pointing_at_a_latent_frame_finds_its_position_and_between_them_nothing(
         assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
 
 
-def test_latent_frames_are_numbered_where_the_clip_is_not_shared_out_evenly(page: Page) -> None:
-    trace = run()
-    show(page, replace(trace, output=replace(trace.output, video=trace.output.video[:-1])))
-    page.locator(".ds-picture canvas").focus()
-    page.keyboard.press("ArrowRight")
-    settle(page)
-    assert "latent frame 1" in page.locator(".ds-place").first.inner_text()
-
-
 def test_the_timeline_has_a_line_where_a_latent_frame_ends(page: Page) -> None:
     show(page, run())
     assert "lines: where latent frames end" in page.locator(".ds-timeline .ds-note").inner_text()
@@ -96,33 +84,6 @@ def test_the_timeline_has_a_line_where_a_latent_frame_ends(page: Page) -> None:
     wanted = [round(len(row) * frame / FRAMES) for frame in range(1, FRAMES)]
     assert len(dark) == len(wanted)
     assert all(abs(x - at) <= 2 for x, at in zip(dark, wanted, strict=True))
-
-
-def test_latent_frames_that_are_decoded_mixed_have_no_lines(page: Page) -> None:
-    trace = ALL["video"]()
-    mixed = replace(trace, canvas=replace(trace.canvas, order=(0, 4, 1, 5, 2, 6, 3, 7)))
-    show(page, mixed)
-    assert "latent frames end" not in page.locator(".ds-timeline .ds-note").inner_text()
-
-
-def test_a_recorded_picture_is_shared_out_to_the_latent_frames(page: Page) -> None:
-    sheet = Image.new("RGB", (8, 4), (17, 34, 51))
-    sheet.paste((68, 85, 102), (4, 0, 8, 4))
-    data = io.BytesIO()
-    sheet.save(data, "PNG")
-    image = "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
-    trace = ALL["video"]()
-    frames = tuple(replace(frame, image=image) for frame in trace.legend.frames)
-    show(
-        page, replace(trace, legend=replace(trace.legend, frames=frames), output=replace(trace.output, image=png(4, 4)))
-    )
-    shown = pixels(page.locator(".ds-picture canvas"))
-    cell = shown.width / 5
-    for position, cell_number in enumerate(trace.canvas.order or ()):
-        frame, inside = divmod(cell_number, 4)
-        row, column = divmod(inside, 2)
-        at = (int((frame * 3 + column + 0.5) * cell), int((1 + row + 0.5) * cell))
-        assert shown.getpixel(at) == ((17, 34, 51), (68, 85, 102))[frame], position
 
 
 def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
@@ -180,19 +141,3 @@ def test_the_clip_plays_and_pauses(page: Page) -> None:
     at = page.locator(".ds-scrubber").input_value()
     page.wait_for_timeout(300)
     assert page.locator(".ds-scrubber").input_value() == at
-
-
-def test_pictures_have_no_clip(page: Page) -> None:
-    show(page, replace(run(), output=replace(run().output, video=())))
-    assert page.locator(".ds-clip").is_hidden()
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_a_page_with_videos_is_accessible_and_fits(browser: Browser, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    show(page, plain_film(FRAMES, SIDE), run())
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})
-    assert found.violations_count == 0, found.generate_report()
-    context.close()

@@ -60,7 +60,7 @@ def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> N
         assert 1 + acceptance == pytest.approx(1.25 + cost)  # one draft yields 1 + a tokens
     assert max(needed.x) == pytest.approx(0.75, abs=0.03)  # beyond, no acceptance is enough
     old = TIMING_FIGURES["break-even"].draw(read_timings(written()))
-    assert "measure anew" in old.layout.annotations[0].text
+    assert "measure again" in old.layout.annotations[0].text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support.synthetic import Size, jacobi
 from traces.schema import Canvas
 from traces.video import Kept, frame_ends, frame_names, kept_by_change
 from visualizers import FIGURES
-from visualizers.figures.acceptance import verdicts
+from visualizers.figures.canvas import verdicts
 
 SIDE = 6
 
@@ -69,28 +69,12 @@ def test_every_latent_frame_has_a_panel_of_its_own() -> None:
     assert len(legend) == len(set(legend))
 
 
-def test_two_videos_stand_below_one_another_and_a_picture_beside_them() -> None:
-    runs = [film(3, SIDE), film(2, SIDE, seed=1), jacobi(Size(SIDE, SIDE))]
-    figure = FIGURES["acceptance"].draw(runs)
-    assert len(heats(figure)) == 3 + 2 + 1
-    anchors = {panel.yaxis for panel in heats(figure)}
-    assert len(anchors) == 6
-    lefts = [figure.layout[panel.xaxis.replace("x", "xaxis")].domain[0] for panel in heats(figure)]
-    assert lefts[0] == lefts[3] == lefts[5]
-
-
 def test_the_timeline_has_a_line_where_a_latent_frame_ends() -> None:
     trace = film(3, SIDE)
     assert frame_ends(trace.canvas) == (SIDE * SIDE, 2 * SIDE * SIDE)
     lines = [shape.x0 for shape in FIGURES["churn"].draw([trace]).layout.shapes]
     assert lines == [SIDE * SIDE - 0.5, 2 * SIDE * SIDE - 0.5]
     assert not FIGURES["churn"].draw([jacobi(Size(6, 6))]).layout.shapes
-
-
-def test_latent_frames_in_a_shuffled_order_end_where_they_are_decoded_one_by_one() -> None:
-    canvas = ALL["video"]().canvas
-    assert frame_ends(canvas) == (4,)
-    assert frame_ends(replace(canvas, order=(0, 4, 1, 5, 2, 6, 3, 7))) == ()
 
 
 def test_names_follow_the_clip_and_what_was_given() -> None:
@@ -102,9 +86,3 @@ def test_names_follow_the_clip_and_what_was_given() -> None:
         "latent frame 1",
         "latent frame 2",
     )
-
-
-def test_the_canvas_names_the_latent_frames_that_stand_side_by_side() -> None:
-    figure = FIGURES["canvas"].draw([film(3, SIDE)])
-    assert figure.layout.xaxis.ticktext == ("frames 1 to 8", "frames 9 to 16", "frames 17 to 24")
-    assert [shape.x0 for shape in figure.layout.shapes] == [SIDE - 0.5, 2 * SIDE - 0.5]

@@ -1,0 +1,75 @@
+"""A request becomes a job: names are resolved, defaults filled in, and what cannot be is refused before loading."""
+
+from typing import Any
+
+import pytest
+
+from engines.config import ConfigError
+from engines.methods import METHODS, ar
+from engines.models.catalog import load_model
+from engines.runtime import estimate
+from engines.runtime.driver import Job, Run
+from engines.runtime.request import Request
+
+
+def test_names_become_a_job_with_defaults() -> None:
+    job = Request("scd", "toy-raster", seed=3, settings={"window": 8}, sample=2).job()
+    assert (job.method, job.model, job.prompt) == (METHODS["scd"], load_model("toy-raster"), "")
+    assert (job.config.window, job.seed, job.sample) == (8, 3, 2)
+    assert Request("scd").resolved().model == "studio-image"
+
+
+def test_settings_overrule_a_preset() -> None:
+    made = Request("scd", "toy-raster", settings={"window": 4}, preset="Cosmos").resolved()
+    assert (made.config.top_p, made.config.window) == (0.8, 4)
+    assert made.resolved() == made
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("method", {"method": "scdd"}),
+        ("method", {"method": 3}),
+        ("model", {"model": "none-such"}),
+        ("model", {"model": "/etc"}),
+        ("model", {"model": 7}),
+        ("preset", {"preset": "none such"}),
+        ("preset", {"preset": [1]}),
+        ("settings", {"settings": [1]}),
+        ("window", {"settings": {"window": 0}}),
+        ("config", {"config": "toy-raster"}),
+        ("config", {"config": {"window": 8}}),
+        ("config", {"config": ar.Config()}),
+        ("window", {"config": METHODS["scd"].config(), "settings": {"window": 8}}),
+        ("seed", {"seed": -1}),
+        ("seed", {"seed": "3"}),
+        ("seed", {"seed": "three", "local": True}),
+        ("prompt", {"prompt": 3}),
+        ("prompt", {"prompt": "\ud800"}),
+        ("dtype", {"dtype": "int4"}),
+        ("ids", {"ids": [1]}),
+    ],
+)
+def test_what_cannot_be_names_its_field(field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Request(**{"method": "scd", **given}).resolved()
+    assert str(refused.value).startswith(f"{field}: ")
+
+
+def test_a_drafter_stands_where_the_method_has_one() -> None:
+    with pytest.raises(ConfigError, match="draft: scd has no other model draft"):
+        Request("scd", "toy-raster", draft="toy-raster-small").job()
+    job = Request("speculative", "toy-raster", draft=load_model("toy-raster-small")).job()
+    assert job.draft is load_model("toy-raster-small")
+
+
+def test_ordinary_decoding_is_timed_one_token_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Run] = []
+
+    def noted(job: Job) -> Run:
+        runs.append(Run(job))
+        return runs[-1]
+
+    monkeypatch.setattr(estimate, "Run", noted)
+    assert estimate.seconds_per_pass("text-draft", 2) > 0
+    assert [sum(fate.final for fate in step.fate) for step in runs[0].trace().steps] == [1, 1, 1, 1]

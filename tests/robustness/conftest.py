@@ -1,0 +1,53 @@
+"""An app of its own for whoever sends it what it may not like."""
+
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+
+from benchmarks.app import served
+
+SECRET = "draftscope-secret-that-nobody-may-read"
+"""Stands in a file and in the environment of the app; no answer may hold it."""
+LIMITS = {
+    "DRAFTSCOPE_RUN_SECONDS": "2",
+    "DRAFTSCOPE_REPEAT_SECONDS": "2",
+    "DRAFTSCOPE_WAITING": "4",
+    "DRAFTSCOPE_KEPT_MEGABYTES": "2000",
+}
+"""What a request sets going is over soon."""
+
+
+@dataclass(frozen=True)
+class App:
+    """A running app on the loopback."""
+
+    address: str
+    log: Path
+    """Where its standard error goes."""
+    secret: Path
+    """A file that nobody may be sent."""
+
+    def events(self) -> list[dict[str, object]]:
+        """Sound bodies for its queue: each event of the page with the values that the page opens with."""
+        with urllib.request.urlopen(f"{self.address}/config", timeout=60) as answer:
+            config = orjson.loads(answer.read())
+        values = {one["id"]: one.get("props", {}).get("value") for one in config["components"]}
+        small = {name: value for name, value in values.items() if len(orjson.dumps(value)) < 2000}
+        return [
+            {"data": [small.get(name) for name in one["inputs"]], "fn_index": one["id"], "session_hash": "s"}
+            for one in config["dependencies"]
+            if one.get("backend_fn", True)
+        ]
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    folder = tmp_path_factory.mktemp("robust")
+    log, secret = folder / "log", folder / "secret.json.gz"
+    secret.write_text(SECRET, encoding="utf-8")
+    with log.open("wb") as errors, served({**LIMITS, "DRAFTSCOPE_SECRET": SECRET}, errors) as (address, _, _):
+        yield App(address, log, secret)

@@ -1,0 +1,145 @@
+"""Hypothesis strategies for what strangers may send: odd values, changed documents, damaged bytes.
+
+A few examples of each run with the suite, always the same ones. `DRAFTSCOPE_ROBUSTNESS=full` tries many more, chosen
+anew each time.
+"""
+
+import gzip
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from support import hostile
+from support.script import MARK
+
+FULL: Final = os.environ.get("DRAFTSCOPE_ROBUSTNESS") == "full"
+TEXTS: Final = (
+    *hostile.TEXTS,
+    f"</script><script>globalThis.{MARK}=1</script>",
+    f"<!--<script>globalThis.{MARK}=1//",
+    f"\"' onmouseover='globalThis.{MARK}=1' x=\"",
+    f"<svg onload=globalThis.{MARK}=1>",
+    f"{{{{{MARK}}}}}%(x)s%n\u202e\u2028{MARK}",
+)
+"""Each could run somewhere: in HTML, an attribute, a JavaScript template, Markdown or an SVG."""
+ODD: Final[tuple[Any, ...]] = (
+    *(None, True, False, 0, 1, -1, 0.5, -0.0, 1e-320, 1e16, 1e100, 1e308, -1e308, float("nan"), float("inf")),
+    *(2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 10**400),
+    *("", " ", "\x00", "\ud800", "\u202e", "0", "1e5", "null", "../../etc/passwd", "%s%n", "A" * 5000),
+    *([], {}, [None], [[]], [1, 2, 3], {"": None}, {"a": {"b": []}}),
+)
+"""One of everything that JSON can hold, and what is just beyond."""
+DEEP: Final = (3, 30, 150, 199, 201, 1000, 5000)
+texts = st.sampled_from(TEXTS) | st.just(" ".join(TEXTS)[:499])
+odd = st.sampled_from(ODD) | texts
+
+
+def examples(few: int, many: int) -> settings:
+    """Settings for so many examples of a test: `few` within the suite, `many` at full size."""
+    return settings(
+        max_examples=many if FULL else few,
+        derandomize=not FULL,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fail where the block takes more processor time: it must not stall, however busy the machine is."""
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    assert time.process_time() - start < seconds
+
+
+def nested(depth: int, named: bool) -> str:
+    """JSON text of lists or objects within each other, however deep."""
+    return ('{"a":' if named else "[") * depth + "1" + ("}" if named else "]") * depth
+
+
+def as_json(document: Any) -> bytes:
+    """The document as text, NaN, Infinity and lone surrogates included; "deep N" becomes N lists in each other."""
+    text = json.dumps(document)
+    for depth in DEEP:
+        text = text.replace(f'"deep {depth}"', nested(depth, depth % 2 == 0))
+    return text.encode()
+
+
+@st.composite
+def changed(draw: st.DrawFn, document: Any, most: int = 3) -> Any:
+    """A copy of a JSON document with one to `most` changes anywhere."""
+    holder = [json.loads(json.dumps(document))]
+    for _ in range(draw(st.integers(1, most))):
+        _change(draw, holder)
+    return holder[0]
+
+
+def _change(draw: st.DrawFn, holder: list[Any]) -> None:
+    """One change at one place."""
+    inside: Any = holder
+    name: Any = 0
+    while isinstance(inside[name], list | dict) and inside[name] and draw(st.integers(0, 4)):
+        inside = inside[name]
+        name = draw(st.sampled_from(list(inside) if isinstance(inside, dict) else range(len(inside))))
+    action = draw(st.sampled_from(("odd", "odd", "text", "deep", "remove", "add", "repeat", "nudge")))
+    if action == "remove" and inside is not holder:
+        del inside[name]
+    elif action == "add" and isinstance(inside, dict):
+        inside[draw(st.sampled_from((*TEXTS, "x_a", "constructor", "__proto__", "")))] = draw(st.sampled_from(ODD))
+    elif action == "repeat" and isinstance(inside, list) and inside is not holder:
+        inside[name:name] = [inside[name]] * draw(st.sampled_from((1, 10, 1000)))
+    elif action == "nudge" and isinstance(inside[name], int | float):
+        inside[name] = draw(st.sampled_from((inside[name] - 1, inside[name] + 1, 2 * inside[name], -inside[name])))
+    elif action == "deep":
+        inside[name] = f"deep {draw(st.sampled_from(DEEP))}"
+    else:
+        inside[name] = draw(texts if action == "text" else st.sampled_from(ODD))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, data: bytes, head: int | None = None) -> bytes:
+    """Bytes that are cut off, or with some flipped, put in or left out; all within the first `head` bytes."""
+    made = bytearray(data)
+    end = len(made) if head is None else min(head, len(made))
+    for _ in range(draw(st.sampled_from((1, 1, 2, 8)))):
+        at = draw(st.integers(0, max(end - 1, 0)))
+        action = draw(st.sampled_from(("flip", "flip", "insert", "remove", "cut")))
+        if action == "flip":
+            made[at : at + 1] = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in made[at : at + 1])
+        elif action == "insert":
+            made[at:at] = draw(st.binary(max_size=100) | st.sampled_from((b"\xff\xfe", b"[" * 300, b"9" * 5000)))
+        elif action == "remove":
+            del made[at : at + draw(st.sampled_from((1, 4, 100)))]
+        else:
+            del made[at:]
+    return bytes(made)
+
+
+@st.composite
+def packed(draw: st.DrawFn, data: bytes) -> bytes:
+    """The data as they are, or gzipped: now and then damaged, twice over, or with far more behind than it seems."""
+    kind = draw(st.sampled_from(("plain", "plain", "plain", "zipped", "twice", "damaged", "bomb")))
+    if kind == "plain":
+        return data
+    if kind == "bomb":
+        return gzip.compress(data + b" " * draw(st.sampled_from((10**6, 10**8))), 1, mtime=0)
+    zipped = gzip.compress(data, 1, mtime=0)
+    return draw(damaged(zipped)) if kind == "damaged" else zipped * (1 + (kind == "twice"))
+
+
+@st.composite
+def documents(draw: st.DrawFn, document: Any) -> bytes:
+    """A changed document as a file: as text or gzipped, now and then damaged."""
+    data = as_json(draw(changed(document)))
+    data = draw(damaged(data)) if draw(st.integers(0, 4)) == 0 else data
+    return draw(packed(data))

@@ -1,0 +1,106 @@
+"""A checkpoint with one damaged or changed file decodes or ends in one sentence; a pickle of it runs nothing."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from robustness.strategies import as_json, changed, damaged, examples
+from support import checkpoints, drawing
+
+from engines.__main__ import main
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.models.errors import ModelError
+from engines.models.loading import load_folder
+from engines.runtime.driver import Job, Run
+
+METHOD = {"diffusion-lm": "blockwise", "discrete-ar": "ar", "continuous-ar": "continuous"}
+FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"steps": 2, "last": 100}}
+"""Settings that make a pass short."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny sound checkpoint of every family of language models, of Janus, and MAR's pickles."""
+    folder = tmp_path_factory.mktemp("sound")
+    for family in checkpoints.SPECIAL:
+        checkpoints.write(folder / family, family, shards=1 + (family == "Dream"), pieces=family == "Dream")
+    drawing.write("janus", folder / "janus")
+    drawing.pickles("mar", folder / "mar-published")
+    return folder
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """A copy of a folder to damage; always at another place, since models are kept by their path."""
+    with TemporaryDirectory() as place:
+        yield Path(shutil.copytree(folder, Path(place) / folder.name))
+
+
+def damage(folder: Path, draw: Callable[[Any], Any]) -> None:
+    """Remove, damage or change one file; of weights only the head, which says what they are."""
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".safetensors", ".txt")]
+    file = draw(st.sampled_from(files))
+    data, action = file.read_bytes(), draw(st.sampled_from(("change", "change", "damage", "remove")))
+    size = int.from_bytes(data[:8], "little")
+    if action == "remove":
+        file.unlink()
+    elif action == "change" and file.suffix == ".json":
+        file.write_bytes(as_json(draw(changed(json.loads(data), 2))))
+    elif action == "change" and file.suffix == ".safetensors":
+        head = as_json(draw(changed(json.loads(data[8 : 8 + size]), 2)))
+        file.write_bytes(len(head).to_bytes(8, "little") + head + data[8 + size :])
+    else:
+        file.write_bytes(draw(damaged(data, 8 + size if file.suffix == ".safetensors" else None)))
+
+
+def one_pass(folder: Path, prompt: str) -> None:
+    """Load a checkpoint and run one forward pass, or be refused in a line that a reader can act on."""
+    try:
+        model: Any = load_folder(folder)
+        family = model.families[0]
+        if family == "diffusion-lm":
+            FEW[family]["block"] = str(min(max(model.kind.sizes or (1,)), 8))
+        method = METHODS[METHOD[family]]
+        with suppress(StopIteration):
+            next(iter(Run(Job(method, model, prompt, make_config(method.config, FEW[family])))))
+    except ModelError as error:
+        assert str(error).strip() and "\n" not in str(error)
+    except ValueError as error:
+        field, colon, _ = str(error).partition(": ")
+        assert colon and field.replace("_", "").isalnum(), repr(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [*checkpoints.SPECIAL, "janus"])
+@examples(3, 120)
+@given(data=st.data())
+def test_a_damaged_checkpoint_ends_in_a_sentence(home: Path, family: str, data: st.DataObject) -> None:
+    with copied(home / family) as folder:
+        damage(folder, data.draw)
+        one_pass(folder, "a red boot")
+
+
+@pytest.mark.slow
+@examples(5, 500)
+@given(data=st.data(), name=st.sampled_from(("checkpoint-last.pth", "kl16.ckpt")), head=st.sampled_from((4000, None)))
+def test_a_damaged_pickle_is_converted_or_refused(home: Path, data: st.DataObject, name: str, head: int | None) -> None:
+    with copied(home / "mar-published") as folder:
+        source, pixels = (folder / file for file in ("checkpoint-last.pth", "kl16.ckpt"))
+        (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes(), head)))
+        told = io.StringIO()
+        with redirect_stderr(told):
+            code = main(["convert", "mar", *map(str, (source, pixels, folder / "out")), "--heads", "2"])
+        assert code in (0, 2, 3) and "Traceback" not in told.getvalue()
+        if code:
+            assert len(told.getvalue().strip().splitlines()) == 1
+        else:
+            one_pass(folder / "out", "207")

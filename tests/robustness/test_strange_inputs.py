@@ -1,0 +1,178 @@
+"""Settings, addresses, calls, rows and timings of strangers are taken or refused in a line, and stall nothing."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from robustness.strategies import ODD, TEXTS, as_json, changed, damaged, documents, examples, odd, within
+
+from benchmarks._rows import Rows, RowsError
+from demo.addresses import fragment_of, read_address
+from demo.pages.api import methods, refusal
+from demo.panels.controls import read_config
+from demo.runs.decoding import Asked
+from engines.config import ConfigError, settings
+from engines.methods import METHODS
+from engines.models.catalog import load_model
+from engines.models.errors import ModelError
+from engines.runtime.driver import Job, Run
+from engines.sampling.chance import read_seed
+from traces.results import SweepError, read_results
+from visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepView
+
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+QUICKEST = {"discrete-ar": "toy-raster", "continuous-ar": "toy-field", "diffusion-lm": "text-target"}
+"""Family -> the quickest model of it."""
+SETTINGS = {name: settings(method.config) for name, method in METHODS.items()}
+PASSES = 4
+"""Forward passes under settings that were accepted."""
+RUN_SECONDS = 20.0
+"""Of the processor, for those passes at the largest settings."""
+
+
+@st.composite
+def values(draw: st.DrawFn, method: str) -> dict[str, Any]:
+    """Settings of a method, most of them allowed: at an end of what they may be, or somewhere between."""
+    chosen: dict[str, Any] = {}
+    names = [setting.name for setting in SETTINGS[method]]
+    wanted = draw(st.sets(st.sampled_from(names))) if names else ()
+    for setting in [one for one in SETTINGS[method] if one.name in wanted]:
+        low, high = setting.knob.low or 0, setting.knob.high or 0
+        if setting.kind == "int":
+            chosen[setting.name] = draw(st.integers(int(low), int(high)))
+        elif setting.kind == "float":
+            chosen[setting.name] = draw(st.floats(low, high))
+        else:
+            chosen[setting.name] = draw(st.sampled_from(setting.choices or (True, False)))
+    if draw(st.integers(0, 3)) == 0:
+        chosen[draw(st.sampled_from([*names, *TEXTS, "width"]))] = draw(odd)
+    return chosen
+
+
+def names_field(error: ValueError) -> bool:
+    """Whether a refusal is one line that begins with the field."""
+    field, colon, _ = str(error).partition(": ")
+    return bool(colon) and field.replace("_", "").isalnum() and "\n" not in str(error)
+
+
+@pytest.mark.slow
+@examples(25, 1000)
+@given(st.data())
+def test_settings_are_run_or_refused(data: st.DataObject) -> None:
+    method = METHODS[data.draw(st.sampled_from(sorted(METHODS)))]
+    asked = data.draw(values(method.name))
+    text = method.family == "diffusion-lm"
+    asked |= {"length": asked.get("length", 16)} if text else {}
+    prompt = data.draw(st.sampled_from(("How many?", "a", *TEXTS))) if text else ""
+    seed: Any = data.draw(st.sampled_from((0, 7, 2**31 - 1)) | st.sampled_from(ODD))
+    with within(RUN_SECONDS):
+        try:
+            config = read_config(method.config, asked)
+            job = Job(method, load_model(QUICKEST[method.family]), prompt, config, read_seed(seed))
+            for _ in islice(Run(job), PASSES):
+                pass
+        except (ConfigError, ModelError) as error:
+            assert "\n" not in str(error)
+        except ValueError as error:  # what a model refuses
+            assert names_field(error), repr(error)
+
+
+@examples(50, 1000)
+@given(st.data())
+def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
+    method = METHODS[data.draw(st.sampled_from(sorted(METHODS)))]
+    pairs: dict[str, Any] = {"method": method.name, "seed": data.draw(st.sampled_from((0, 2**31 - 1))), "step": 12}
+    pairs |= {f"set.{name}": value for name, value in data.draw(values(method.name)).items()}
+    names = (*pairs, "model", "prompt", "gallery", "beside", "compare", "ms", "clock", "token", *TEXTS)
+    pairs |= data.draw(st.dictionaries(st.sampled_from(names), odd, max_size=2))
+    address = urlencode(pairs, errors="replace")
+    if data.draw(st.booleans()):
+        address = data.draw(damaged(address.encode())).decode("latin-1")
+    with within(1.0):
+        try:
+            found = read_address(address)
+        except ConfigError as error:
+            assert "\n" not in str(error)
+            return
+        if found and isinstance(found.asked, Asked):
+            assert read_address(fragment_of(found.asked, found.beside)) is not None
+
+
+CALL = {"method": "scd", "prompt": "a red boot", "seed": 0, "model": None, "settings": {}, "preset": None}
+
+
+@examples(50, 1000)
+@given(st.sampled_from(("run", "summary", "methods")), changed(CALL), changed({"method": "scd"}))
+def test_calls_are_answered_or_refused(tool: str, call: object, listing: object) -> None:
+    given_ = listing if tool == "methods" else call
+    arguments: Mapping[str, Any] = given_ if isinstance(given_, dict) else {"method": given_}
+    with within(1.0):
+        told = refusal(tool, arguments)
+        if told is None and tool == "methods":
+            json.dumps(methods(**arguments))
+        assert told is None or (told and "\n" not in told)
+
+
+ROWS = [
+    json.loads(json.dumps(asdict(row)))
+    for row in read_results((RESULTS / "text-pair.jsonl.gz").read_bytes()).rows[:400:8]
+]
+
+
+@st.composite
+def row_files(draw: st.DrawFn) -> bytes:
+    """Rows of a sweep, the last of them changed, as lines or as one document."""
+    rows = draw(st.lists(st.sampled_from(ROWS), min_size=1, max_size=5))
+    if draw(st.booleans()):
+        return draw(documents({"rows": rows}))
+    return b"".join(as_json(row) + b"\n" for row in [*rows[:-1], draw(changed(rows[-1]))])
+
+
+@examples(15, 1000)
+@given(row_files())
+def test_rows_are_drawn_or_refused(data: bytes) -> None:
+    with within(2.0):
+        with TemporaryDirectory() as folder, suppress(RowsError):
+            path = Path(folder, f"rows.jsonl{'.gz' if data[:2] == bytes((31, 139)) else ''}")
+            path.write_bytes(data)
+            Rows(path)
+        try:
+            found = read_results(data).rows
+        except SweepError as error:
+            assert "\n" not in str(error)
+            return
+        for figure in SWEEP_FIGURES.values():
+            with suppress(SweepError):  # rows may be sound and answer another question
+                figure.draw(found, SweepView())
+
+
+TIMINGS = {
+    name: json.loads((RESULTS / f"{figure.benchmark}.json").read_text(encoding="utf-8"))
+    for name, figure in TIMING_FIGURES.items()
+}
+"""Figure -> the timings it shows."""
+
+
+@examples(15, 1000)
+@given(
+    st.sampled_from(sorted(TIMING_FIGURES)).flatmap(
+        lambda name: st.tuples(st.just(name), documents({key: TIMINGS[name][key] for key in ("title", "rows")}))
+    )
+)
+def test_timings_are_drawn_or_refused(sent: tuple[str, bytes]) -> None:
+    name, data = sent
+    with within(1.0):
+        try:
+            TIMING_FIGURES[name].draw_file(data)
+        except SweepError as error:
+            assert "\n" not in str(error)

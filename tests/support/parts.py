@@ -1,0 +1,42 @@
+"""The page without its server: handlers can be called as the page would call them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import gradio as gr
+
+from demo.pages.compare import ComparePage
+from demo.pages.gallery import GalleryPage
+from demo.pages.opening import Opening
+from demo.pages.run import RunPage
+from demo.runs.recordings import Recording
+from demo.server.sessions import Shown, Visitors
+from demo.site import Site, Update
+
+
+@dataclass
+class Parts:
+    """The pages that speak to one another."""
+
+    blocks: gr.Blocks
+    site: Site
+    run: RunPage
+    compare: ComparePage
+    gallery: GalleryPage
+    opening: Opening
+
+    @classmethod
+    def build(cls, recorded: Sequence[Recording]) -> "Parts":
+        with gr.Blocks() as blocks:
+            site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
+            run, tabs = RunPage(site), gr.Tabs()
+            compare, gallery = ComparePage(site, run, recorded), GalleryPage(site, recorded)
+            compare.connect_again(tabs)
+            return cls(blocks, site, run, compare, gallery, Opening(tabs, run, gallery, compare))
+
+    def values(self, **more: object) -> Update:
+        """The values of the Compare page, nothing being chosen; `more` by the names of its parts."""
+        chooser = self.compare.chooser
+        values = {self.compare.set: Shown(), self.site.look: "", self.site.shown: Shown()}
+        values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+        return values | {getattr(self.compare, name): value for name, value in more.items()}
