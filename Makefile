@@ -32,7 +32,6 @@ DEV := $(VENV)/.dev
 TOOLS := build/tools
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
-TIMED := $(shell grep -rl --include="test_*.py" "pytest.mark.timed" tests)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
 .PHONY: app test ci check pytest chromium format bench measured traces figures lock audit sbom clean
@@ -52,16 +51,15 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Each process begins with a share of the files and takes over from others when it is done, so that few of them start a server and a browser.
-# What measures how fast a page draws, or has to catch a run in time, has the machine to itself. What fails is tried once more, alone: a busy
-# machine is slow, not wrong. 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
-tried = $(BIN)/python -m pytest $(1) $(PYTEST) || \
-  case $$? in 5) ;; 1) echo "Once more, alone:"; $(BIN)/python -m pytest --last-failed $(PYTEST);; *) exit 1;; esac
+# 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
+run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
+# Each process begins with a share of the files and takes over from others when it is done, so that few of them start a server and a browser.
+# What measures how fast a page draws, or has to catch a run in time, has the machine to itself.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(call tried,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal)
+	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal)
 ifeq ($(BROWSER)$(SLOW),yesyes)
-	$(call tried,-m timed $(TIMED))
+	$(call run,-m timed)
 endif
 
 chromium:
