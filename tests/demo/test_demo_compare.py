@@ -71,7 +71,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     plot = page.locator("#compared-plot .js-plotly-plot")
     expect(plot).to_be_visible()
     page.get_by_label("Acceptance heat map").check()
-    expect(plot).to_contain_text("at the test that settled it")  # the whole run
+    expect(plot).to_contain_text("when it was verified last")  # the whole run
     page.get_by_label("One pass", exact=True).check()
     expect(plot).to_contain_text("in forward pass")
     page.get_by_label("number input for After forward pass").last.fill("0")

@@ -49,24 +49,23 @@ def model_of(method: str, preset: str = "") -> str:
     return "text-target" if family == "diffusion-lm" else default_model(family)
 
 
-def steps(method: str, preset: str, device: str | None, model: str) -> list[Step]:
-    """The first steps of a run, without what they took."""
+def start(method: str, preset: str, device: str | None, model: str) -> Iterator[Step]:
+    """The first steps of a run, whose models are loaded."""
     chosen, model_id = METHODS[method], model or model_of(method, preset)
     config = make_config(chosen.config, chosen.preset(preset) if preset else {})
-    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config))
-    return list(islice(run, PASSES))
+    return islice(Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config)), PASSES)
 
 
 def kept_there(method: str, preset: str = "", model: str = "") -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
     with elsewhere.device() as there:
-        load_model(model or model_of(method, preset))
+        run = start(method, preset, None, model)
         there.reads.clear()
-        found = steps(method, preset, None, model)
-        assert there.reads == {"_to_copy": len(found)}
-    usual = steps(method, preset, "cpu", model)
-    assert [step.position for step in found] == [step.position for step in usual]
-    numbers, expected = ([value for step in run for value in tree_leaves(step.token)] for run in (found, usual))
+        steps = list(run)
+        assert there.reads == {"_to_copy": len(steps)}
+    usual = list(start(method, preset, "cpu", model))
+    assert [step.position for step in steps] == [step.position for step in usual]
+    numbers, expected = ([value for step in one for value in tree_leaves(step.token)] for one in (steps, usual))
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
 
 
