@@ -1,6 +1,6 @@
-"""Approximate caches: keys and values of an earlier pass stand in for those of this one.
+"""Approximate KV caches: entries of an earlier pass stand in for those of this one.
 
-In a bidirectional model every token sees every other, so that a new token changes the keys and values of all; nothing
+In a bidirectional model every token sees every other, so that a new token changes the KV entries of all; nothing
 can be stored exactly. These store nevertheless, and feed less:
 
     prefix     Fast-dLLM, arXiv 2505.22618: the first pass of a block feeds the whole text; later ones leave out what
