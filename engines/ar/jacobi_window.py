@@ -126,10 +126,10 @@ def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Guesser:
+class InitialDrafter:
     """Fills windows with initial drafts.
 
-    Guesses are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
+    They are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
     draws from the rest of p otherwise, which is exact for every draft that does not look to its right. Only "uniform"
     judges a random draft against the uniform distribution it was drawn from, which is as exact and accepts more often.
     """
@@ -154,20 +154,20 @@ class Guesser:
         if self.initial in ("random", "uniform") or not len(known):
             anywhere = torch.ones_like(anywhere)
         uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
-        guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
+        draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if len(known):
             likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
-            guess = torch.where(anywhere, guess, likely if self.initial == "left-argmax" else known)
-        probs = uniform if self.initial == "uniform" else _points(guess, vocabulary)
+            draft = torch.where(anywhere, draft, likely if self.initial == "left-argmax" else known)
+        probs = uniform if self.initial == "uniform" else _points(draft, vocabulary)
         return Window(
-            torch.cat([window.x, guess]),
+            torch.cat([window.x, draft]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
             window.left,
         )
 
 
-def _points(guess: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
+def _points(draft: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
     """All probability on one id each."""
-    zeros = torch.zeros(len(guess), vocabulary, dtype=torch.float64, device=guess.device)
-    return zeros.scatter_(1, guess[:, None], 1.0)
+    zeros = torch.zeros(len(draft), vocabulary, dtype=torch.float64, device=draft.device)
+    return zeros.scatter_(1, draft[:, None], 1.0)

@@ -39,15 +39,12 @@ class Conditioned(Protocol):
 
     def __call__(self, x: Tensor, schedule: "Schedule", i: int) -> tuple[Tensor, Tensor]:
         """See `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
-        ...
 
     def along(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
         """Eps and v [n, M, D] at the states before all n steps of a schedule, the first step first."""
-        ...
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "Conditioned":
         """The same for some of the conditions."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -70,10 +70,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
-    guesser = Guesser(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     iteration = ended = 0
     while len(done) < task.length and not ended:
-        window = guesser.fill(window, done, iteration)
+        window = drafter.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
         x, q, W = window.x, window.q, len(window)

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -82,13 +82,13 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts that are judged and redrawn in one pass per iteration."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
-    guesser = Guesser(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
     keeps_old = maximal and config.stale
     iteration = ended = 0
     while len(done) < task.length and not ended:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
-        window = guesser.fill(window, done, iteration)
+        window = drafter.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
         x, q, W = window.x, window.q, len(window)

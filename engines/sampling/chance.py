@@ -56,27 +56,22 @@ class Chance(Protocol):
 
         `until_rejection` says that the caller ignores what lies behind the first False.
         """
-        ...
 
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """Draw one id per row in proportion to `weights`; rows outside `where` are not used by the caller."""
-        ...
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
-        ...
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """`count` numbers per position, uniform on (0, 1), float64; the i-th depends on nothing but its name and i."""
-        ...
 
     def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """`count` standard normal numbers per position, float64; the i-th depends on nothing but its name and i."""
-        ...
 
 
 Integers: TypeAlias = Any

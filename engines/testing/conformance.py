@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from traces import dumps, loads
 from traces.replay import replayed, states
 from traces.schema import Milliseconds, Step, Token, Trace
 
-LANES: Final = 3
+BATCH: Final = 3
 SEEDS: Final = 2
 CLAIM: Final = "output distribution equals ordinary decoding's"
 _CLOSE: Final = 1e-9
@@ -110,13 +110,13 @@ def recorded(subject: Subject) -> None:
 
 def batched(subject: Subject) -> None:
     """Sequences of different lengths and prompts in lockstep equal each alone."""
-    jobs = [subject.job(seed) for seed in range(LANES)]
+    jobs = [subject.job(seed) for seed in range(BATCH)]
     for seed, (together, alone) in enumerate(zip(decoded(jobs), (decoded([job])[0] for job in jobs), strict=True)):
-        expect(same(together, alone), f"seed {seed} has other tokens beside {LANES - 1} others than alone")
+        expect(same(together, alone), f"seed {seed} has other tokens beside {BATCH - 1} others than alone")
     for trace, job in zip(run_batch(jobs), jobs, strict=True):
         alone_trace = finish(job)
         found, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
-        expect(found == wanted, f"seed {job.seed} takes other steps beside {LANES - 1} others than alone")
+        expect(found == wanted, f"seed {job.seed} takes other steps beside {BATCH - 1} others than alone")
 
 
 def replays(subject: Subject) -> None:
@@ -226,12 +226,12 @@ class _Anew:
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `Session.answer`, for one sequence."""
-        ((lane, request),) = requests.items()
-        fast = self._cached.answer(requests, sampling, lap)[lane]
-        slow = open_session([self._job]).answer({lane: self._whole(request)}, sampling, lap)[lane]
+        ((i, request),) = requests.items()
+        fast = self._cached.answer(requests, sampling, lap)[i]
+        slow = open_session([self._job]).answer({i: self._whole(request)}, sampling, lap)[i]
         for a, b in zip(_numbers(fast.value), _numbers(slow.value), strict=True):
             self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
-        return {lane: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
+        return {i: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
 
     def _whole(self, request: Any) -> Any:
         """The request with everything that a cache would know."""
@@ -296,8 +296,8 @@ class _Counting:
     def answer(self, requests: Mapping[int, ForwardRequest], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `Session.answer`."""
         answers = self._session.answer(requests, sampling, lap)
-        for lane, answer in answers.items():
-            self.roles[requests[lane].role] += 1
+        for i, answer in answers.items():
+            self.roles[requests[i].role] += 1
             self.rows, self.fed = self.rows + answer.rows, self.fed + answer.query_tokens
         return answers
 
@@ -317,15 +317,12 @@ class _Noting:
         return self._model.legend(canvases, mentioned)
 
 
-CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = cast(
-    Mapping[str, Callable[[Subject], None]],
-    {
-        "draws the same tokens twice": deterministic,
-        "recording changes nothing": recorded,
-        "a batch equals single runs": batched,
-        "cached equals uncached": uncached,
-        "the trace replays to the output": replays,
-        "every forward pass is counted": counted,
-        "stops and goes on": resumed,
-    },
-)
+CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = {
+    "draws the same tokens twice": deterministic,
+    "recording changes nothing": recorded,
+    "a batch equals single runs": batched,
+    "cached equals uncached": uncached,
+    "the trace replays to the output": replays,
+    "every forward pass is counted": counted,
+    "stops and goes on": resumed,
+}

@@ -61,7 +61,7 @@ class RememberingBackbone(FieldBackbone):
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `FieldBackbone.logits`."""
-        return super().logits({lane: self._memory.seen(lane, request) for lane, request in requests.items()})
+        return super().logits({i: self._memory.seen(i, request) for i, request in requests.items()})
 
 
 class Misfit(NamedTuple):

@@ -56,12 +56,12 @@ class DepthModel:
 class DepthSession(DiscreteSession):
     """A model and its cache for every sequence."""
 
-    def __init__(self, lanes: Sequence[Depth]) -> None:
-        self._lanes = lanes
+    def __init__(self, models: Sequence[Depth]) -> None:
+        self._models = models
 
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
         """See `DiscreteSession.logits`."""
-        logs = [self._lanes[lane].all_probs(request).log() for lane, request in requests.items()]  # [K, m, V] each
+        logs = [self._models[i].all_probs(request).log() for i, request in requests.items()]  # [K, m, V] each
         most, longest = (max(log.shape[axis] for log in logs) for axis in (0, 1))
         padded = [pad(log, (0, 0, 0, longest - log.shape[1], 0, most - log.shape[0])) for log in logs]
         return torch.stack(padded)[:, :, None]

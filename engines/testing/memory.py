@@ -18,15 +18,15 @@ class Memory:
     def __init__(self) -> None:
         self._fed: dict[int, Tensor] = {}
 
-    def seen(self, lane: int, request: R) -> R:
+    def seen(self, sequence: int, request: R) -> R:
         """The request as a cached model sees it: `cached` tokens are those it was fed before.
 
         Raises:
             ValueError: where fewer were fed than are said to be cached.
         """
-        fed = self._fed.get(lane, request.tokens[:0])
+        fed = self._fed.get(sequence, request.tokens[:0])
         if request.cached > len(fed):
             raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")
         tokens = torch.cat([fed[: request.cached], request.tokens[request.cached :]])
-        self._fed[lane] = tokens
+        self._fed[sequence] = tokens
         return replace(request, tokens=tokens)

@@ -14,7 +14,7 @@ from engines.config import ConfigError, Value, make_config, settings
 from engines.methods import METHODS
 from engines.methods.method import Method
 from engines.protocol import Family, Model, Session
-from engines.runtime.driver import OTHER_DRAFTERS, Job, Lane, drive, open_session
+from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
 from engines.testing.fields import SMALL, Field, MixedField
 from engines.testing.language import DepthModel
 from engines.testing.tables import Table
@@ -117,11 +117,7 @@ def find(spec: str) -> Method:
 
 def decoded(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[Tensor]:
     """What decoders return for jobs in lockstep, before anything is rounded for a record."""
-    lanes = [Lane(job.decoder()) for job in jobs]
-    session = session or open_session(jobs)
-    for _ in drive(lanes, session, jobs[0].config, record=record):
-        pass
-    return [lane.result[0] for lane in lanes]
+    return [sequence.result[0] for sequence in decode(jobs, session, record=record)]
 
 
 def same(a: Tensor, b: Tensor) -> bool:

@@ -100,6 +100,6 @@ class TableSession(DiscreteSession):
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `DiscreteSession.logits`."""
-        logs = [self._table.answer(self._memory.seen(lane, request)).log() for lane, request in requests.items()]
+        logs = [self._table.answer(self._memory.seen(i, request)).log() for i, request in requests.items()]
         conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
         return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Initial, Window
+from engines.ar.jacobi_window import Initial, InitialDrafter, Window
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
 from engines.protocol import Task
-from engines.runtime.driver import Job, Lane, drive, open_session, run_batch
+from engines.runtime.driver import Job, RunningSequence, drive, open_session, run_batch
 from engines.sampling.chance import SeededChance
 from traces.replay import states
 from traces.schema import Canvas, Fate, Trace
@@ -45,11 +45,11 @@ def jobs(method: str, count: int, **values: object) -> list[Job]:
 
 def passes(asked: Sequence[Job]) -> list[float]:
     """Forward passes of each job, decoded in lockstep and not recorded."""
-    lanes = [Lane(each.decoder()) for each in asked]
-    counts = [0.0] * len(lanes)
-    for took_part in drive(lanes, open_session(asked), asked[0].config, record=False):
-        for lane in took_part:
-            counts[lane] += 1
+    sequences = [RunningSequence(each.decoder()) for each in asked]
+    counts = [0.0] * len(sequences)
+    for took_part in drive(sequences, open_session(asked), asked[0].config, record=False):
+        for i in took_part:
+            counts[i] += 1
     return counts
 
 
@@ -124,8 +124,8 @@ def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> l
     """Two guesses of 16 tokens at the end of a window, in rows of `row` positions."""
     canvas = Canvas(kind="image", shape=(4, row))
     task = Task(canvas, window.q.shape[-1], torch.device("cpu"))
-    guesser = Guesser(task, len(window) + 2, initial, SeededChance(0))
-    return guesser.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
+    drafter = InitialDrafter(task, len(window) + 2, initial, SeededChance(0))
+    return drafter.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
 
 
 def placed(*likeliest: int) -> Window:
