@@ -18,6 +18,7 @@ from engines.models.errors import ModelError
 from engines.models.toy_field import MODELS, ToyField, Weights, load
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
+from engines.testing.conformance import finish
 from engines.testing.fields import SHAPE, Field, MixedField, misfit
 from engines.testing.fields import SMALL as OTHER
 from engines.testing.fields import TARGET as CHAIN
@@ -51,13 +52,6 @@ def job(
 ) -> Job:
     config = make_config(METHODS[method].config, {**QUICK, **values})
     return Job(METHODS[method], model or FIELD, "", config, seed, sample, small or SMALL)
-
-
-def finish(a_job: Job) -> Trace:
-    run = Run(a_job)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 def many(count: int, **values: object) -> Tensor:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from torch import Tensor
+from support.running import ended
+from support.running import passes as passes_of
 
 from engines.ar.jacobi_window import Initial, InitialDrafter, Window
 from engines.config import make_config
@@ -103,21 +104,11 @@ def test_the_replay_shows_the_draft_behind_the_window_as_pending(recorded: list[
 
 
 def test_no_window_reaches_beyond_the_canvas() -> None:
-    asked = jobs("scd", 1, window=40)[0]
-    decoder, session = asked.decoder(), open_session([asked])
-    answer: object = None
-    while True:
-        try:
-            request = decoder.send(answer)
-        except StopIteration as stop:
-            assert len(stop.value) == 256
-            return
-        assert len(request.tokens) <= 256  # type: ignore[union-attr]
-        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
-        decision = decoder.send(probs)
-        assert isinstance(decision.position, Tensor)  # type: ignore[union-attr]
-        assert int(decision.position[-1]) < 256  # type: ignore[union-attr]
-        answer = tuple(decision.readback.tolist())  # type: ignore[union-attr]
+    made, tokens = ended(passes_of(jobs("scd", 1, window=40)[0]))
+    assert len(tokens) == 256
+    for request, _, decision in made:
+        assert len(request.tokens) <= 256
+        assert int(decision.position[-1]) < 256
 
 
 def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> list[int]:

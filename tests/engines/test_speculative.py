@@ -7,14 +7,14 @@ import pytest
 import torch
 from support.language import tiny
 from support.raster import job as raster_job
+from support.running import passes
 from torch import Tensor
 
 from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
-from engines.protocol import Decision
-from engines.runtime.driver import Job, Run, open_session, sample_tokens
+from engines.runtime.driver import Job, Run, sample_tokens
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
 from traces import Fate, Trace, check
@@ -141,21 +141,11 @@ def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, 
     """Behind caches and rolled back drafts, against every position computed from the whole text."""
     one = text_job("speculative", shift, gamma=3, drafter=drafter)
     models: dict[str, Any] = {"target": one.model, "draft": one.draft or one.model}
-    session, decoder, answer, worst, passes = open_session([one]), one.decoder(), None, 0.0, 0
-    prompt = torch.tensor(one.task.prompt)
-    while True:
-        try:
-            item: Any = decoder.send(answer)
-        except StopIteration:
-            break
-        if isinstance(item, Decision):
-            answer = tuple(item.readback.tolist())
-            continue
-        probs = session.answer({0: item}, one.config, lambda *_: None)[0].value
-        slow = slowly(models[item.role], prompt, item, shift)
-        worst, passes, answer = max(worst, float((probs - slow).abs().max())), passes + 1, probs
-    assert passes > 4
-    assert worst < 1e-5
+    prompt, compared = torch.tensor(one.task.prompt), 0
+    for request, probs, _ in passes(one):
+        torch.testing.assert_close(probs, slowly(models[request.role], prompt, request, shift), rtol=0, atol=1e-5)
+        compared += 1
+    assert compared > 4
 
 
 def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
@@ -188,11 +178,6 @@ def test_a_text_stops_at_its_end_as_in_ordinary_decoding() -> None:
 def test_more_drafts_than_positions_are_refused() -> None:
     with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit an output of 16 tokens; use 0 to 15\."):
         Run(text_job("speculative", gamma=40))
-
-
-def test_a_negative_draft_length_is_refused() -> None:
-    with pytest.raises(ConfigError, match="gamma: -1 is not allowed"):
-        make_config(speculative.Config, {"gamma": -1})
 
 
 def test_a_model_without_a_small_one_names_the_remedy() -> None:

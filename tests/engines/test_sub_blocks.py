@@ -1,21 +1,22 @@
 """Fast-dLLM v2's way through a block: a first token carried over from the block before, and sub-blocks in order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 import torch
 from support.language import END, MASK, TinyLM, tiny
+from support.running import passes
 from torch import Tensor
 
-from engines.config import ConfigError, make_config
-from engines.diffusion_lm.request import BlockForward
+from engines.config import make_config
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import PRESETS
-from engines.runtime.driver import Job, Run, open_session
-from traces.schema import Fate, Trace
+from engines.runtime.driver import Job
+from engines.testing.conformance import finish
+from traces.schema import Fate
 
 LENGTH = 24
 PROMPTS = ["abc", "abcdefg"]
@@ -32,13 +33,6 @@ def endless(kind: str, seed: int = 0, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> 
     made = tiny(kind, seed=seed)
     traits = replace(made.kind, ends=(), sizes=sizes)
     return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
-
-
-def finish(asked: Job) -> Trace:
-    run = Run(asked)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 # ---------------------------------------------------------------- written out naively
@@ -131,7 +125,7 @@ def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_b
     config = make_config(METHODS[method].config, {"block": "8", "length": LENGTH, tau: 0.4})
     asked = Job(METHODS[method], model, PROMPTS[0], config)
     count, met = len(cast(TextTask, asked.task).prompt), 0
-    for request, decision in steps(asked):
+    for request, _, decision in passes(asked):
         places = (decision.position + count).tolist()
         if request.keep == len(request.position):
             met += 1
@@ -143,19 +137,6 @@ def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_b
     assert met >= 2
 
 
-def steps(asked: Job) -> Iterator[tuple[BlockForward, Any]]:
-    """Requests of a run and the decisions on them."""
-    session, decoder, answer = open_session([asked]), asked.decoder(), cast(Any, None)
-    while True:
-        try:
-            request = cast(BlockForward, decoder.send(answer))
-        except StopIteration:
-            return
-        decision: Any = decoder.send(cast(Any, session.answer({0: request}, asked.config, lambda *_: None)[0].value))
-        yield request, decision
-        answer = tuple(int(value) for value in decision.readback)
-
-
 # ---------------------------------------------------------------- sub-blocks
 
 
@@ -165,7 +146,7 @@ def test_sub_blocks_are_filled_in_order_and_all_of_the_block_is_seen(kind: str) 
     task = cast(TextTask, asked.task)
     origin = len(task.prompt) if kind == "full" else 0
     filled: list[int] = []
-    for request, decision in steps(asked):
+    for request, _, decision in passes(asked):
         final = decision.readback.tolist()[len(decision.position) :]
         place = [p + len(task.prompt) for p, kept in zip(decision.position.tolist(), final, strict=True) if kept]
         parts = {(p - origin) // 2 for p in place}
@@ -197,13 +178,6 @@ def test_a_row_says_what_may_be_filled_next() -> None:
     row.fill([12, 13, 14, 15], [5, 5, 5, 5])
     assert (row.block, row.carrying, row.open.tolist()) == (slice(16, 24), True, [16])
     assert Row(task, 8, carry=False).open.tolist() == list(range(8, 16))
-
-
-@pytest.mark.parametrize(("block", "part"), [("4", "8"), ("1", "2")])
-@pytest.mark.parametrize("method", ["blockwise", "s2d2"])
-def test_a_sub_block_that_does_not_divide_the_block_is_refused(method: str, block: str, part: str) -> None:
-    with pytest.raises(ConfigError, match=f"sub_block: {part} does not divide a block of {block}"):
-        job(tiny(), "abc", method, block=block, sub_block=part)
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("Fast-dLLM")])
