@@ -66,11 +66,11 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         if int(r) == block.W:
             return (yield from own_path(block))
         at = Draw("leave", block.iteration, block.position[r])
-        found = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
-        left, shape = n - 1 - found.step, states.shape[1:]
+        left_at = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
+        left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
-        gone = yield Onward(r, left, found.state, fresh)
-        return Led(r, left, gone.states, found.tries, found.capped)
+        gone = yield Onward(r, left, left_at.state, fresh)
+        return Led(r, left, gone.states, left_at.tries, left_at.capped)
 
     return Follow(states, lead)
 

@@ -9,7 +9,7 @@ without density is none that a draft could be judged by. At its timestep 0 the s
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
@@ -210,9 +210,13 @@ def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> Coeff
 @lru_cache(maxsize=64)
 def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> Coefficients:
     every = [_coefficients(schedule, i, sampling) for i in reversed(range(len(schedule)))]
+    return Coefficients(*columns(every, torch.float64, device))
+
+
+def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
+    """Numbers of n steps as columns [n, 1, 1], which any mode of autograd may use again."""
     with torch.inference_mode(False):
-        columns = torch.tensor(every, dtype=torch.float64, device=device).unbind(1)
-        return Coefficients(*(column[:, None, None] for column in columns))
+        return tuple(column[:, None, None] for column in torch.tensor(every, dtype=dtype, device=device).unbind(1))
 
 
 def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
@@ -250,10 +254,7 @@ def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
 @lru_cache(maxsize=64)
 def _variances(schedule: Schedule, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
     """The same of all steps, [n, 1, 1] each, the first step first."""
-    every = [_variance(schedule, i) for i in reversed(range(len(schedule)))]
-    with torch.inference_mode(False):
-        columns = torch.tensor(every, dtype=dtype, device=device).unbind(1)
-        return tuple(column[:, None, None] for column in columns)
+    return columns([_variance(schedule, i) for i in reversed(range(len(schedule)))], dtype, device)
 
 
 def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:

@@ -106,8 +106,8 @@ def next_block(
 
 def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:
     """Let the target draw the token of a block without drafts, in one forward pass; `cached`: see `PathForward`."""
-    asked = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
-    distribution = ask_paths((yield asked)).last
+    request = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
+    distribution = ask_paths((yield request)).last
     token = block.noise.draw(distribution)
     yield block.placed(token, Fate.PREFILLED if block.prefilled else Fate.SAMPLED, distribution)
     return token
@@ -138,10 +138,10 @@ def draft(
     tokens, paths = block.done, []
     for i in range(block.W):
         one = block[i : i + 1]
-        asked = PathForward(
+        request = PathForward(
             tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft", pick=one.pick
         )
-        paths.append(ask_paths((yield asked)))
+        paths.append(ask_paths((yield request)))
         distribution = paths[-1].last
         token = distribution.mean[:, 0] if mean else one.noise.draw(distribution)
         yield one.placed(token, Fate.DRAFTED, distribution)

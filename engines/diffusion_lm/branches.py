@@ -54,12 +54,12 @@ def branch(row: Row, drafts: RankedDrafts | None, graph: Graph) -> Branches:
     position = row.open
     if drafts is None:
         nothing = torch.zeros_like(position)
-        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.asked, nothing)
+        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.prompt_length, nothing)
     graph = graph.within(len(position))
     filled = graph.fills(drafts.rank)
     tokens = row.tokens.repeat(len(filled), 1)
     tokens[:, position] = torch.where(filled, drafts.token, row.task.mask)
-    return Branches(graph, filled, tokens, position - row.asked, drafts.rank)
+    return Branches(graph, filled, tokens, position - row.prompt_length, drafts.rank)
 
 
 def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:

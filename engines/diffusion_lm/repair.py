@@ -34,7 +34,7 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
         probs = ask_probs((yield row.look("edit", read=position)))
         token, confidence, fate = repair(probs, row.tokens[position], threshold)
         answer = yield Decision(
-            to_device(position - row.asked, probs.device),
+            to_device(position - row.prompt_length, probs.device),
             token,
             fate,
             readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),

@@ -6,7 +6,15 @@
     hysteresis      a switch: on once s >= tau_on, off once s < tau_off
     bandit          UCB over the tokens gained per pass, in buckets of span, progress and entropy
 
-What a router sees and remembers stays on the model's device, so that routing costs no read back to the host.
+How many drafts of a span pass, K^, is estimated by the distributions they were drawn from alone (App. A.5):
+
+    entropy          exp(-beta H / log V)        power            confidence ^ gamma
+    renyi            sum of P(v)^2               hard_entropy     1 if H / log V < t
+    margin           1 if margin >= t            clipped_margin   min(1, k margin), in the released code only
+    random           a uniform number
+
+where the margin is the likeliest token's probability less the next one's. What a router sees and remembers stays on the
+model's device, so that routing costs no read back to the host.
 """
 
 from collections.abc import Mapping
@@ -18,10 +26,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
-from engines.diffusion_lm import estimators
-from engines.diffusion_lm.estimators import Estimator
 from engines.diffusion_lm.sequence import PartSettings
+from engines.sampling.coupling import entropy_bits
 
+Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
+TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
+"""The estimators of the paper's Table 4."""
 _SCORES: Final = {"router": ("score", "hysteresis")}
 
 
@@ -132,6 +142,44 @@ class RouterSettings(PartSettings):
         return span, progress, entropy
 
 
+def entropy_share(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+    """Entropy over that of the uniform distribution, in 0 ... 1."""
+    bits: Tensor = entropy_bits(probs) / torch.tensor(float(probs.shape[-1])).log2()
+    return bits
+
+
+def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+    """The likeliest token's probability less the next one's."""
+    best = probs.topk(2).values
+    return best[:, 0] - best[:, 1]
+
+
+def shape(probs: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
+    """What the estimates look at, by the names of traces.measures."""
+    return {"margin": margin(probs), "entropy_share": entropy_share(probs)}
+
+
+def estimates(
+    probs: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
+) -> dict[str, Float[Tensor, " m"]]:
+    """Every estimate, by name; `exponent` is beta, gamma and k, `cut` is t."""
+    share, gap = entropy_share(probs), margin(probs)
+    return {
+        "random": coin,
+        "entropy": (-exponent * share).exp(),
+        "power": confidence**exponent,
+        "renyi": probs.square().sum(-1),
+        "hard_entropy": (share < cut).to(probs.dtype),
+        "margin": (gap >= cut).to(probs.dtype),
+        "clipped_margin": (exponent * gap).clamp(max=1.0),
+    }
+
+
+def expected_accepted(estimate: Float[Tensor, " L"]) -> Float[Tensor, ""]:
+    """K^, how many drafts of a span pass before the first rejection: sum of products of estimates (eq. 5)."""
+    return estimate.cumprod(0).sum()
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What a router sees of a step: the drafts of the span that would be verified."""
@@ -182,30 +230,30 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.zeros((), dtype=torch.bool, device=device), memory, view.confidence)
-    estimates = estimators.acceptance(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
-    expected = {name: estimators.expected(estimate) for name, estimate in estimates.items()}
+    by_name = estimates(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
+    expected = {name: expected_accepted(estimate) for name, estimate in by_name.items()}
     hope = expected[settings.estimator]
     score = hope - settings.cost * (view.confident if settings.scoring == "dynamic" else 1)  # eq. 6
     bucket: Tensor | None = None
-    told: dict[str, Tensor] = {}
+    further: dict[str, Tensor] = {}
     if settings.router == "hysteresis":
         verify = torch.where(memory.switch, score >= settings.switch_off, score >= settings.switch_on)
-        memory, told = replace(memory, switch=verify), {"switch": verify.double()}
+        memory, further = replace(memory, switch=verify), {"switch": verify.double()}
     elif settings.router == "bandit":
-        verify, bucket, told = _bandit(settings, view, memory)
+        verify, bucket, further = _bandit(settings, view, memory)
     elif settings.router == "score":
         verify = score >= settings.score_threshold
     else:
         known = {"always": True, "never": False, "span": count >= settings.span_threshold}
         verify = torch.full((), known[settings.router], device=device)
-    told |= {f"expected_accepted_{name}": expected[name] for name in estimators.TABLE}
+    further |= {f"expected_accepted_{name}": expected[name] for name in TABLE}
     signals: dict[str, Tensor | float] = {
         "span": count,
         "expected_accepted": hope,
         "score": score,
         "verify": verify.double(),
     }
-    return Route(verify, memory, estimates[settings.estimator], signals | told, bucket)
+    return Route(verify, memory, by_name[settings.estimator], signals | further, bucket)
 
 
 def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
@@ -223,7 +271,7 @@ def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tenso
     """Eq. 16. What was never tried comes first, and verifying wins a tie."""
     spans, progresses, entropies = settings.buckets
     span = _bin((len(view.probs) - 1) / max(settings.part - 1, 1), spans)
-    entropy = (estimators.entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
+    entropy = (entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
     bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
     bucket = bucket[None]  # an index without dimensions would be read back to the host
     n = memory.visits.index_select(0, bucket)[0]

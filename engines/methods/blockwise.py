@@ -78,9 +78,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = [unmasking.TOGETHER] if config.block != "1" else []
-    found += [SAID] if config.cache != "exact" else []
-    return unmasking.differing(found)
+    reasons = [unmasking.TOGETHER] if config.block != "1" else []
+    reasons += [SAID] if config.cache != "exact" else []
+    return unmasking.differing(reasons)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -96,7 +96,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         chosen = chosen | to_device(row.carried(position), probs.device)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            to_device(position - row.asked, probs.device),
+            to_device(position - row.prompt_length, probs.device),
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),
@@ -110,7 +110,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         row.fill([p for p, _ in final], [t for _, t in final])
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:

@@ -69,7 +69,7 @@ def _decode(row: Row, config: Config) -> Decoder:
     drafts, graph = None, ROOT
     while not row.ended:
         drafts, graph = yield from _step(row, branch(row, drafts, graph), drafts, config)
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
@@ -98,7 +98,7 @@ def _step(
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
         torch.where(chosen & ~sure, FATE_CODES[Fate.FALLBACK], fate),
         readback=torch.cat(

@@ -65,7 +65,7 @@ def _decode(row: Row, config: Config) -> Decoder:
     drafts: RankedDrafts | None = None
     while not row.ended:
         drafts = yield from _step(row, branch(row, drafts, star(config.k)), drafts, config)
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
@@ -94,7 +94,7 @@ def _step(
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
         torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
         readback=answer_of(token, kept, rank),

@@ -74,10 +74,10 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
-    found = [] if config.size == 1 else [unmasking.TOGETHER]
+    reasons = [] if config.size == 1 else [unmasking.TOGETHER]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        found.append("drafts may stay where the policy alone would have revealed more at once")
-    return unmasking.differing(found)
+        reasons.append("drafts may stay where the policy alone would have revealed more at once")
+    return unmasking.differing(reasons)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -113,7 +113,7 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
         passes += 1
         if drafts is not None and config.loop == "literal":
             left = None
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
@@ -147,7 +147,7 @@ def _step(
     fate = torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate)
     counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
         torch.where(speculated, NO_ENTRY, fate),  # told of below
         readback=answer_of(token, kept, rank),

@@ -67,9 +67,9 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
         needs = loading.needs_of(name)
         place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
-    said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
+    dtype_name, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
     sizes = (needs.weights(number), free_on(place), needs.cache(number, room))
-    return Expected(name, count, said, place, *sizes, needs.describe(room))
+    return Expected(name, count, dtype_name, place, *sizes, needs.describe(room))
 
 
 def seconds_per_pass(

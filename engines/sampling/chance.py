@@ -107,8 +107,8 @@ def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
     if isinstance(hashed, np.ndarray):
         return torch.from_numpy((_shift(hashed, 11).astype(np.float64) + 0.5) * 2.0**-53)
-    found: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
-    return found
+    uniform: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
+    return uniform
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
@@ -122,11 +122,11 @@ def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tenso
         count: Numbers of a row.
         do: Rows by their indices to one id each.
     """
-    found = torch.zeros(len(where), dtype=torch.long)
+    ids = torch.zeros(len(where), dtype=torch.long)
     for rows in where.nonzero().squeeze(1).split(max(1, AT_ONCE // count)):
         if len(rows):
-            found[rows] = do(rows)
-    return found
+            ids[rows] = do(rows)
+    return ids
 
 
 class SeededChance:
@@ -181,8 +181,8 @@ class SeededChance:
         places = [(place, count) for place in position.tolist()]
         new = [place for place, _ in places if (place, count) not in self._races]
         for some in torch.tensor(new, dtype=torch.long).split(max(1, AT_ONCE // count)):
-            found = -self.uniform(Draw("gumbel", 0, some), count).log()
-            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), found, strict=True)}
+            exponential = -self.uniform(Draw("gumbel", 0, some), count).log()
+            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), exponential, strict=True)}
         self._races = {place: self._races[place] for place in places}
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:

@@ -16,7 +16,7 @@ from traces.schema import Fate
 _FLOOR: Final = 1e-10
 """Probabilities below it count as it in divergences, as in the released code of SimSD."""
 
-Rule = Annotated[
+VerdictRule = Annotated[
     Literal["match", "ratio", "plain"],
     Knob(
         "Verdict",

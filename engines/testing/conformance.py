@@ -58,13 +58,11 @@ def _finding(name: str, run: Callable[[], str | None]) -> Finding:
 
 
 def _claim(subject: Subject, claimed: bool) -> str:
-    if claimed:
-        found = proof(subject)
-        if not found.holds:
-            raise DoesNotHoldError(f"although the method says so: {found.said}")
-        return found.said
-    found = proof(subject)
-    return f"lossy, as declared{', though not where it is this small' if found.holds else ''}: {found.said}"
+    proved = proof(subject)
+    if not claimed:
+        return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.said}"
+    expect(proved.holds, f"although the method says so: {proved.said}")
+    return proved.said
 
 
 def expect(holds: object, said: str) -> None:
@@ -115,8 +113,8 @@ def batched(subject: Subject) -> None:
         expect(same(together, alone), f"seed {seed} has other tokens beside {BATCH - 1} others than alone")
     for trace, job in zip(run_batch(jobs), jobs, strict=True):
         alone_trace = finish(job)
-        found, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
-        expect(found == wanted, f"seed {job.seed} takes other steps beside {BATCH - 1} others than alone")
+        steps, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
+        expect(steps == wanted, f"seed {job.seed} takes other steps beside {BATCH - 1} others than alone")
 
 
 def replays(subject: Subject) -> None:
@@ -138,8 +136,8 @@ def ends_as_returned(trace: Trace, result: Tensor) -> None:
     end = replayed(trace.steps, len(result))
     for position, (token, final) in enumerate(zip(end.tokens, end.final, strict=True)):
         if final:
-            shown = torch.tensor(token, dtype=torch.float64)
-            close = torch.allclose(shown, result[position].double(), rtol=1e-4, atol=1e-4)
+            left = torch.tensor(token, dtype=torch.float64)
+            close = torch.allclose(left, result[position].double(), rtol=1e-4, atol=1e-4)
             expect(close, f"the steps leave {token} at {position}, and the decoder returns {result[position].tolist()}")
     expect(trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True)),
            "the output is not what the steps leave behind")  # fmt: skip
@@ -168,8 +166,8 @@ def counted(subject: Subject) -> None:
         passes = sum(session.roles.values())
         expect(len(trace.steps) == made.forwards == passes, f"{passes} forward passes make {len(trace.steps)} steps")
         expect(roles == session.roles, f"passes by role are {dict(session.roles)}, and steps {dict(roles)}")
-        found, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
-        expect(found == wanted, f"rows and tokens fed are {wanted}, and the summary has {found}")
+        counts, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
+        expect(counts == wanted, f"rows and tokens fed are {wanted}, and the summary has {counts}")
         final = sum(replayed(trace.steps, job.task.length).final)
         expect(made.tokens <= final, f"{final} tokens are final, and the summary counts {made.tokens}")
 

@@ -13,7 +13,7 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
-from engines.testing.memory import Memory
+from engines.testing.tables import Memory
 
 SHAPE: Final = (2, 4)
 TARGET: Final = Weights("target", 0.55, 0.5, -0.2, 0.25)

@@ -4,18 +4,41 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor
 
 from engines.ar.request import Forward
+from engines.continuous.request import PathForward
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
-from engines.testing.memory import Memory
 from traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
+
+
+R = TypeVar("R", Forward, PathForward)
+
+
+class Memory:
+    """What a cache would do to a model that has none: tokens said to be cached are those that were fed, by sequence."""
+
+    def __init__(self) -> None:
+        self._fed: dict[int, Tensor] = {}
+
+    def seen(self, sequence: int, request: R) -> R:
+        """The request as a cached model sees it: `cached` tokens are those it was fed before.
+
+        Raises:
+            ValueError: where fewer were fed than are said to be cached.
+        """
+        fed = self._fed.get(sequence, request.tokens[:0])
+        if request.cached > len(fed):
+            raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")
+        tokens = torch.cat([fed[: request.cached], request.tokens[request.cached :]])
+        self._fed[sequence] = tokens
+        return replace(request, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +78,11 @@ class Table:
 
     def answer(self, request: Forward) -> Tensor:
         """The distributions [W + 1, V] that a request asks for; no one may write into them."""
-        asked = (request.done, tuple(request.tokens.tolist()))
-        if asked not in self._answers:
-            done, tokens = asked
-            self._answers[asked] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
-        return self._answers[asked]
+        key = (request.done, tuple(request.tokens.tolist()))
+        if key not in self._answers:
+            done, tokens = key
+            self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
+        return self._answers[key]
 
     def ending(self, ends: tuple[int, ...]) -> TableTask:
         """The task of a text that some tokens end."""
