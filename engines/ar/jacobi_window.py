@@ -63,9 +63,9 @@ class Window:
 
         Args:
             task: What is decoded.
-            position: Positions of the drafts and, unless the canvas ends before it, the one behind them.
+            position: See `positions`.
             after: What they hold now.
-            probs: The distributions of these positions, by which the drafts were verified.
+            probs: Their distributions, by which the drafts were verified.
             verdict: The verdicts on the drafts.
             numbers: The method's own columns [W].
         """
@@ -102,12 +102,8 @@ class Window:
     def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
         """The window of the next iteration: what is left of `after` once `gained` tokens are final.
 
-        The draft behind the window joins it: it was drawn from the model like any other.
-
-        Args:
-            after: What the positions of the window, and the one behind it, hold now.
-            probs: The distributions by which each of them is to be judged.
-            gained: Tokens that became final, at least one.
+        The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
+        row of `probs`.
         """
         age = torch.cat([self.age, self.age.new_zeros(len(after) - len(self))])
         return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])

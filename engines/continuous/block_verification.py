@@ -35,10 +35,7 @@ _LARGEST_ROUND: Final = 1024
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
     """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a uniform number is compared with.
 
-    Args:
-        p: distributions of the target at the draft's states, [n, W].
-        q: distributions that the states were drawn from, [n, W].
-        states: the draft's, x_T .. x_0, n + 1 of them.
+    p and q are the distributions of all steps, [n, W], at the draft's states x_T .. x_0, n + 1 of them.
     """
     summed = _log_ratios(p, q, states)
     highest = summed.cummax(0).values

@@ -227,15 +227,7 @@ def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
 def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
-    """p(x_{t-1} | x_t) of step i.
-
-    Args:
-        schedule: the timesteps.
-        i: index of the step.
-        x: x_t [M, D], float64.
-        out: eps and v of the network at x_t [M, D].
-        sampling: sampler, eta and temperature; the temperature is part of the distribution.
-    """
+    """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
     return _made(_one_step(schedule, i, sampling), x, out)
 
 

@@ -125,15 +125,9 @@ def own_path(block: Block) -> Lead:
 def draft(
     block: Block, cached: int, *, mean: bool = False
 ) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths]]:
-    """Draft the block's tokens one by one, one forward pass each.
+    """Draft the block's tokens one by one, one forward pass each: drafts [W, D] and the paths they came by.
 
-    Args:
-        block: what is to be drafted; at least one position.
-        cached: see `PathForward.cached`, for the first of them.
-        mean: take the last step's mean for the token instead of a draw.
-
-    Returns:
-        Drafts [W, D] and the paths they came by.
+    `cached` is that of the first pass; with `mean` a token is the last step's mean instead of a draw.
     """
     tokens, paths = block.done, []
     for i in range(block.W):

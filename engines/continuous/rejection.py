@@ -143,13 +143,8 @@ def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
     """Couple the target's denoising steps before the last one to the drafts', each maximally; see `settle`.
 
     A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
-    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same.
-
-    Args:
-        block: the drafted positions, and the target's own behind them.
-        drawn: paths of the drafts.
-        most: proposals for the replacement of a state before a plain draw stands in.
-        chance: where uniform numbers and proposals come from.
+    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same. After `most`
+    proposals for the replacement of a state a plain draw stands in.
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:

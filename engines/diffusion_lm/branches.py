@@ -75,13 +75,7 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
 
 
 def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
-    """Put the tokens that were kept into the row; the others are drafts, unless the block is full.
-
-    Args:
-        row: As it was when the distributions were asked for.
-        answer: `answer_of` on the host.
-        probs: Distributions of the open positions.
-    """
+    """Put the tokens that were kept, by `answer_of`, into the row; the others are drafts, unless the block is full."""
     position, block = row.open, row.block
     token, kept, rank = torch.tensor(answer, dtype=torch.long).view(3, -1)
     chosen, left = kept.nonzero().squeeze(1), (kept == 0).nonzero().squeeze(1)

@@ -47,7 +47,7 @@ def commit() -> str:
         return ""
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-        status = ["git", "--no-optional-locks", "status", "--porcelain", "-uno"]  # which writes nothing
+        status = ["git", "--no-optional-locks", "status", "--porcelain", "-uno"]  # writes nothing
         changed = subprocess.run(status, cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -72,9 +72,7 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
     return Expected(name, count, dtype_name, place, *sizes, needs.describe(room))
 
 
-def seconds_per_pass(
-    name: str, passes: int, device: str | None = None, dtype: str | None = None, prompt: str | None = None
-) -> float:
+def seconds_per_pass(name: str, passes: int, device: str | None = None, dtype: str | None = None) -> float:
     """Median seconds of ordinary decoding's passes on this machine, the first two left out: they are slow.
 
     Raises:
@@ -82,8 +80,7 @@ def seconds_per_pass(
     """
     model = open_model(name, device, dtype)
     method, config = ordinary(model.families[0], {"length": _LENGTH})
-    if prompt is None and name not in MODELS:
-        prompt = _PROMPT
+    prompt = None if name in MODELS else _PROMPT
     run = Run(Request(method, model, prompt, config).job())
     took = [step.call.milliseconds.total / 1000 for step in islice(run, passes + 2)]
     return statistics.median(took[2:] or took)

@@ -92,13 +92,7 @@ def likeliest(decision: Decision, count: int) -> Tensor:
 
 
 def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> Packed:
-    """All numbers as a few tensors, so that a step costs one copy to the host.
-
-    Args:
-        decision: What a method decided.
-        derived: Numbers that follow from it.
-        likely: Tokens to keep of each distribution behind a verdict.
-    """
+    """All numbers as a few tensors, so that a step costs one copy to the host; `likely` as in `drive`."""
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
@@ -238,13 +232,8 @@ def _likely(
     kept: list[tuple[tuple[int, float, float], ...] | None] = [None] * len(real)
     for entry, column in zip(judged, columns, strict=True):
         each = {one for one in zip(*column, strict=True) if one[1] > 0 or one[2] > 0}
-        kept[entry] = tuple(sorted(each, key=_falling))
+        kept[entry] = tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
     return tuple(kept)
-
-
-def _falling(likely: tuple[int, float, float]) -> tuple[float, float, int]:
-    token, p, q = likely
-    return -p, -q, token
 
 
 def _numbers(column: list[float]) -> Numbers:

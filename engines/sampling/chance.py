@@ -112,15 +112,9 @@ def _uniform(hashed: Integers) -> Tensor:
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
-    """One id a row where it is wanted, on a CPU, and 0 elsewhere.
+    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
 
-    There it costs nothing to know which rows are wanted, and what is made of a few rows at a time stays in the
-    processor's cache.
-
-    Args:
-        where: The rows that are wanted.
-        count: Numbers of a row.
-        do: Rows by their indices to one id each.
+    A few rows of `count` numbers at a time stay in the processor's cache.
     """
     ids = torch.zeros(len(where), dtype=torch.long)
     for rows in where.nonzero().squeeze(1).split(max(1, AT_ONCE // count)):

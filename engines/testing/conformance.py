@@ -71,9 +71,6 @@ def expect(holds: object, said: str) -> None:
         raise DoesNotHoldError(said)
 
 
-# ---------------------------------------------------------------- traces
-
-
 def finish(job: Job) -> Trace:
     """A run to its end."""
     run = Run(job)
@@ -202,9 +199,6 @@ def _where(first: Trace, second: Trace) -> str:
     return ""
 
 
-# ---------------------------------------------------------------- caches
-
-
 def uncached(subject: Subject) -> None:
     """A session that is opened anew for every pass, and told everything, gives the same tokens and distributions."""
     for seed in range(SEEDS):
@@ -278,9 +272,6 @@ class _Past:
 def _numbers(answer: Any) -> list[Tensor]:
     """The tensors of an answer: distributions, or the states and last distributions of denoising paths."""
     return [answer] if isinstance(answer, Tensor) else [answer.states, answer.last.mean, answer.last.std]
-
-
-# ---------------------------------------------------------------- what looks on
 
 
 class _Counting:

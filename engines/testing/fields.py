@@ -24,8 +24,8 @@ SMALL: Final = Weights("small", 0.3, 0.3, 0.2, 0.3)
 class Field(ToyField):
     """A toy field that remembers what it was fed, as a model with a cache does."""
 
-    def __init__(self, weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> None:
-        super().__init__(weights.title, weights, torch.device("cpu"), shape)
+    def __init__(self, weights: Weights = TARGET) -> None:
+        super().__init__(weights.title, weights, torch.device("cpu"), SHAPE)
         self.weights = weights
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
@@ -73,14 +73,14 @@ class Misfit(NamedTuple):
     """The largest z-score."""
 
 
-def misfit(samples: Float[Tensor, "B N D"], weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> Misfit:
-    """The z-scores of all means and covariances of what is left to chance in each cell.
+def misfit(samples: Float[Tensor, "B N D"]) -> Misfit:
+    """The z-scores of all means and covariances of what the target field leaves to chance in each cell.
 
     These are standard normal and independent where the distribution is right. Components are repeats.
     """
-    depends = neighbours(weights, shape)
+    depends = neighbours(TARGET, SHAPE)
     x = samples.transpose(1, 2).flatten(0, 1)  # [B * D, N]
-    e = (x - x @ depends.T) / weights.std
+    e = (x - x @ depends.T) / TARGET.std
     count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
     scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
     scores = torch.cat([e.mean(0) * count**0.5, scores])

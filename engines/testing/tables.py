@@ -43,14 +43,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class TableTask(Task):
-    """A text whose lines have `row` positions, for drafts that look to their left."""
-
-    row: int = 2
+    """A text whose lines have two positions, for drafts that look to their left."""
 
     @property
     def row_length(self) -> int:
         """See `Task.row_length`."""
-        return self.row
+        return 2
 
 
 class Table:
@@ -60,10 +58,10 @@ class Table:
     parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
 
-    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
+    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
-        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, row=row_length)
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device)
         self.card = ModelCard(id="table")
         self._rows: dict[tuple[int, ...], Tensor] = {}
         self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
