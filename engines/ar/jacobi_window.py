@@ -13,7 +13,7 @@ from engines.ar.request import Forward
 from engines.config import Knob
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins, first_rejection
+from engines.sampling.coupling import Verdicts, first_rejection
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
@@ -56,7 +56,7 @@ class Window:
         position: Int[Tensor, " E"],
         after: Int[Tensor, " E"],
         probs: Float[Tensor, "E V"],
-        verdict: Coins,
+        verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
         """What an iteration made of the window; its readback says how many tokens became final, and if that is all.

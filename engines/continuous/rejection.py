@@ -18,7 +18,7 @@ from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Paths, Steer
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins
+from engines.sampling.coupling import Verdicts
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0
@@ -66,11 +66,11 @@ class DensityRatio:
         return log_ratio - log_sigma if self.variant == "release" else log_ratio
 
 
-def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Coins:
+def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Verdicts:
     """Accept each draft with probability min(1, R); see `Chance.keep` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
     kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
-    return Coins(kept, accept_prob, coin)
+    return Verdicts(kept, accept_prob, coin)
 
 
 @dataclass(frozen=True, slots=True)

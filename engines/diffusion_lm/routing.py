@@ -32,7 +32,13 @@ from engines.sampling.coupling import entropy_bits
 Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
 TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """The estimators of the paper's Table 4."""
+_SPAN: Final = {"router": ("span",)}
+_SCORE: Final = {"router": ("score",)}
 _SCORES: Final = {"router": ("score", "hysteresis")}
+_HYSTERESIS: Final = {"router": ("hysteresis",)}
+_BANDIT: Final = {"router": ("bandit",)}
+_STRENGTH: Final = {"estimator": ("entropy", "power", "clipped_margin")}
+_CUT: Final = {"estimator": ("hard_entropy", "margin")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,21 +54,10 @@ class RouterSettings(PartSettings):
         ),
     ] = "always"
     span_threshold: Annotated[
-        int,
-        Knob(
-            "Shortest span",
-            "The fewest drafts in a row that are verified. 1 is always.",
-            1,
-            33,
-            1,
-            {"router": ("span",)},
-        ),
+        int, Knob("Shortest span", "The fewest drafts in a row that are verified. 1 is always.", 1, 33, 1, _SPAN)
     ] = 2
     score_threshold: Annotated[
-        float,
-        Knob(
-            "Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, {"router": ("score",)}
-        ),
+        float, Knob("Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, _SCORE)
     ] = 0.0
     cost: Annotated[
         float, Knob("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES)
@@ -72,24 +67,17 @@ class RouterSettings(PartSettings):
         Knob("Score", "static: the cost counts once. dynamic: once for every token above the threshold.", when=_SCORES),
     ] = "static"
     switch_on: Annotated[
-        float,
-        Knob(
-            "Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
-        ),
+        float, Knob("Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = 1.0
     switch_off: Annotated[
-        float,
-        Knob(
-            "Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
-        ),
+        float, Knob("Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = -5.0
     exploration: Annotated[
-        float,
-        Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, {"router": ("bandit",)}),
+        float, Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, _BANDIT)
     ] = 1.0
     bins: Annotated[
         Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
-        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when={"router": ("bandit",)}),
+        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when=_BANDIT),
     ] = "2,2,2"
     estimator: Annotated[
         Estimator, Knob("Estimator", "How a draft's chance to pass is estimated before it is verified.")
@@ -102,7 +90,7 @@ class RouterSettings(PartSettings):
             0.0,
             5.0,
             0.05,
-            {"estimator": ("entropy", "power", "clipped_margin")},
+            _STRENGTH,
         ),
     ] = 1.0
     cut: Annotated[
@@ -113,7 +101,7 @@ class RouterSettings(PartSettings):
             0.0,
             1.0,
             0.01,
-            {"estimator": ("hard_entropy", "margin")},
+            _CUT,
         ),
     ] = 0.1  # the margin of least error in the paper's Table 4
 

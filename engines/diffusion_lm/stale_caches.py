@@ -36,7 +36,7 @@ Stale = Annotated[
 Refresh = Annotated[
     int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
 ]
-SAID: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
+DEVIATION: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 
 
 class StaleCache:

@@ -21,11 +21,13 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
-from engines.diffusion_lm.stale_caches import SAID, Refresh, Stale, StaleCache
+from engines.diffusion_lm.stale_caches import DEVIATION, Refresh, Stale, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 from traces.schema import Fate
+
+_SCHEDULED: Final = ("static", "dynamic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +46,7 @@ class Config(PartSettings):
         float, Knob("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"rule": ("confidence", "localleap", "dynamic")})
     ] = 0.9
     steps: Annotated[
-        int,
-        Knob(
-            "Steps per block",
-            "Steps to fill a block in. Fewer are less sure.",
-            1,
-            32,
-            1,
-            {"rule": ("static", "dynamic")},
-        ),
+        int, Knob("Steps per block", "Steps to fill a block in. Fewer are less sure.", 1, 32, 1, {"rule": _SCHEDULED})
     ] = 1
 
     cache: Stale = "exact"
@@ -60,7 +54,7 @@ class Config(PartSettings):
 
     def __post_init__(self) -> None:
         PartSettings.__post_init__(self)
-        if self.rule in ("static", "dynamic") and self.steps > self.size:
+        if self.rule in _SCHEDULED and self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
             )
@@ -79,7 +73,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     reasons = [unmasking.TOGETHER] if config.block != "1" else []
-    reasons += [SAID] if config.cache != "exact" else []
+    reasons += [DEVIATION] if config.cache != "exact" else []
     return unmasking.differing(reasons)
 
 

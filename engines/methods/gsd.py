@@ -17,7 +17,7 @@ from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, 
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins, first_rejection, redraw
+from engines.sampling.coupling import Verdicts, first_rejection, redraw
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -94,7 +94,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
-        verdict = Coins(kept, accept_prob, coin)
+        verdict = Verdicts(kept, accept_prob, coin)
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)

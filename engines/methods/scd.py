@@ -27,6 +27,8 @@ from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, redraw, verify
 from engines.sampling.distributions import GuidedSampling
 
+_COUPLED: Final = {"coupling": ("maximal", "gumbel")}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(GuidedSampling):
@@ -43,14 +45,7 @@ class Config(GuidedSampling):
     window: WindowSize = 32
     alpha: Annotated[
         float,
-        Knob(
-            "Coupling strength",
-            "Share of the redrawn drafts that are coupled (alpha).",
-            0.0,
-            1.0,
-            0.05,
-            {"coupling": ("maximal", "gumbel")},
-        ),
+        Knob("Coupling strength", "Share of the redrawn drafts that are coupled (alpha).", 0.0, 1.0, 0.05, _COUPLED),
     ] = 1.0
     initial: InitialDrafts = "random"
     stale: Annotated[
@@ -125,8 +120,8 @@ def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iterat
         return torch.zeros_like(right)
     if config.alpha == 1:
         return right
-    bar = torch.where(right, config.alpha, 0.0).to(torch.float64)
-    return chance.keep(bar, Draw("alpha", iteration, position))[0]
+    prob = torch.where(right, config.alpha, 0.0).to(torch.float64)
+    return chance.keep(prob, Draw("alpha", iteration, position))[0]
 
 
 def _stale(probs: Tensor, q: Tensor, kept: Tensor) -> Tensor:

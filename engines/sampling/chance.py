@@ -149,11 +149,11 @@ class SeededChance:
             return in_parts(where, weights.shape[-1], drawn)
         same = len(weights) > 1 and weights.stride(0) == 0  # one distribution for all rows
         total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
-        bar = self._uniform(draw)[:, None] * total[:, -1:]
+        target = self._uniform(draw)[:, None] * total[:, -1:]
         if same:
-            total, bar = total[0], bar.contiguous()
-        # The first id whose cumulative weight exceeds the bar; an id of weight zero never does so first.
-        return torch.searchsorted(total, bar, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
+            total, target = total[0], target.contiguous()
+        # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
+        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None

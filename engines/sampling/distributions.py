@@ -84,8 +84,8 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
     if sampling.temperature != 1.0:
         conditional = conditional / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:
-        bar = _largest(conditional, sampling.top_k)
-        conditional = conditional.masked_fill(conditional < bar, -torch.inf)
+        least = _largest(conditional, sampling.top_k)
+        conditional = conditional.masked_fill(conditional < least, -torch.inf)
     probs = conditional.softmax(-1)
     return probs if sampling.top_p >= 1.0 else truncate_mass(probs, sampling.top_p)
 

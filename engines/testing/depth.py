@@ -19,9 +19,11 @@ from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row, TextTask, text_canvas
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family
-from engines.testing.conditionals import NO_END
 from engines.testing.enumeration import Distribution
 from traces.schema import Legend, ModelCard, Output
+
+NO_END: Final = 99
+"""An id that no model draws."""
 
 
 @dataclass

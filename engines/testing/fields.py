@@ -13,7 +13,7 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
-from engines.testing.tables import Memory
+from engines.testing.tables import FedTokens
 
 SHAPE: Final = (2, 4)
 TARGET: Final = Weights("target", 0.55, 0.5, -0.2, 0.25)
@@ -57,11 +57,11 @@ class RememberingBackbone(FieldBackbone):
 
     def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
         super().__init__(weights, shape)
-        self._memory = Memory()
+        self._fed_tokens = FedTokens()
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `FieldBackbone.logits`."""
-        return super().logits({i: self._memory.seen(i, request) for i, request in requests.items()})
+        return super().logits({i: self._fed_tokens.seen(i, request) for i, request in requests.items()})
 
 
 class Misfit(NamedTuple):

@@ -21,7 +21,7 @@ LETTERS: Final = "abcdefgh"
 R = TypeVar("R", Forward, PathForward)
 
 
-class Memory:
+class FedTokens:
     """What a cache would do to a model that has none: tokens said to be cached are those that were fed, by sequence."""
 
     def __init__(self) -> None:
@@ -117,10 +117,10 @@ class TableSession(DiscreteSession):
     """Looks distributions up, for the tokens that its cache would hold. Without a condition all tokens are alike."""
 
     def __init__(self, table: Table, guided: bool) -> None:
-        self._table, self._memory, self.rows = table, Memory(), 1 + guided
+        self._table, self._fed_tokens, self.rows = table, FedTokens(), 1 + guided
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `DiscreteSession.logits`."""
-        logs = [self._table.answer(self._memory.seen(i, request)).log() for i, request in requests.items()]
+        logs = [self._table.answer(self._fed_tokens.seen(i, request)).log() for i, request in requests.items()]
         conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
         return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)

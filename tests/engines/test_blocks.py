@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -100,24 +100,6 @@ def test_rows_behind_a_cache_give_what_each_gives_from_its_whole_text(
         most, count = max(most, len(request.tokens)), count + 1
     assert count > 1
     assert (most > 1) == (method in ("psd", "lopa", "fdm-style") or values.get("verifier") == "exact")
-
-
-@pytest.mark.parametrize("kind", ["aligned", "shift"])
-def test_block_size_one_is_autoregressive_decoding_in_one_pass_a_token(kind: str) -> None:
-    model: Any = tiny(kind)
-    asked = job(model=model, block="1")
-    trace = finish(asked)
-    ids = list(cast(TextTask, asked.task).prompt)
-    for token in trace.output.tokens:
-        if token is None:
-            break
-        fed = torch.tensor(ids if kind == "shift" else [*ids, MASK])
-        count = len(fed)
-        logits = model.everything(fed, torch.arange(count), torch.ones(count, count).tril().bool())[-1]
-        logits[MASK] = -torch.inf
-        assert token == int(logits.argmax())
-        ids.append(token)
-    assert len(trace.steps) == trace.summary.tokens
 
 
 DRAWN: dict[str, object] = {"mode": "sample", "verdict": "ratio"}

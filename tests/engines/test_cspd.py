@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engines.config import ConfigError, make_config
 from engines.continuous import rejection
-from engines.continuous.paths import Walks, plane
+from engines.continuous.paths import plane
 from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd, cspd_block, ordinary
 from engines.methods.cspd import Config, decode
@@ -210,14 +210,6 @@ def test_the_plane_prefers_no_component(width: int) -> None:
     torch.testing.assert_close(onto[:, 0], torch.full((width,), width**-0.5, dtype=torch.float64))
 
 
-def test_paths_are_looked_at_only_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reject(_: Walks) -> None:
-        raise AssertionError("nothing is recorded")
-
-    monkeypatch.setattr(Walks, "seen", reject)
-    assert len(sample_tokens([job()])[0]) == CELLS
-
-
 # ---------------------------------------------------------------- the release
 
 
@@ -258,15 +250,6 @@ def test_a_ragged_batch_equals_single_runs(values: dict[str, object]) -> None:
         assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
 
 
-@pytest.mark.parametrize("values", WAYS, ids=str)
-def test_traces_survive_a_file_and_say_what_deviates(values: dict[str, object]) -> None:
-    trace = finish(job(**values, gamma=5, tries=200))  # type: ignore[arg-type]
-    assert loads(dumps(trace)) == trace
-    assert trace.summary.complete
-    assert bool(trace.note) is (values.get("mode", "exact") != "exact" or values.get("method") == "cspd-release")
-    assert len(trace.legend.frames) == len(trace.steps)
-
-
 def from_columns(step: Step, i: int) -> float:
     """The log ratio that entry i was judged by, from what a trace keeps of the densities."""
     column = {name: values[i] for name, values in step.numbers.items()}
@@ -278,7 +261,9 @@ def from_columns(step: Step, i: int) -> float:
 
 
 @pytest.mark.parametrize("values", WAYS, ids=str)
-def test_acceptance_probabilities_follow_from_the_recorded_columns(values: dict[str, object]) -> None:
+def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(
+    values: dict[str, object],
+) -> None:
     """A reader of a file needs no model to check a verdict; columns have six digits."""
     trace = finish(job(**values, gamma=5, tries=200, seed=2))  # type: ignore[arg-type]
     checked, certain = 0, 0
@@ -296,22 +281,9 @@ def test_acceptance_probabilities_follow_from_the_recorded_columns(values: dict[
             checked, certain = checked + 1, certain + (step.accept_prob[i] in (0, 1))
     assert checked == trace.summary.judged > 5
     assert certain < checked
-
-
-def test_softened_densities_follow_from_the_recorded_distances() -> None:
-    """The release's densities, distances over 42, from the densities and the distances themselves."""
-    trace = finish(job("cspd-release", gamma=5, seed=2))
-    compared = 0
-    for step in trace.steps:
-        for i, soft in enumerate(step.numbers.get("soft_log_ratio", ())):
-            column = {name: values[i] for name, values in step.numbers.items()}
-            target, draft = (
-                column[f"log_density_{owner}"] + 0.5 * column[noise] ** 2 * (1 - 1 / rejection.SOFTNESS**2)
-                for owner, noise in (("target", "noise_norm_target"), ("draft", "noise_norm"))
-            )
-            assert soft == pytest.approx(target - draft, abs=1e-3)
-            compared += abs(column["log_density_target"] - column["log_density_draft"] - soft) > 0.1
-    assert compared > 5
+    assert loads(dumps(trace)) == trace and trace.summary.complete
+    assert bool(trace.note) is (values.get("mode", "exact") != "exact" or values.get("method") == "cspd-release")
+    assert len(trace.legend.frames) == len(trace.steps)
 
 
 def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() -> None:

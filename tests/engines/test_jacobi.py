@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from support.raster import decoded
 from support.running import ended
 from support.running import passes as passes_of
 
@@ -13,9 +14,8 @@ from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
 from engines.protocol import Task
-from engines.runtime.driver import Job, RunningSequence, drive, open_session, run_batch
+from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.sampling.chance import SeededChance
-from traces.replay import states
 from traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()
@@ -64,8 +64,8 @@ def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window:
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Trace]:
-    scd = [run_batch(jobs("scd", 1, window=6, coupling=coupling))[0] for coupling in ("none", "maximal", "gumbel")]
-    return [*scd, run_batch(jobs("gsd", 1, window=6))[0]]
+    scd = [decoded("scd", window=6, coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
+    return [*scd, decoded("gsd", window=6)]
 
 
 def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Trace]) -> None:
@@ -92,15 +92,6 @@ def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorde
                 assert (after.numbers["age"][entry], after.numbers["initial"][entry]) == (1, 0)
                 met += 1
         assert met > 20
-
-
-def test_the_replay_shows_the_draft_behind_the_window_as_pending(recorded: list[Trace]) -> None:
-    for trace in recorded:
-        for step, state in zip(trace.steps, list(states(trace))[1:], strict=True):
-            last = step.position[-1]
-            assert state.tokens[last] == step.token[-1]
-            assert state.final[last] == step.fate[-1].final
-            assert state.decoded + state.pending == last + 1
 
 
 def test_no_window_reaches_beyond_the_canvas() -> None:
@@ -147,10 +138,3 @@ def test_a_window_that_moves_on_keeps_the_distribution_left_of_it() -> None:
     assert torch.equal(moved.left, probs[1:2])
     assert torch.equal(moved.q, probs[2:])
     assert torch.equal(window.moved(torch.tensor([4, 5, 6]), probs, 3).left, probs[2:])
-
-
-def test_an_empty_window_asks_for_one_distribution() -> None:
-    asked = jobs("scd", 1, window=1)[0]
-    request = asked.decoder().send(None)
-    assert (request.wanted, request.done) == (1, 0)  # type: ignore[union-attr]
-    assert torch.equal(request.tokens, torch.empty(0, dtype=torch.long))  # type: ignore[union-attr]

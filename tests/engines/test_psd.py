@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from support.conditionals import Conditionals
 from support.language import tiny
 from support.running import ended, exchange
 
@@ -15,7 +16,6 @@ from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.runtime.driver import Job
 from engines.sampling.chance import SeededChance
-from engines.testing.conditionals import Conditionals
 from engines.testing.conformance import finish
 from traces.schema import Fate, Step, Trace
 from traces.text_stats import decode_order

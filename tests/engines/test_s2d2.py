@@ -238,13 +238,6 @@ def test_without_tempering_left_everything_passes() -> None:
     assert acceptance(1.0) != {1.0}
 
 
-@pytest.mark.parametrize("values", [{}, {"mode": "sample", "verdict": "ratio"}, {"router": "score"}])
-def test_an_edit_threshold_of_one_edits_nothing(values: dict[str, object]) -> None:
-    off = finish(job(edit=1.0, **values))
-    assert all(fate is not Fate.EDITED for step in off.steps for fate in step.fate)
-    assert all(step.call.mode != "edit" for step in off.steps)
-
-
 def test_the_verifier_sees_edits() -> None:
     trace = finish(job(edit=0.1, model=tiny(seed=2), mode="sample", verdict="ratio", length=32))
     edited = [step for step in trace.steps if Fate.EDITED in step.fate]

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from support.conditionals import Conditionals, sequential
 from support.language import END, TinyLM, tiny
 from torch import Tensor
 
@@ -17,7 +18,6 @@ from engines.methods.simsd import Config
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run
 from engines.sampling.chance import Chance
-from engines.testing.conditionals import Conditionals, sequential
 from engines.testing.conformance import finish
 from engines.testing.depth import Depth
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
@@ -159,7 +159,7 @@ def test_copies_at_positions_of_their_own_are_further_off() -> None:
 
 
 def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
-    config = settings(length=8, mode="sample", verdict="ratio", verifier="exact", **values)
+    config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     return lambda chance: METHODS["simsd"].decode(task, config, chance)
 
 
@@ -167,10 +167,24 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
     return {role: Conditionals(length, 2, seed, joint) for seed, role in enumerate(("draft", "target"))}
 
 
-def test_judged_in_draft_order_the_distribution_is_the_targets() -> None:
+@pytest.mark.parametrize(
+    ("values", "exact"),
+    [
+        ({}, True),
+        *((values, False) for values in ({"order": "position"}, {"verdict": "plain"}, {"mode": "greedy"})),
+        ({"verdict": "match"}, False),
+    ],
+    ids=str,
+)
+def test_judged_in_draft_order_by_the_ratio_the_distribution_is_the_targets(
+    values: dict[str, object], exact: bool
+) -> None:
     models = pair(joint=False)
-    probs = exact_distribution(decoder(models["target"].task), by_role(models))
-    assert largest_error(probs, sequential(models["target"], models["draft"])) < EXACT
+    probs = exact_distribution(decoder(models["target"].task, **values), by_role(models))
+    error = largest_error(probs, sequential(models["target"], models["draft"]))
+    assert error < EXACT if exact else error > 1e-2
+    drawn = {"mode": "sample", "verdict": "ratio", "verifier": "exact"}
+    assert (METHODS["simsd"].deviation(settings(**{**drawn, **values})) == "") == exact
 
 
 @pytest.mark.parametrize("rest", ["fallback", "truncate"])
@@ -212,23 +226,6 @@ def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only
     probs = exact_distribution(lambda chance: METHODS["simsd"].decode(task, config, chance), by_role(models))
     error = largest_error(probs, surest_first(models, 5, 4))
     assert error < EXACT if exact else error > 1e-3
-
-
-def test_judged_in_order_of_position_the_distribution_is_another() -> None:
-    models = pair(joint=False)
-    probs = exact_distribution(decoder(models["target"].task, order="position"), by_role(models))
-    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
-
-
-@pytest.mark.parametrize("values", [{"verdict": "plain"}, {"mode": "greedy"}, {"verdict": "match"}])
-def test_other_verdicts_change_the_distribution(values: dict[str, object]) -> None:
-    models = pair(joint=False)
-    config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
-    assert METHODS["simsd"].deviation(config)
-    probs = exact_distribution(
-        lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), by_role(models)
-    )
-    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
 
 
 def test_where_nothing_deviates_nothing_is_said() -> None:

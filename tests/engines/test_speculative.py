@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from support.language import tiny
-from support.raster import job as raster_job
+from support.raster import decoded
 from support.running import passes
 from torch import Tensor
 
@@ -14,10 +14,10 @@ from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
-from engines.runtime.driver import Job, Run, sample_tokens
+from engines.runtime.driver import Job, Run
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
-from traces import Fate, Trace, check
+from traces import Fate, check
 from traces.replay import state_after
 
 EXACT = 1e-12
@@ -73,15 +73,8 @@ def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     assert largest_error(enumerated(target, Table(3, 2, seed=5), gamma=2), target.joint()) > WRONG
 
 
-def decoded(**values: object) -> Trace:
-    run = Run(raster_job("speculative", **values))
-    for _ in run:
-        pass
-    return run.trace()
-
-
 def test_a_run_is_recorded_with_its_drafts() -> None:
-    trace = decoded(gamma=3)
+    trace = decoded("speculative", gamma=3)
     check(trace)
     assert trace.draft_model is not None and trace.draft_model.id == "toy-raster-small"
     roles = [step.call.role for step in trace.steps]
@@ -94,19 +87,19 @@ def test_a_run_is_recorded_with_its_drafts() -> None:
 
 
 def test_drafts_of_the_target_itself_are_all_accepted() -> None:
-    trace = decoded(gamma=3, drafter="itself")
+    trace = decoded("speculative", gamma=3, drafter="itself")
     assert trace.summary.acceptance == 1
     assert sum(step.call.role == "target" for step in trace.steps) == 256 / 4
 
 
 def test_without_drafts_it_is_ordinary_decoding() -> None:
-    trace = decoded(gamma=0)
+    trace = decoded("speculative", gamma=0)
     assert len(trace.steps) == 256
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
 
 
 def test_adaptive_drafts_grow_while_all_are_accepted() -> None:
-    trace = decoded(gamma=1, drafter="itself", adaptive=True)
+    trace = decoded("speculative", gamma=1, drafter="itself", adaptive=True)
     windows = [step.signals["window"] for step in trace.steps if step.call.role == "target"]
     assert windows[:4] == [1, 3, 5, 7]
 
@@ -158,18 +151,6 @@ def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
         logits[model.kind.mask] = -torch.inf
         rows.append(logits.softmax(-1))
     return torch.stack(rows)
-
-
-def test_a_text_stops_at_its_end_as_in_ordinary_decoding() -> None:
-    for seed in range(6):
-        config = make_config(METHODS["speculative"].config, {"length": 32, "gamma": 3, "top_k": 1})
-        plain = make_config(METHODS["ar"].config, {"length": 32, "top_k": 1})
-        model, small = tiny(), tiny(seed=1)
-        fast, slow = (
-            sample_tokens([Job(METHODS[name], model, "bad", each, seed, small=small)])[0]
-            for name, each in (("speculative", config), ("ar", plain))
-        )
-        assert fast == slow
 
 
 # ---------------------------------------------------------------- what is refused

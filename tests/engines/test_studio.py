@@ -75,18 +75,6 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
         Run(Job(METHODS["ar"], load_model("studio-image"), "a red car", make_config(METHODS["ar"].config, {})))
 
 
-def test_weights_that_are_not_the_shipped_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "FOLDER", tmp_path)
-    (tmp_path / "MANIFEST.json").write_text(json.dumps({"image-classifier": {"sha256": "0"}}))
-    with pytest.raises(ModelError, match=r"image-classifier.safetensors is missing"):
-        image.load_weights(image.Classifier(), "image-classifier")
-    (tmp_path / "image-classifier.safetensors").write_bytes(b"not these")
-    with pytest.raises(ModelError, match=r"is not the file listed in MANIFEST"):
-        image.load_weights(image.Classifier(), "image-classifier")
-    with pytest.raises(ModelError, match=r"^studio-image-draft: .*python -m training.image_draft$"):
-        image.load_weights(image.Transformer(image.DRAFTER), "image-draft")
-
-
 def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(image.FOLDER / "patch-target", tmp_path / "patch-target")
     shutil.copy(image.FOLDER / "MANIFEST.json", tmp_path)

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-import torch
 from support.language import END, MASK, TinyLM, tiny
+from support.released import Released
 from support.running import passes
-from torch import Tensor
 
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Row, TextTask
@@ -35,87 +34,42 @@ def endless(kind: str, seed: int = 0, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> 
     return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
 
 
-# ---------------------------------------------------------------- written out naively
-
-
-class Released:
-    """Greedy Fast-dLLM v2 on whole rows: no cache, a pass over prompt and all blocks up to the one under way."""
-
-    def __init__(self, model: TinyLM, size: int, part: int, threshold: float) -> None:
-        self.model, self.size, self.part, self.threshold = model, size, part, threshold
-        self.ends, self.passes = model.kind.ends, 0
-
-    def decode(self, prompt: list[int], length: int) -> list[int]:
-        ids, last = list(prompt), len(prompt) + length
-        while len(ids) < last and not self.ended(ids[len(prompt) :]):
-            if len(ids) % self.size == 0:  # the pass that stores the finished blocks predicts one token more
-                ids.append(int(self.logits(ids)[-1].argmax()))
-                continue
-            self.block(ids, len(prompt), min((len(ids) // self.size + 1) * self.size, last))
-        return ids[len(prompt) :]
-
-    def ended(self, answer: list[int]) -> bool:
-        stops = [i for i, token in enumerate(answer) if token in self.ends]
-        return bool(stops) and MASK not in answer[: stops[0]]
-
-    def block(self, ids: list[int], asked: int, stop: int) -> None:
-        """Fill `ids` up to `stop`, sub-block by sub-block, or until an end has nothing open before it."""
-        start = len(ids) // self.size * self.size
-        ids += [MASK] * (stop - len(ids))
-        for first in range(start, stop, self.part):
-            inside = range(first, min(first + self.part, stop))
-            while any(ids[i] == MASK for i in inside):
-                if self.ended(ids[asked:]):
-                    return
-                probs = self.logits(ids)[:-1].softmax(-1)  # row i - 1 predicts token i
-                open_ = [i for i in inside if ids[i] == MASK]
-                best = max(open_, key=lambda i: float(probs[i - 1].max()))
-                for i in open_:
-                    if i == best or float(probs[i - 1].max()) > self.threshold:
-                        ids[i] = int(probs[i - 1].argmax())
-
-    def logits(self, ids: list[int]) -> Tensor:
-        self.passes += 1
-        block = torch.arange(len(ids)) // self.size
-        found = self.model.everything(torch.tensor(ids), torch.arange(len(ids)), block[:, None] >= block[None, :])
-        found[:, MASK] = -torch.inf
-        return found
-
-
 def text(tokens: Sequence[int | None]) -> list[int | None]:
     """The tokens up to the end."""
     tokens = list(tokens)
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
-DECODERS: list[tuple[str, dict[str, object]]] = [
-    ("blockwise", {"rule": "confidence"}),
-    ("blockwise", {"rule": "dynamic"}),
-    ("s2d2", {"router": "never", "ar_cache": False}),
+DECODERS: list[tuple[str, str, dict[str, object]]] = [
+    *((kind, "blockwise", {"rule": "confidence"}) for kind in ("shift", "aligned", "full")),
+    *((kind, "blockwise", {"rule": "dynamic"}) for kind in ("shift", "aligned")),
+    *((kind, "s2d2", {"router": "never", "ar_cache": False}) for kind in ("shift", "aligned")),
 ]
+LATER = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((8, 8), (8, 1), (4, 2))]
 
 
-@pytest.mark.parametrize(("method", "values"), DECODERS)
-@pytest.mark.parametrize(
-    ("size", "part"), [(8, 4), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((8, 8), (8, 1), (4, 2)))]
-)
-def test_right_shifted_text_is_decoded_as_fast_dllm_v2_does(
-    method: str, values: dict[str, object], size: int, part: int
+@pytest.mark.parametrize(("kind", "method", "values"), DECODERS)
+@pytest.mark.parametrize(("size", "part"), [(8, 4), (1, 1), *LATER])
+def test_blocks_are_decoded_as_a_loop_without_caches_does(
+    kind: str, method: str, values: dict[str, object], size: int, part: int
 ) -> None:
+    """With a first token that is carried over, and in sub-blocks, as Fast-dLLM v2 does; size 1 goes left to right."""
     blocks = {"block": str(size), "sub_block": "block" if part == size else str(part)}
     values = values | ({"steps": size} if "dynamic" in values.values() else {})
-    left_off = 0
-    for model in (endless("shift"), endless("shift", seed=1), tiny("shift", seed=2)):
+    attention, left_off = "full" if kind == "full" else "blocks", 0
+    for model in (endless(kind), endless(kind, seed=1), tiny(kind, seed=2)):
         for prompt in PROMPTS:
-            asked, plain = job(model, prompt, method, **blocks, **values), Released(model, size, part, 0.4)
+            asked, ends = job(model, prompt, method, **blocks, **values), model.kind.ends
+            plain = Released(
+                model.everything, asked.task.vocabulary, MASK, ends, attention=attention, shift=kind == "shift"
+            )
             trace = finish(asked)
-            wanted = text(plain.decode(list(cast(TextTask, asked.task).prompt), LENGTH))
+            wanted = text(plain.decode(asked.task.prompt, LENGTH, size, 0.4, part=part))
             assert text(trace.output.tokens) == wanted
             assert len(trace.steps) == plain.passes
-            left_off += (
-                text(finish(job(model, prompt, method, **blocks, **values, carry=False)).output.tokens) != wanted
-            )
-    assert left_off or part == 1, "carrying makes no difference here: nothing is tested"
+            apart = finish(job(model, prompt, method, **blocks, **values, carry=False))
+            left_off += text(apart.output.tokens) != wanted
+    assert left_off or part == 1 or kind != "shift", "carrying makes no difference here: nothing is tested"
 
 
 @pytest.mark.parametrize("method", ["editing", "psd", "lopa", "ete-style", "fdm-style"])
@@ -138,26 +92,6 @@ def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_b
 
 
 # ---------------------------------------------------------------- sub-blocks
-
-
-@pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
-def test_sub_blocks_are_filled_in_order_and_all_of_the_block_is_seen(kind: str) -> None:
-    asked = job(endless(kind), "abc", sub_block="2", mode="sample")
-    task = cast(TextTask, asked.task)
-    origin = len(task.prompt) if kind == "full" else 0
-    filled: list[int] = []
-    for request, _, decision in passes(asked):
-        final = decision.readback.tolist()[len(decision.position) :]
-        place = [p + len(task.prompt) for p, kept in zip(decision.position.tolist(), final, strict=True) if kept]
-        parts = {(p - origin) // 2 for p in place}
-        assert len(parts) == 1
-        assert parts.pop() >= max(((p - origin) // 2 for p in filled), default=0)
-        filled += place
-        if request.keep != len(request.position):
-            block = (place[0] - origin) // 8 * 8 + origin
-            last = min(block + 8, len(task.prompt) + LENGTH)
-            assert set(range(block, last)) <= set(request.position.tolist())
-    assert len(filled) == LENGTH
 
 
 def test_a_row_says_what_may_be_filled_next() -> None:
