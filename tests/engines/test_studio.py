@@ -17,6 +17,7 @@ from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt,
 from engines.models.catalog import MODELS, default_model, load_model, small_of
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, sample_tokens
+from engines.testing.conformance import finish
 from traces import dumps, loads
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]
@@ -44,10 +45,9 @@ def test_pictures_show_what_the_prompt_says() -> None:
 
 
 def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
-    run = Run(Job(METHODS["scd"], load_model("studio-image"), "a red boot", make_config(METHODS["scd"].config, {})))
-    for _ in run:
-        pass
-    trace = run.trace()
+    trace = finish(
+        Job(METHODS["scd"], load_model("studio-image"), "a red boot", make_config(METHODS["scd"].config, {}))
+    )
     assert trace.output.image is not None
     assert [frame.step for frame in trace.legend.frames] == list(range(1, len(trace.steps) + 1))
     assert trace.model.weights.keys() == SHARED | {"image-ar.safetensors"}
