@@ -85,7 +85,7 @@ def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> R
     return RankedDrafts(token[left], rank[left], probs[to_device(left, probs.device)])
 
 
-def fared(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
+def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
     """The rows and what became of them, for the record."""
     graph = rows.graph
     place = dict(zip(rows.rank.tolist(), rows.position.tolist(), strict=True))
@@ -97,10 +97,10 @@ def fared(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Ten
     )
 
 
-def tell(
+def with_verdicts(
     decision: Decision, rows: Branches, drafts: RankedDrafts, outcome: Accepted, probs: Float[Tensor, "K m V"]
 ) -> Decision:
-    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
+    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph draft_graph.
 
     A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
@@ -131,11 +131,11 @@ def tell(
         probs=torch.cat([p, probs[winner][0]]),
         numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
-        graph=fared(rows, outcome.accepted, outcome.accepted_under),
+        graph=draft_graph(rows, outcome.accepted, outcome.accepted_under),
     )
 
 
-def tell_scores(
+def with_scores(
     decision: Decision, rows: Branches, drafts: RankedDrafts, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
 ) -> Decision:
     """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
@@ -159,7 +159,7 @@ def tell_scores(
         probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
         row=torch.cat([first[order], winner.expand(count)]),
-        graph=fared(rows, accepted, accepted_under),
+        graph=draft_graph(rows, accepted, accepted_under),
     )
 
 

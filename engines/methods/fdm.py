@@ -27,7 +27,7 @@ from engines.diffusion_lm.branches import (
     check_size,
     proceed,
     ranked,
-    tell_scores,
+    with_scores,
 )
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
 from engines.diffusion_lm.request import BlockForward
@@ -109,7 +109,7 @@ def _step(
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
     if drafts is not None:
-        decision = tell_scores(decision, rows, drafts, score, winner)
+        decision = with_scores(decision, rows, drafts, score, winner)
     *answer, stale, given, count = ask_numbers((yield decision))
     left = proceed(row, tuple(answer), probs_now)
     return (None, ROOT) if stale else (left, rivals(count, given))

@@ -22,7 +22,7 @@ from engines.diffusion_lm.branches import (
     check_size,
     proceed,
     ranked,
-    tell_scores,
+    with_scores,
 )
 from engines.diffusion_lm.draft_graphs import star
 from engines.diffusion_lm.request import BlockForward
@@ -103,5 +103,5 @@ def _step(
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if drafts is not None and config.k:
-        decision = tell_scores(decision, rows, drafts, score, winner)
+        decision = with_scores(decision, rows, drafts, score, winner)
     return proceed(row, ask_numbers((yield decision)), probs_now)

@@ -15,7 +15,16 @@ import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import Branches, RankedDrafts, answer_of, branch, check_size, proceed, ranked, tell
+from engines.diffusion_lm.branches import (
+    Branches,
+    RankedDrafts,
+    answer_of,
+    branch,
+    check_size,
+    proceed,
+    ranked,
+    with_verdicts,
+)
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import ROOT, Acceptance, Graph, GraphName, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
@@ -149,12 +158,12 @@ def _step(
     decision = Decision(
         place - row.prompt_length,
         token,
-        torch.where(speculated, NO_ENTRY, fate),  # told of below
+        torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
         readback=answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
         signals={"block": row.number, "open": len(position), "winner": outcome.winner, **counts},
     )
     if drafts is not None:
-        decision = tell(decision, rows, drafts, outcome, probs)
+        decision = with_verdicts(decision, rows, drafts, outcome, probs)
     return proceed(row, ask_numbers((yield decision)), probs_now)

@@ -160,7 +160,7 @@ def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
     assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in found["cached equals uncached"]
 
 
-def test_lanes_that_know_of_each_other_are_caught() -> None:
+def test_sequences_that_know_of_each_other_are_caught() -> None:
     alive: list[None] = []
 
     def decode(task: Any, config: Any, chance: Chance) -> Decoder:
