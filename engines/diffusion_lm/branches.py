@@ -100,7 +100,7 @@ def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bo
 def with_verdicts(
     decision: Decision, rows: Branches, drafts: RankedDrafts, outcome: Accepted, probs: Float[Tensor, "K m V"]
 ) -> Decision:
-    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph draft_graph.
+    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph did.
 
     A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
@@ -147,10 +147,8 @@ def with_scores(
     own = torch.where(won, score[winner[None]], torch.nan)
     scores = {"branch_score": torch.cat([score[first[order]], own])}
     accepted = torch.arange(len(score), device=score.device) == winner
-    count, accepted_under = (
-        len(decision.position),
-        torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device),
-    )
+    count = len(decision.position)
+    accepted_under = torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
     return replace(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
