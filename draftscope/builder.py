@@ -8,9 +8,8 @@ from typing import Any, Final, Literal
 import traces
 from draftscope.trace import Trace, shown
 from traces import Call, Canvas, Environment, Fate, Legend, Milliseconds, ModelCard, Output, Step, limits
-from traces.check import part_problems
-from traces.coarse import filled, summary_of
-from traces.errors import raise_first
+from traces.coarse import summary_of
+from traces.io import parts_checked
 from traces.replay import canvas_size, replayed
 
 _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
@@ -140,8 +139,7 @@ class TraceBuilder:
             output=Output(tokens=given, text=text),
             summary=summary_of((), canvas, complete=complete or False),
         )
-        raise_first(part_problems(made))
-        made = filled(made)
+        made = parts_checked(made)
         if not tokens and told:
             end = replayed(made.steps, size)
             kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))

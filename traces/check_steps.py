@@ -2,20 +2,15 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from typing import Final
 
 from traces import limits
-from traces.errors import Problem, outside, quote, too_long
+from traces.errors import Problem, outside, quote
 from traces.measures import FREE_PREFIX, MEASURES
 from traces.replay import canvas_size
-from traces.schema import Call, Fate, Mask, Milliseconds, Node, Numbers, PathPair, Step, Token, Trace, is_later
+from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Token, Trace, is_later
 
 _COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "likely", "paths")
-_PROBABILITIES: Final = ("p", "q", "accept_prob", "coin")
-_PROBABILITY: Final = "give a probability between 0 and 1"
-_SLACK: Final = 1e-5
-"""Sums and quotients of rounded numbers may miss a bound by this much."""
 _PLANE_SLACK: Final = 0.01
 """Points of the plane of paths are rounded further."""
 _SAME: Final = {Fate.KEPT: True, Fate.ACCEPTED: True, Fate.CHANGED: False}
@@ -33,7 +28,6 @@ def check_steps(trace: Trace) -> Iterator[Problem]:
     states = next((len(pair.draft) for step in trace.steps for pair in step.paths or () if pair), None)
     for index, step in enumerate(trace.steps):
         path = f"steps[{index}]"
-        yield from _check_call(f"{path}.call", step.call)
         for name, value in step.signals.items():
             yield from _check_measure(f"{path}.signals", name, (value,), "step", later=later)
         if step.mask is not None:
@@ -66,10 +60,6 @@ def _check_columns(path: str, step: Step, size: int, width: int | None) -> Itera
         for index, token in enumerate(tokens):
             if token is not None:
                 yield from _check_token(f"{path}.{name}[{index}]", token, width)
-    for name in _PROBABILITIES:
-        for index, value in enumerate(getattr(step, name) or ()):
-            if value is not None:
-                yield from outside(f"{path}.{name}[{index}]", value, 0, 1, _PROBABILITY, _SLACK)
     for index, top in enumerate(step.top or ()):
         yield from _check_ranked(f"{path}.top[{index}]", top)
     for index, likely in enumerate(step.likely or ()):
@@ -110,7 +100,7 @@ def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
         if accept_prob is None or coin is None or not fate.judged:
             continue
         off = coin - accept_prob if fate is Fate.ACCEPTED else accept_prob - coin
-        if off > _SLACK:
+        if off > limits.SLACK:
             problem = f"{fate} with coin {coin:g} against {accept_prob:g}"
             yield Problem(f"{path}.fate[{index}]", problem, "a draft is accepted when its coin falls below accept_prob")
 
@@ -118,8 +108,8 @@ def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
 def _check_token(field: str, token: Token, width: int | None) -> Iterator[Problem]:
     """`width` is the length of continuous tokens, None for a vocabulary."""
     if isinstance(token, int) and width is None:
-        yield from outside(field, token, 0, limits.WHOLE, "give an id of the vocabulary")
-    elif isinstance(token, int) or width is None:
+        return
+    if isinstance(token, int) or width is None:
         problem = "an id among continuous tokens" if isinstance(token, int) else "a list among vocabulary ids"
         yield Problem(field, f"is {problem}", "use one kind of token in a trace")
     elif len(token) != width:
@@ -134,56 +124,35 @@ def _token_width(trace: Trace) -> int | None:
 def _check_ranked(field: str, ranked: Sequence[tuple[int, *tuple[float, ...]]]) -> Iterator[Problem]:
     """Tokens with one or two probabilities, by the first of them."""
     before = 1.0
-    for index, (token, *shares) in enumerate(ranked):
-        yield from outside(f"{field}[{index}][0]", token, 0, limits.WHOLE, "give an id of the vocabulary")
-        for at, share in enumerate(shares, 1):
-            yield from outside(f"{field}[{index}][{at}]", share, 0, 1, _PROBABILITY, _SLACK)
-        if shares[0] > before + _SLACK:
-            problem = f"{shares[0]:g} is above the one before it"
+    for index, share in enumerate(entry[1] for entry in ranked):
+        if share > before + limits.SLACK:
+            problem = f"{share:g} is above the one before it"
             yield Problem(f"{field}[{index}][1]", problem, "list the likeliest token first")
-        before = shares[0]
+        before = share
 
 
 def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bool) -> Iterator[Problem]:
     """`later`: the trace is of a version to come, which may have measures that are not known yet."""
-    if len(name) > limits.NAME_CHARACTERS:
-        yield from too_long(path, name)
+    measure = MEASURES.get(name)
+    if measure is None:
+        if not later and not name.startswith(FREE_PREFIX):
+            remedy = f"use a name of docs/trace.md or begin it with {FREE_PREFIX}"
+            yield Problem(path, f"{quote(name)} is no known measure", remedy)
         return
-    measure, field = MEASURES.get(name), f"{path}.{name}"
-    if measure is None and not later and not name.startswith(FREE_PREFIX):
-        remedy = f"use a name of docs/trace.md or begin it with {FREE_PREFIX}"
-        yield Problem(path, f"{quote(name)} is no known measure", remedy)
-        return
-    if measure is not None and measure.per != per:
+    if measure.per != per:
         home = "numbers" if measure.per == "position" else "signals"
         yield Problem(path, f"{quote(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
         return
-    low = high = None
-    remedy = "give numbers in this range"
-    if measure is None:
-        field = f"{path}[{quote(name)}]"
-    else:
-        low, high, remedy = measure.low, measure.high, f"give {measure.unit or 'a number'} in its range"
-    least, most = -limits.MEASURE if low is None else low, limits.MEASURE if high is None else high
+    least = -math.inf if measure.low is None else measure.low
+    most = math.inf if measure.high is None else measure.high
+    field, remedy = f"{path}.{name}", f"give {measure.unit or 'a number'} in its range"
     for index, value in enumerate(column):
         if value is not None:
-            yield from outside(field if per == "step" else f"{field}[{index}]", value, least, most, remedy, _SLACK)
-
-
-def _check_call(path: str, call: Call) -> Iterator[Problem]:
-    for name, low in {"rows": 1, "query_tokens": 0, "batch": 1}.items():
-        remedy = "give what the call really used"
-        yield from outside(f"{path}.{name}", getattr(call, name), low, limits.CALL_COUNT, remedy)
-    for stage in fields(Milliseconds):
-        value, remedy = getattr(call.milliseconds, stage.name), "measure milliseconds with a monotonic clock"
-        yield from outside(f"{path}.milliseconds.{stage.name}", value, 0, limits.MILLISECONDS, remedy)
-    yield from too_long(f"{path}.mode", call.mode)
+            at = field if per == "step" else f"{field}[{index}]"
+            yield from outside(at, value, least, most, remedy, limits.SLACK)
 
 
 def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
-    for name, labels in {"queries": mask.queries, "keys": mask.keys}.items():
-        for index, label in enumerate(labels):
-            yield from too_long(f"{path}.{name}[{index}]", label)
     if len(mask.runs) != len(mask.queries):
         problem = f"has {len(mask.runs)} rows for {len(mask.queries)} queries"
         yield Problem(f"{path}.runs", problem, "give one row of runs per query")

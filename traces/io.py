@@ -11,7 +11,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,19 @@ from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
 from traces.files import whole
 from traces.later import LaterTrace, TraceWarning, Unknown, put_back, warning
-from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace, is_later
+from traces.schema import (
+    SCHEMA,
+    VERSION,
+    Amount,
+    Duration,
+    Name,
+    Numbers,
+    Points,
+    Probabilities,
+    Step,
+    Trace,
+    is_later,
+)
 from traces.stats import summarise
 from traces.typed import Words, adapter, count, parted
 
@@ -34,8 +46,9 @@ _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
 _ALWAYS_WRITTEN: Final = frozenset({"schema", "version"})
 _ENDINGS: Final = (".json", ".json.gz")
 _EXPORT_AGAIN: Final = "export the trace again"
+_CORRECT: Final = "give what docs/trace.md says"
 _SHRINK: Final = "record fewer columns or a shorter run"
-_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _EXPORT_AGAIN, _SHRINK)
+_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _CORRECT, _SHRINK)
 _LATER_WORDS: Final = _WORDS._replace(correct="read it with the release of Draftscope that wrote it")
 
 
@@ -49,14 +62,13 @@ def dumps(trace: Trace) -> bytes:
         document = _plain(trace)
         if isinstance(trace, LaterTrace):
             put_back(document, document.pop("unknown", ()))
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
     except TypeError as error:
         raise TraceError("extensions", f"hold what is no JSON: {error}", "use text, numbers, lists, objects") from None
     except ValueError:
         raise TraceError("trace", "a number is not finite", "record null where a number does not apply") from None
-    return text
 
 
 def loads(data: bytes, *, name: str = "trace") -> Trace:
@@ -73,17 +85,39 @@ def loads(data: bytes, *, name: str = "trace") -> Trace:
     return trace
 
 
+def check(trace: Trace) -> None:
+    """Make sure that the trace is sound: that it could be written and read again.
+
+    Raises:
+        TraceError: With the first problem, and how many more there are.
+    """
+    _loaded(dumps(trace), "trace")
+
+
+def parts_checked(trace: Trace) -> Trace:
+    """The trace with the entries that counts imply, once its records are sound, each taken alone.
+
+    Raises:
+        TraceError: With the first problem, and how many more there are.
+    """
+    return _parts(json.loads(dumps(trace)))
+
+
 def _loaded(data: bytes, name: str) -> Trace:
     document = _parse(_unzipped(data, name), name)
     _check_version(document)
     derived = "summary" not in document
-    trace = _records(document | {"summary": _NO_SUMMARY} if derived else document)
-    raise_first(part_problems(trace))
-    trace = filled(trace)
+    trace = _parts(document | {"summary": _NO_SUMMARY} if derived else document)
     if derived:
         trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
     raise_first(replay_problems(trace))
     return trace
+
+
+def _parts(document: dict[str, Any]) -> Trace:
+    trace = _records(document)
+    raise_first(part_problems(trace))
+    return filled(trace)
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -126,7 +160,7 @@ def _plain(value: Any) -> Any:
             for field in fields(value)
             if not _left_out(
                 field.name,
-                plain := _plain(_FLOATS.get(field.type, _same)(getattr(value, field.name))),
+                plain := (_floats if field.type in _FLOATS else _plain)(getattr(value, field.name)),
                 optional=field.default is not MISSING or field.default_factory is not MISSING,
             )
         }
@@ -137,28 +171,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _same(value: Any) -> Any:
-    return value
+def _floats(value: Any) -> Any:
+    """Numbers as floats, in columns too: 1 and 1.0 are equal, so equal traces must not differ in which they write."""
+    if isinstance(value, Mapping):
+        return {name: _floats(below) for name, below in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_floats, value))
+    return None if value is None else float(value)
 
 
-def _column(column: Numbers | None) -> Numbers | None:
-    return column and tuple(None if number is None else float(number) for number in column)
-
-
-def _points(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(x), float(y)) for x, y in points)
-
-
-# 1 and 1.0 are equal, so equal traces must not differ in which of them they write.
-_FLOATS: Final[Mapping[Any, Callable[[Any], Any]]] = {
-    float: float,
-    float | None: lambda number: None if number is None else float(number),
-    Numbers | None: _column,
-    tuple[float, ...]: lambda column: tuple(map(float, column)),
-    tuple[tuple[float, float], ...]: _points,
-    Mapping[str, Numbers]: lambda columns: {name: _column(column) for name, column in columns.items()},
-    Mapping[str, float]: lambda numbers: {name: float(number) for name, number in numbers.items()},
-}
+_FLOATS: Final = frozenset(
+    {float, float | None, Duration, Probabilities | None, Points, tuple[float, ...]}
+    | {Mapping[Name, Numbers], Mapping[Name, Amount]}
+)
+"""Types of fields that hold floats alone."""
 
 
 def _left_out(name: str, value: object, *, optional: bool) -> bool:
@@ -261,7 +287,7 @@ def _records(document: dict[str, Any]) -> Trace:
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
     head = replace(head, steps=tuple(records))
-    if later:
-        known = {field.name: getattr(head, field.name) for field in fields(head)}
-        head = LaterTrace(**known, unknown=tuple(unknown))
-    return head
+    if not later:
+        return head
+    known = {field.name: getattr(head, field.name) for field in fields(head)}
+    return LaterTrace(**known, unknown=tuple(unknown))

@@ -13,6 +13,7 @@ from traces.later import Unknown, taken_out
 Record = TypeVar("Record")
 _UNKNOWN: Final = "unexpected_keyword_argument"
 """What pydantic calls a field that a record has not."""
+_OUT_OF_RANGE: Final = ("greater_than_equal", "less_than_equal", "string_too_long")
 _MOST_UNKNOWN: Final = 100
 """Unknown fields of one step, or outside the steps, of a later version."""
 
@@ -70,7 +71,9 @@ def parted(
         found: dict[str, Problem] = {}
         for detail in _details(error):
             problem = _problem(detail, part, path, words)
-            found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
+            # A value that may be of two types has an error for each; that it is out of range says more than its type.
+            if problem.field not in found or detail["type"] in _OUT_OF_RANGE:
+                found[problem.field] = problem
         problems += found.values()
         return None, []
 

@@ -60,7 +60,7 @@ def nested(depth: int) -> Any:
     ("extensions", "words"),
     [
         ({"a": list(range(limits.EXTENSION_VALUES))}, "extensions: hold more than 10000 values"),
-        ({"a": nested(limits.EXTENSION_NESTING)}, "extensions: nest deeper than 20 levels"),
+        ({"a": nested(limits.EXTENSION_NESTING)}, "[0][0][0]: nests deeper than 20 levels"),
         ({"a": {"b": "x" * 500_001}}, "extensions['a']['b']: has 500001 characters"),
         ({"x" * 501: 1}, "is no name; use text of up to 500 characters"),
         ({"a": float("nan")}, "extensions['a']: nan is not finite"),

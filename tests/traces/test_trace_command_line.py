@@ -34,7 +34,7 @@ def test_each_broken_file_has_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        f"{files[0]}: steps[0].p[0]: 1.5 is above 1; give a probability between 0 and 1",
+        f"{files[0]}: steps[0].p[0]: 1.5 should be less than or equal to 1.00001; give what docs/trace.md says",
         f"{files[2]}: cannot be read (No such file or directory); check the path",
     ]
 

@@ -141,14 +141,15 @@ def test_broken_files_get_one_clear_error(data: bytes, field: str, words: str) -
 
 def test_the_message_names_field_value_and_remedy() -> None:
     error = error_of(edited(lambda d: d["steps"][2]["p"].__setitem__(1, 1.3)))
-    assert str(error) == "steps[2].p[1]: 1.3 is above 1; give a probability between 0 and 1"
-    assert (error.field, error.problem, error.more) == ("steps[2].p[1]", "1.3 is above 1", 0)
+    problem = "1.3 should be less than or equal to 1.00001"
+    assert str(error) == f"steps[2].p[1]: {problem}; give what docs/trace.md says"
+    assert (error.field, error.problem, error.more) == ("steps[2].p[1]", problem, 0)
 
 
 def test_further_problems_are_counted() -> None:
     error = error_of(edited(lambda d: d["steps"][0].update(p=["a", "b", "c", 2], bogus=1)))
-    assert (error.field, error.more) == ("steps[0].p[0]", 3)
-    assert str(error).endswith("(3 more)")
+    assert (error.field, error.more) == ("steps[0].p[0]", 4)
+    assert str(error).endswith("(4 more)")
     error = error_of(edited(lambda d: d["steps"][0].update(p=[2, 3, -1, 0.5])))
     assert (error.field, error.more) == ("steps[0].p[0]", 2)
 
