@@ -121,7 +121,7 @@ def _token_width(trace: Trace) -> int | None:
     return None if isinstance(first, int) else len(first)
 
 
-def _check_ranked(field: str, ranked: Sequence[tuple[int, *tuple[float, ...]]]) -> Iterator[Problem]:
+def _check_ranked(field: str, ranked: Sequence[tuple[int, float] | tuple[int, float, float]]) -> Iterator[Problem]:
     """Tokens with one or two probabilities, by the first of them."""
     before = 1.0
     for index, share in enumerate(entry[1] for entry in ranked):

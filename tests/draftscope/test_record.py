@@ -9,7 +9,7 @@ from support.llamas import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
-from draftscope.generation import Drafted, Verified
+from draftscope.recording import Drafted, Verified
 from traces import Fate, Step, check
 
 NEW = 40
