@@ -10,7 +10,6 @@ import json
 import os
 import re
 import warnings
-import zlib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
@@ -22,8 +21,8 @@ from traces import limits
 from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
-from traces.files import whole
-from traces.later import LaterTrace, TraceWarning, Unknown, put_back, warning
+from traces.files import unpacked, whole
+from traces.later import LaterTrace, TraceWarning, put_back, unknown_fields, warning
 from traces.schema import (
     SCHEMA,
     VERSION,
@@ -38,7 +37,7 @@ from traces.schema import (
     is_later,
 )
 from traces.stats import summarise
-from traces.typed import Words, adapter, count, parted
+from traces.typed import Words, adapter, count, record
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
@@ -49,7 +48,11 @@ _EXPORT_AGAIN: Final = "export the trace again"
 _CORRECT: Final = "give what docs/trace.md says"
 _SHRINK: Final = "record fewer columns or a shorter run"
 _WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _CORRECT, _SHRINK)
-_LATER_WORDS: Final = _WORDS._replace(correct="read it with the release of Draftscope that wrote it")
+_LATER: Final = (
+    adapter(Trace, "LaterTraceDocument", "ignore"),
+    adapter(Step, "LaterStepDocument", "ignore"),
+    _WORDS._replace(correct="read it with the release of Draftscope that wrote it"),
+)
 
 
 def dumps(trace: Trace) -> bytes:
@@ -199,36 +202,19 @@ def _unzipped(data: bytes, name: str) -> bytes:
     """The JSON text, within the limits."""
     if len(data) > limits.FILE_BYTES:
         raise TraceError(name, f"has more than {limits.FILE_BYTES} bytes", "compress it to .json.gz")
-    if data.startswith(b"\x1f\x8b"):
-        data = _inflated(data, name)
-    _check_size(data, name)
+    try:
+        data = unpacked(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise TraceError(name, str(error), "copy the file again") from None
+    if len(data) > limits.JSON_BYTES:
+        raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
+    if count(data) > limits.VALUES:
+        raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
     if not data.strip():
         raise TraceError(name, "is empty", _EXPORT_AGAIN)
     if not data.lstrip().startswith(b"{"):
         raise TraceError(name, f"is no JSON object: it begins with {quote(data[:8])}", "give a .json or .json.gz trace")
     return data
-
-
-def _inflated(data: bytes, name: str) -> bytes:
-    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
-    try:
-        text = inflate.decompress(data, limits.JSON_BYTES + 1)
-    except zlib.error as error:
-        raise TraceError(name, f"is damaged gzip ({error})", "copy the file again") from None
-    if len(text) > limits.JSON_BYTES:
-        return text  # Refused by its size; what is left of it stays packed.
-    if not inflate.eof:
-        raise TraceError(name, "ends in the middle of the gzip data", "copy the file again")
-    if inflate.unused_data:
-        raise TraceError(name, "has data behind the gzip stream", "keep one trace in one file")
-    return text
-
-
-def _check_size(text: bytes, name: str) -> None:
-    if len(text) > limits.JSON_BYTES:
-        raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
-    if count(text) > limits.VALUES:
-        raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
 
 
 def _parse(text: bytes, name: str) -> dict[str, Any]:
@@ -247,11 +233,11 @@ def _parse(text: bytes, name: str) -> dict[str, Any]:
 def _check_version(document: Mapping[str, Any]) -> None:
     schema, version = document.get("schema"), document.get("version")
     if schema != SCHEMA:
-        found = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
-        raise TraceError("schema", found, "give a trace that Draftscope wrote")
+        problem = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
+        raise TraceError("schema", problem, "give a trace that Draftscope wrote")
     if not isinstance(version, str):
-        found = "is missing" if version is None else f"{quote(version)} is not a string"
-        raise TraceError("version", found, f"name the version of the format, {VERSION!r} today")
+        problem = "is missing" if version is None else f"{quote(version)} is not a string"
+        raise TraceError("version", problem, f"name the version of the format, {VERSION!r} today")
     major = VERSION.split(".")[0]
     if not re.fullmatch(rf"{major}\.\d{{1,9}}", version, re.ASCII):
         problem = f"{quote(version)} is not {major}.x"
@@ -260,34 +246,28 @@ def _check_version(document: Mapping[str, Any]) -> None:
 
 def _records(document: dict[str, Any]) -> Trace:
     """The document as records, typed part by part: a wrong document costs the errors of one step, not of all."""
-    steps = document.get("steps")
-    if isinstance(steps, list):
-        if len(steps) > limits.STEPS:
-            raise TraceError("steps", f"has more than {limits.STEPS} steps", _SHRINK)
-        document = document | {"steps": []}
-    else:
-        steps = []
+    steps = document["steps"] if isinstance(document.get("steps"), list) else []
+    if len(steps) > limits.STEPS:
+        raise TraceError("steps", f"has more than {limits.STEPS} steps", _SHRINK)
     config = document.get("config")
     if isinstance(config, dict) and len(config) > limits.SETTINGS:
         raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
     later = is_later(document["version"])
-    words = _LATER_WORDS if later else _WORDS
+    trace_type, step_type, words = _LATER if later else (TRACE_TYPE, _STEP_TYPE, _WORDS)
     problems: list[Problem] = []
-    whole = parted(TRACE_TYPE, document, "", problems, words, later=later)
-    head, unknown = whole
+    head = record(trace_type, document | {"steps": []} if steps else document, "", problems, words)
     records = []
     for index, step in enumerate(steps):
-        parts = parted(_STEP_TYPE, step, f"steps[{index}]", problems, words, later=later)
-        one, more = parts
-        unknown += [Unknown(("steps", index, *field.place), field.value) for field in more]
+        one = record(step_type, step, f"steps[{index}]", problems, words)
         if one is not None:
             records.append(one)
         if len(problems) > MOST_COUNTED:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
-    head = replace(head, steps=tuple(records))
+    trace = replace(head, steps=tuple(records))
     if not later:
-        return head
-    known = {field.name: getattr(head, field.name) for field in fields(head)}
+        return trace
+    known = {field.name: getattr(trace, field.name) for field in fields(trace)}
+    unknown = sorted(unknown_fields(document, trace), key=lambda field: field.place)
     return LaterTrace(**known, unknown=tuple(unknown))

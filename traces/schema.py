@@ -19,13 +19,6 @@ from traces import limits
 SCHEMA: Final = "draftscope-trace"
 VERSION: Final = "1.2"
 
-
-def is_later(version: str) -> bool:
-    """Whether a version 1.x of the format is a later one than this."""
-    minor = version.partition(".")[2]
-    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
-
-
 Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
 Whole: TypeAlias = Annotated[int, Field(ge=-limits.WHOLE - 1, le=limits.WHOLE)]
@@ -399,6 +392,16 @@ class Trace:
         made = self.summary
         seed = "" if self.seed is None else f", seed {self.seed}"
         end = "" if made.complete else ", incomplete"
-        run = f"{self.variant or self.method} on {self.model.id}"
-        said = "".join(letter if letter.isprintable() else " " for letter in run[:200])
-        return f"<Trace {said}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+        run = printable(f"{self.variant or self.method} on {self.model.id}"[:200])
+        return f"<Trace {run}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+
+
+def is_later(version: str) -> bool:
+    """Whether a version 1.x of the format is a later one than this."""
+    minor = version.partition(".")[2]
+    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
+
+
+def printable(text: str) -> str:
+    """The text with a space for every character that could steer a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
