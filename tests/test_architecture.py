@@ -119,15 +119,6 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
     assert found == []
 
 
-def test_links_lead_somewhere() -> None:
-    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-    pages = {path: link.findall(path.read_text(encoding="utf-8")) for path in tracked() if path.suffix == ".md"}
-    broken = [
-        f"{name(path)}: {one}" for path, links in pages.items() for one in links if not (path.parent / one).exists()
-    ]
-    assert broken == []
-
-
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
     for file in ("requirements.txt", "requirements-dev.txt", "requirements-tools.txt"):
         text = (ROOT / file).read_text(encoding="utf-8")
