@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import traces
-from draftscope.trace import Trace, shown
+from draftscope.trace import Trace, displayable
 from traces import Call, Canvas, Environment, Fate, Legend, Milliseconds, ModelCard, Output, Step, limits
 from traces.coarse import counted, summary_of
 from traces.io import parts_checked
@@ -137,7 +137,7 @@ class TraceBuilder:
             made = replace(made, output=replace(made.output, tokens=kept))
         made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))
         traces.check(made)
-        return shown(made)
+        return displayable(made)
 
     def _length(self) -> int:
         """Positions that the steps speak of."""

@@ -91,8 +91,7 @@ class Verified:
 
 
 def _best(probs: Tensor) -> tuple[Best, ...]:
-    found = probs.topk(min(_TOP, probs.shape[-1]))
-    shares, ids = found.values.tolist(), found.indices.tolist()
+    shares, ids = (part.tolist() for part in probs.topk(min(_TOP, probs.shape[-1])))
     return tuple(
         tuple((token, float(f"{share:.6g}")) for token, share in zip(*row, strict=True))
         for row in zip(ids, shares, strict=True)
@@ -287,10 +286,9 @@ class Recording:
             handle.remove()
         self._handles.clear()
         if self._runs:
-            run = self._runs[-1]
-            elsewhere = self._thread is not None and self._thread is not threading.current_thread()
-            running = elsewhere and self._thread is not None and self._thread.is_alive()
-            run.close(complete=not (kind or self._begun or self._broken or self._drafts or running))
+            own = self._thread in (None, threading.current_thread())
+            running = not own and self._thread is not None and self._thread.is_alive()
+            self._runs[-1].close(complete=not (kind or self._begun or self._broken or self._drafts or running))
         self._drafts.clear()
 
     def trace(self, output: Any = None, *, call: int | None = None) -> Trace:
@@ -367,15 +365,14 @@ class Recording:
             cache = getattr(out, "past_key_values", None)
         seen = cache.get_seq_length() if cache is not None else 0
         start = seen - (len(fed[0]) if fed else 0)
-        run = self._runs[-1] if self._runs else None
-        if run is None or run.begins_anew(cache, start):
-            if run is not None:
-                run.close(complete=not self._broken)
-            run = Generation()
-            self._runs.append(run)
+        if not self._runs or self._runs[-1].begins_anew(cache, start):
+            for before in self._runs[-1:]:
+                before.close(complete=not self._broken)
+            self._runs.append(Generation())
             self._broken = False
-        asked = kwargs.get("logits_to_keep")
-        kept = asked if isinstance(asked, int) and asked > 0 else None
+        run = self._runs[-1]
+        kept = kwargs.get("logits_to_keep")
+        kept = kept if isinstance(kept, int) and kept > 0 else None
         drafts, self._drafts = self._drafts, []
         if drafts:
             run.exit, self._exit = self._exit, None
@@ -395,10 +392,10 @@ def record(target: Any, draft: Any = None, tokenizer: Any = None) -> Recording:
 
 def _row(output: Any) -> Sequence[int] | None:
     """The ids that generate returned, as it returns them: a tensor [1, N], or an object with `sequences`."""
-    found = getattr(output, "sequences", output)
-    if found is None:
+    sequences = getattr(output, "sequences", output)
+    if sequences is None:
         return None
-    rows = found.tolist() if isinstance(found, Tensor) else list(found)
+    rows = sequences.tolist() if isinstance(sequences, Tensor) else list(sequences)
     if rows and isinstance(rows[0], list):
         if len(rows) > 1:
             raise ValueError(f"output: holds {len(rows)} texts; only one at a time can be recorded.")

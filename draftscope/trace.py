@@ -72,7 +72,7 @@ class _LaterTrace(Trace, LaterTrace):
     __slots__ = ()
 
 
-def shown(trace: traces.Trace) -> Trace:
+def displayable(trace: traces.Trace) -> Trace:
     """The trace as one that shows itself."""
     if isinstance(trace, Trace):
         return trace

@@ -200,13 +200,13 @@ def replay_problems(trace: Trace) -> Iterator[Problem]:
 
 
 def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
-    said = trace.summary
-    if said.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
-        problem = f"{said.complete} for a canvas that is {'full' if full else 'not full'}"
+    summary = trace.summary
+    if summary.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
+        problem = f"{summary.complete} for a canvas that is {'full' if full else 'not full'}"
         yield Problem("summary.complete", problem, f"make it {full}")
-    computed = summarise(trace.steps, canvas_size(trace.canvas), said.complete, trace.legend.ends)
+    computed = summarise(trace.steps, canvas_size(trace.canvas), summary.complete, trace.legend.ends)
     for field in fields(Summary):
-        own, due = getattr(said, field.name), getattr(computed, field.name)
+        own, due = getattr(summary, field.name), getattr(computed, field.name)
         if own is None and field.name == "drafts":  # older than the field
             continue
         if own != due and not (isinstance(own, float) and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):

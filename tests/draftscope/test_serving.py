@@ -68,7 +68,7 @@ def test_the_counters_of_vllm_between_two_moments() -> None:
     trace = ds.from_vllm(metrics(10, 40, 17, [7, 5, 4, 1]), "owner/large", speculative_tokens=4, before=before)
     check(trace)
     assert accepted(trace) == [4, 3, 3, 3, 1, 1, 0, 0, 0]
-    assert "not their order" in trace.note
+    assert "The order of the passes is not known" in trace.note
     assert trace.extensions["vllm"] == {
         "spec_decode_num_drafts": 9, "spec_decode_num_draft_tokens": 36, "spec_decode_num_accepted_tokens": 15,
     }  # fmt: skip
@@ -82,7 +82,7 @@ def test_the_histogram_of_a_request_to_sglang() -> None:
     assert accepted(trace) == [4, 3, 2, 0]
     assert trace.config["speculative_tokens"] == 4
     assert trace.extensions["sglang"]["spec_accept_length"] == 3.5
-    assert "not their order" in trace.note
+    assert "The order of the passes is not known" in trace.note
     renamed = {
         "spec_verify_ct": 4, "spec_num_proposed_drafts": 16, "spec_num_correct_drafts": 9,
         "spec_correct_drafts_histogram": [1, 0, 1, 1, 1],
