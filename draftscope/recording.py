@@ -106,22 +106,13 @@ class Generation:
     complete: bool = True
     exit: int | None = None
     """Layers behind which the target left off to draft; None where something else drafts."""
-    _cache: Any = None
+    cache: Any = None
     _length: int = 0
-
-    def begins_anew(self, cache: Any, start: int) -> bool:
-        """Whether a pass with this cache belongs to another generate."""
-        return cache is not self._cache or start == 0
-
-    def take(self, made: Verified, cache: Any) -> None:
-        """Add a pass."""
-        self.passes.append(made)
-        self._cache = cache
 
     def close(self, *, complete: bool) -> None:
         """No pass will follow; what the cache holds now says how many drafts of the last one passed."""
-        self._length = self._cache.get_seq_length() if self._cache is not None else 0
-        self._cache, self.complete = None, complete
+        self._length = self.cache.get_seq_length() if self.cache is not None else 0
+        self.cache, self.complete = None, complete
 
     def trace(self, target: CausalLM, draft: CausalLM | None, output: Sequence[int] | None) -> Trace:
         """The trace of these passes.
@@ -365,7 +356,7 @@ class Recording:
             cache = getattr(out, "past_key_values", None)
         seen = cache.get_seq_length() if cache is not None else 0
         start = seen - (len(fed[0]) if fed else 0)
-        if not self._runs or self._runs[-1].begins_anew(cache, start):
+        if not self._runs or cache is not self._runs[-1].cache or start == 0:  # another generate
             for before in self._runs[-1:]:
                 before.close(complete=not self._broken)
             self._runs.append(Generation())
@@ -376,7 +367,8 @@ class Recording:
         drafts, self._drafts = self._drafts, []
         if drafts:
             run.exit, self._exit = self._exit, None
-        run.take(Verified.of(fed, start, kept, out.logits, drafts, spent), cache)
+        run.passes.append(Verified.of(fed, start, kept, out.logits, drafts, spent))
+        run.cache = cache
 
 
 def _layers(network: Any) -> int:

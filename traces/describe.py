@@ -29,7 +29,7 @@ class _Records(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a trace. It knows types; what makes sense beyond them is known to `traces.check`."""
+    """JSON Schema (2020-12) of a trace. It knows types and ranges; `traces.check` knows the rest."""
     document = TRACE_TYPE.json_schema(schema_generator=_Records)
     # Records default schema and version, files never; a summary that is missing is derived.
     document["required"] = ["schema", "version", *(name for name in document["required"] if name != "summary")]

@@ -21,6 +21,7 @@ VERSION: Final = "1.2"
 
 Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
+Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Whole: TypeAlias = Annotated[int, Field(ge=-limits.WHOLE - 1, le=limits.WHOLE)]
 Id: TypeAlias = Annotated[int, Field(ge=0, le=limits.WHOLE)]
 """A token of the vocabulary."""
@@ -295,9 +296,9 @@ class ModelCard:
 
     id: Name
     title: Name = ""
-    weights: Mapping[Name, Text] = field(default_factory=dict)
+    weights: Mapping[Name, Sha256] = field(default_factory=dict)
     """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
-    files: Mapping[Name, Text] = field(default_factory=dict)
+    files: Mapping[Name, Sha256] = field(default_factory=dict)
     """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
     licence: Name = ""
     """What its weights may be used for, where that is known of its family. From 1.2 on."""

@@ -11,14 +11,10 @@ from visualizers import supported
 OLD = sorted((Path(__file__).parents[1] / "data" / "traces").glob("*.json.gz"))
 
 
-def test_before_any_step_the_canvas_is_open() -> None:
+def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None:
     state = state_after(handmade.scd(), 0)
     assert state.tokens == state.fates == (None,) * 6
     assert (state.step, state.decoded, state.pending, state.open) == (0, 0, 0, 6)
-    assert not any(state.final)
-
-
-def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None:
     state = state_after(handmade.scd(), 1)
     assert state.tokens == (1, 4, 5, 6, None, None)
     assert state.final == (True, True, False, False, False, False)
