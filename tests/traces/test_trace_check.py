@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import handmade
 
@@ -243,6 +243,7 @@ def test_the_largest_numbers_are_summed_without_overflow() -> None:
     assert race(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, allow_infinity=False), st.integers(0, 10**400))
 def test_a_call_of_any_cost_is_summed_or_refused(time: float, count: int) -> None:
     trace = with_call(handmade.scd(), query_tokens=count, milliseconds=Milliseconds(forward=time, decide=time))

@@ -156,12 +156,13 @@ def test_further_problems_are_counted() -> None:
     assert (error.field, error.more) == ("steps[0].p[0]", 2)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     error_of(data)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, len(GOOD) - 1), st.binary(max_size=3))
 def test_no_damage_raises_anything_else(at: int, patch: bytes) -> None:
     try:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import handmade
@@ -143,6 +145,7 @@ def test_comparison_with_a_baseline() -> None:
     assert second.query_tokens_ratio == pytest.approx((1 / 16) / (6 / 22))
     (against,) = compare([fast], baseline=slow)
     assert against.forwards_ratio == pytest.approx(6.0)
+    assert compare([replace(fast, summary=replace(fast.summary, seconds=0.0)), slow])[1].time_ratio is None
     assert compare([]) == ()
 
 
