@@ -7,8 +7,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.breakeven import acceptance_for
-from traces.timings import Timing, Timings, read_timings
-from traces.windows import Windows, read_windows
+from traces.timings import Timing, Timings, Windows, read_timings, read_windows
 from visualizers.figure import FileFigure, axes, bars, curve, dots, error_bars, guide, plain, side_by_side
 from visualizers.style import Look, series
 
