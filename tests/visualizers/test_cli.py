@@ -133,7 +133,7 @@ def test_wrong_usage_names_setting_value_and_choices(
     pdf = str(tmp_path / "x.pdf")
     for arguments, parts in [
         ([traces[1], "-o", str(tmp_path / "x.bmp")], ["x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"]),
-        ([traces[1], "-o", pdf], ["--figure", "canvas, pictures, acceptance, churn"]),
+        ([traces[1], "-o", pdf], ["--figure", "canvas, acceptance, pictures, churn"]),
         ([traces[1], "--figure", "nope", "-o", pdf], ["--figure", "'nope'", "churn"]),
         ([traces[0], "--figure", "beta", "-o", pdf], ["figure beta", "needs the measures"]),
         ([traces[1], "--figure", "canvas", "--step", "999", "-o", pdf], ["step 999", "from 0 to"]),

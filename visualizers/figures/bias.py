@@ -110,5 +110,11 @@ def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: t
 
 BIAS: Final[DataFigure[Bias]] = DataFigure(
     name="bias",
+    title="What each ratio draws",
+    paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
+    caption="Densities of a token of two components, and under each what it has over the target's. Orange: too likely; "
+    "blue: too rare. The target's own density, and the draft's difference under it, are integrated; the others are "
+    "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the target "
+    "alone, vanilla, show how much of it is chance.",
     drawing=_draw,
 )

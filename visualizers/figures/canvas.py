@@ -234,24 +234,32 @@ def _too_long(traces: Traces) -> str | None:
     return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
 
 
-CANVAS = Figure(
-    name="canvas",
-    needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
-    needed="an image or video canvas",
-    at_most="panels",
-    drawing=_canvas,
-    stepped=True,
-    panel_width=460,
-)
-
-ACCEPTANCE = Figure(
-    name="acceptance",
-    needs=lambda trace: bool(verdicts(trace)),
-    needed="accept probabilities",
-    at_most="panels",
-    refuses=_too_long,
-    drawing=_acceptance,
-    stepped=True,
-    whole=True,
-    panel_width=460,
+FIGURES: Final = (
+    Figure(
+        name="canvas",
+        title="The canvas during decoding",
+        caption="The picture after a forward pass, by default when half of it is final. Drafts that are not verified "
+        "yet are faded, open positions grey; marks show what the last pass did.",
+        needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
+        needed="an image or video canvas",
+        at_most="panels",
+        drawing=_canvas,
+        stepped=True,
+        panel_width=460,
+    ),
+    Figure(
+        name="acceptance",
+        title="Acceptance heat map",
+        caption="The probability min(1, p / q) with which each draft was accepted: at the position's last verdict, or "
+        "in the chosen forward pass. Squares mark rejected drafts; cells without a colour were decoded without a "
+        "verdict.",
+        needs=lambda trace: bool(verdicts(trace)),
+        needed="accept probabilities",
+        at_most="panels",
+        refuses=_too_long,
+        drawing=_acceptance,
+        stepped=True,
+        whole=True,
+        panel_width=460,
+    ),
 )

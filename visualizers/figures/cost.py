@@ -155,35 +155,51 @@ def _fill_seeds(
         dots(figure, index, label, ([index], [mean.mean]), hover, **error_bars(error), **in_panel(panel, index))
 
 
-RACE = Figure(
-    name="race",
-    needs=_ran,
-    needed="steps",
-    at_most="runs",
-    drawing=_race,
-)
-
-LATENCY = Figure(
-    name="latency",
-    needs=_timed,
-    needed="measured times",
-    at_most="runs",
-    drawing=_latency,
-)
-
-COMPARISON = Figure(
-    name="comparison",
-    needs=_ran,
-    needed="steps",
-    at_most="runs",
-    refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
-    drawing=_comparison,
-)
-
-SEEDS = Figure(
-    name="seeds",
-    needs=lambda trace: trace.summary.complete,
-    needed="whole runs",
-    refuses=_not_repeated,
-    drawing=_seeds,
+FIGURES: Final = (
+    Figure(
+        name="race",
+        title="The race to the last token",
+        paper="SCD, Table 1 (NFE and latency), step by step",
+        caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run "
+        "can win in passes and lose in time, when its passes process more tokens.",
+        needs=_ran,
+        needed="steps",
+        at_most="runs",
+        drawing=_race,
+    ),
+    Figure(
+        name="latency",
+        title="Where the time of a forward pass goes",
+        paper="SCD, Table 4",
+        caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the "
+        "model; preparing and deciding are the method. Times hold for this machine and batch.",
+        needs=_timed,
+        needed="measured times",
+        at_most="runs",
+        drawing=_latency,
+    ),
+    Figure(
+        name="comparison",
+        title="What each run cost",
+        paper="SCD, Tables 1 and 3",
+        caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
+        "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
+        "pass.",
+        needs=_ran,
+        needed="steps",
+        at_most="runs",
+        refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
+        drawing=_comparison,
+    ),
+    Figure(
+        name="seeds",
+        title="What every seed took",
+        caption="Each grey line is one seed, decoded with one setting after another. Large marks are means with one "
+        "standard error over seeds. Passes of a draft model are left out; times are those of single runs on one "
+        "machine.",
+        needs=lambda trace: trace.summary.complete,
+        needed="whole runs",
+        refuses=_not_repeated,
+        drawing=_seeds,
+    ),
 )

@@ -59,10 +59,18 @@ def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeSt
     curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=said, **place)
 
 
-BETA = Figure(
-    name="beta",
-    needs=lambda trace: bool(agreement_by_position(trace.steps)),
-    needed="the measures `age` and `tv`",
-    at_most="groups",
-    drawing=_beta,
+FIGURES: Final = (
+    Figure(
+        name="beta",
+        title="Beta trajectory: 1 - TV of successive distributions, by age",
+        paper="SCD, Fig. 3",
+        caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the "
+        "distribution it was drawn from and the new one. Left: single positions, among those that waited longest. "
+        "Right: the mean over positions of an age, with one standard deviation, where at least 5 got that old. Old "
+        "drafts are survivors, which nothing rejected before. Initial guesses are left out.",
+        needs=lambda trace: bool(agreement_by_position(trace.steps)),
+        needed="the measures `age` and `tv`",
+        at_most="groups",
+        drawing=_beta,
+    ),
 )

@@ -116,11 +116,18 @@ def _set_axes(figure: go.Figure, at: Sequence[Place], panel: int) -> None:
     figure.update_yaxes(title_text="Sets of the level", range=rows, **bare, **where)
 
 
-GRAPH = Figure(
-    name="graph",
-    needs=lambda trace: graphed_pass(trace, None) is not None,
-    needed="a draft graph",
-    at_most="panels",
-    drawing=_draw,
-    stepped=True,
+FIGURES: Final = (
+    Figure(
+        name="graph",
+        title="Drafts of later steps",
+        paper="PSD, Fig. 1",
+        caption="The sets of open positions that were drafted in one pass, by their size; a mark is labelled with the "
+        "least confident token it adds. A set is accepted when the distributions of an accepted smaller set accept "
+        "what it adds (thick line); the largest accepted set is kept (star).",
+        needs=lambda trace: graphed_pass(trace, None) is not None,
+        needed="a draft graph",
+        at_most="panels",
+        drawing=_draw,
+        stepped=True,
+    ),
 )

@@ -88,11 +88,17 @@ def _ticks(names: list[str], most: int) -> dict[str, object]:
     return {"tickvals": list(range(len(names)))[shown], "ticktext": names[shown]}
 
 
-MASK = Figure(
-    name="mask",
-    needs=lambda trace: masked_pass(trace, None) is not None,
-    needed="a recorded attention mask",
-    at_most="panels",
-    drawing=_draw,
-    stepped=True,
+FIGURES: Final = (
+    Figure(
+        name="mask",
+        title="The attention mask of a forward pass",
+        paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
+        caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
+        "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
+        needs=lambda trace: masked_pass(trace, None) is not None,
+        needed="a recorded attention mask",
+        at_most="panels",
+        drawing=_draw,
+        stepped=True,
+    ),
 )

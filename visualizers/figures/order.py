@@ -113,26 +113,42 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)
 
 
-AR_NESS = Figure(
-    name="ar-ness",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="groups",
-    drawing=_ar_ness,
-)
-
-ORDER = Figure(
-    name="order",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="panels",
-    drawing=_order,
-)
-
-CONFIDENCE = Figure(
-    name="confidence",
-    needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
-    needed="a text with the confidence of its tokens",
-    at_most="groups",
-    drawing=_confidence,
+FIGURES: Final = (
+    Figure(
+        name="ar-ness",
+        title="How close to left to right the text was decoded",
+        paper="S2D2, Fig. 2, 5 and 6 (top; k = 2)",
+        caption="Local @k is the share of tokens that end a run of k + 1 neighbouring positions decoded one after the "
+        "other; global @k the share that were among the k leftmost open positions. Both are 1 for ordinary decoding. "
+        "Tokens of one pass count in the order of their verdicts, or else by falling confidence. Error bars are one "
+        "standard deviation.",
+        needs=_text,
+        needed="a text of more than a few tokens",
+        at_most="groups",
+        drawing=_ar_ness,
+    ),
+    Figure(
+        name="order",
+        title="Which position became final when",
+        paper="S2D2, Fig. 2 (AR-ness), token by token",
+        caption="Each mark is a token that became final: when, where, and by which rule. A line that climbs token by "
+        "token is left-to-right decoding; marks above each other became final in the same pass. Dotted lines are the "
+        "borders of blocks.",
+        needs=_text,
+        needed="a text of more than a few tokens",
+        at_most="panels",
+        drawing=_order,
+    ),
+    Figure(
+        name="confidence",
+        title="Confidence and tokens per pass along decoding",
+        paper="S2D2, Fig. 2, 5 and 6 (bottom)",
+        caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which "
+        "those tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became "
+        "final at once.",
+        needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
+        needed="a text with the confidence of its tokens",
+        at_most="groups",
+        drawing=_confidence,
+    ),
 )

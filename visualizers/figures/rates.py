@@ -187,42 +187,63 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)
 
 
-BY_PLACE = Figure(
-    name="by-place",
-    needs=lambda trace: by_place([trace.steps]) is not None,
-    needed="drafts that were verified",
-    at_most="groups",
-    drawing=_by_place,
-)
-
-ALONG = Figure(
-    name="along",
-    needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
-    needed="judged drafts",
-    at_most="groups",
-    drawing=_along,
-)
-
-DETAIL = Figure(
-    name="detail",
-    needs=_has_detail,
-    needed="a whole picture with judged drafts",
-    at_most="groups",
-    drawing=_detail,
-)
-
-REDUNDANCY = Figure(
-    name="redundancy",
-    needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-    needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
-    at_most="groups",
-    drawing=_redundancy,
-)
-
-ACCEPTED = Figure(
-    name="accepted-drafts",
-    needs=lambda trace: bool(verifications(trace.steps)),
-    needed="judged drafts",
-    at_most="groups",
-    drawing=_accepted,
+FIGURES: Final = (
+    Figure(
+        name="by-place",
+        title="Acceptance by place in the draft",
+        caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged "
+        "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these "
+        "add up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: "
+        "they count the pass's own token. In a draft graph the place is the level. Error bars are standard errors.",
+        needs=lambda trace: by_place([trace.steps]) is not None,
+        needed="drafts that were verified",
+        at_most="groups",
+        drawing=_by_place,
+    ),
+    Figure(
+        name="along",
+        title="Drafts accepted along the sequence",
+        paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
+        caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
+        "with standard errors. A curve that begins low shows that pre-filling helps.",
+        needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
+        needed="judged drafts",
+        at_most="groups",
+        drawing=_along,
+    ),
+    Figure(
+        name="detail",
+        title="Drafts accepted by local detail",
+        paper="CSpD, Fig. 12 (failures against local detail)",
+        caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. "
+        "Judged drafts are divided into 5 equal groups by it; a curve that falls says that detail is hard to draft. "
+        "The legend has the correlation of detail and verdict; error bars are standard errors.",
+        needs=_has_detail,
+        needed="a whole picture with judged drafts",
+        at_most="groups",
+        drawing=_detail,
+    ),
+    Figure(
+        name="redundancy",
+        title="Acceptance against change from the latent frame before",
+        caption="Judged drafts of a video, by whether the final token is that of the same place in the latent frame "
+        "before. A higher bar on the left says that drafts gain from what successive frames share. The first latent "
+        "frame is left out. Error bars are standard errors.",
+        needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+        needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
+        at_most="groups",
+        drawing=_redundancy,
+    ),
+    Figure(
+        name="accepted-drafts",
+        title="Drafts accepted in a verification",
+        paper="SimSD, Table 3 (acceptance), as a distribution",
+        caption="How often a verification accepted how many drafts before the first rejection, as a share of the "
+        "passes that judged drafts. The legend has the means. A peak at the right end says that longer drafts would be "
+        "accepted, too.",
+        needs=lambda trace: bool(verifications(trace.steps)),
+        needed="judged drafts",
+        at_most="groups",
+        drawing=_accepted,
+    ),
 )

@@ -221,49 +221,72 @@ def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, plain(setting), "Drafts accepted (%)", "Tries per replacement", height=460)
 
 
-DIFFERENCE = Figure(
-    name="difference",
-    needs=lambda trace: _complete(trace) and drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next, in a complete run",
-    refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
-    drawing=_difference,
-)
-
-HAMMING = Figure(
-    name="hamming",
-    needs=lambda trace: drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next",
-    drawing=_hamming,
-)
-
-STRENGTH_SWEEP = Figure(
-    name="strength",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("alpha"),
-    drawing=_strength,
-)
-
-WINDOW_SWEEP = Figure(
-    name="window",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("window"),
-    drawing=_window,
-)
-
-DEPTH_SWEEP = Figure(
-    name="depth",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("depth"),
-    drawing=_depth,
-)
-
-BY_SETTING = Figure(
-    name="by-setting",
-    needs=lambda trace: acceptances(trace) is not None,
-    needed="judged drafts",
-    refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
-    drawing=_by_setting,
+FIGURES: Final = (
+    Figure(
+        name="difference",
+        title="Forward passes against how much drafts change",
+        paper="SCD, Fig. 2",
+        caption="One point for each complete run: forward passes against the share of pending drafts that changed from "
+        "one iteration to the next. Initial guesses are left out.",
+        needs=lambda trace: _complete(trace) and drift(trace) is not None,
+        needed="drafts that wait from one forward pass to the next, in a complete run",
+        refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
+        drawing=_difference,
+    ),
+    Figure(
+        name="hamming",
+        title="How far drafts drift over several iterations",
+        paper="SCD, Fig. 6",
+        caption="The share of positions whose draft differs between two windows N iterations apart, over positions "
+        "pending in both; error bars are standard deviations between runs. A rising curve means that drafts drift. "
+        "Initial guesses are left out.",
+        needs=lambda trace: drift(trace) is not None,
+        needed="drafts that wait from one forward pass to the next",
+        drawing=_hamming,
+    ),
+    Figure(
+        name="strength",
+        title="Forward passes by coupling strength",
+        paper="SCD, Fig. 5",
+        caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
+        "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
+        needs=_complete,
+        needed="complete runs",
+        refuses=_needs("alpha"),
+        drawing=_strength,
+    ),
+    Figure(
+        name="window",
+        title="Forward passes by window",
+        paper="SCD, Table 1 (window L)",
+        caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
+        "Means over runs, error bars one standard deviation.",
+        needs=_complete,
+        needed="complete runs",
+        refuses=_needs("window"),
+        drawing=_window,
+    ),
+    Figure(
+        name="depth",
+        title="What deeper drafts gain and cost",
+        paper="PSD, section 4.2",
+        caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
+        "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
+        needs=_complete,
+        needed="complete runs",
+        refuses=_needs("depth"),
+        drawing=_depth,
+    ),
+    Figure(
+        name="by-setting",
+        title="Drafts accepted by one setting",
+        paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
+        caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with "
+        "the first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it "
+        "took to replace a rejected draft. Means over complete runs, error bars one standard deviation.",
+        needs=lambda trace: acceptances(trace) is not None,
+        needed="judged drafts",
+        refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
+        drawing=_by_setting,
+    ),
 )

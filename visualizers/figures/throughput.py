@@ -82,10 +82,17 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
 
 
-THROUGHPUT = Figure(
-    name="throughput",
-    needs=_timed,
-    needed="timed passes of a drafter and of its judge",
-    at_most="groups",
-    drawing=_draw,
+FIGURES: Final = (
+    Figure(
+        name="throughput",
+        title="Tokens a second by the number of drafts",
+        paper="SimSD, section 4 (time of a round); compare Table 3",
+        caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in "
+        "gamma T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged "
+        "drafts that were accepted. Marks: what the run reached, at its mean number of drafts.",
+        needs=_timed,
+        needed="timed passes of a drafter and of its judge",
+        at_most="groups",
+        drawing=_draw,
+    ),
 )

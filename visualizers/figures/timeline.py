@@ -82,10 +82,17 @@ def _legend_entry(fate: Fate) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], mode="markers", name=f"{fate.value}: {fate.meaning}", marker=marker)
 
 
-CHURN = Figure(
-    name="churn",
-    needs=lambda trace: any(step.position for step in trace.steps),
-    needed="steps with positions",
-    at_most="panels",
-    drawing=_draw,
+FIGURES: Final = (
+    Figure(
+        name="churn",
+        title="Token churn: what became of every draft, pass by pass",
+        paper="SCD, section 3 (token changes between iterations)",
+        caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones "
+        "rejected. Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange "
+        "ones were replaced. Dashed lines end a video's latent frames.",
+        needs=lambda trace: any(step.position for step in trace.steps),
+        needed="steps with positions",
+        at_most="panels",
+        drawing=_draw,
+    ),
 )

@@ -178,5 +178,10 @@ def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str])
 
 TRADEOFFS: Final[DataFigure[TradeoffView]] = DataFigure(
     name="tradeoffs",
+    title="Speed against quality",
+    caption="Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
+    "standard errors of the change in quality; the shaded band loses no more than is allowed. A method that keeps the "
+    "model's distribution and was measured in time alone lies on zero. Large points are those that no other beats in "
+    "both. Below, hollow: what papers report of other models on other machines, in time alone.",
     drawing=_drawn,
 )

@@ -142,19 +142,30 @@ def _divergence(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_yaxes(type="log", exponentformat="power")
 
 
-TRAJECTORIES = Figure(
-    name="trajectories",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="panels",
-    drawing=_trajectories,
-    stepped=True,
-)
-
-DIVERGENCE = Figure(
-    name="divergence",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="groups",
-    drawing=_divergence,
+FIGURES: Final = (
+    Figure(
+        name="trajectories",
+        title="Denoising paths of draft and target",
+        paper="CSpD, Fig. 4",
+        caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle "
+        "or cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two "
+        "directions are shown, the same for every token and run.",
+        needs=_has,
+        needed="judged drafts with denoising `paths`",
+        at_most="panels",
+        drawing=_trajectories,
+        stepped=True,
+    ),
+    Figure(
+        name="divergence",
+        title="Distance of draft and target along denoising",
+        paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
+        caption="Squared distance of the draft's state and the target's after each denoising step, over all "
+        "components, as a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot "
+        "show.",
+        needs=_has,
+        needed="judged drafts with denoising `paths`",
+        at_most="groups",
+        drawing=_divergence,
+    ),
 )
