@@ -33,7 +33,7 @@ def rgb(color: str) -> tuple[int, ...]:
 def middles(film_: Film, frame: Image.Image, run: int = 0) -> list[tuple[int, ...]]:
     """The colour in the middle of every position of a run."""
     left, top = film_.corner(run)
-    boxes = [film_.canvases[run].box(position) for position in range(positions_of(film_._traces[run]))]
+    boxes = [film_.canvases[run].boxes[position] for position in range(positions_of(film_._traces[run]))]
     return [frame.getpixel((left + (b[0] + b[2]) // 2, top + (b[1] + b[3]) // 2)) for b in boxes]  # type: ignore[misc]
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_is_there_stays_when_drawing_fails(
 
     with pytest.raises(KeyboardInterrupt):
         write_moving([jacobi(Size(4, 4, 6))], target, SMALL, report=stop)
-    monkeypatch.setattr("visualizers.moving.files.MOST_BYTES", 1000)
+    monkeypatch.setattr("visualizers.moving.MOST_BYTES", 1000)
     with pytest.raises(MovingError, match="choose a smaller width"):
         write_moving([jacobi(Size(4, 4, 6))], target, SMALL)
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]

@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from visualizers.figure import DataFigure, plain
-from visualizers.style import cividis, diverging
+from visualizers.palette import CIVIDIS
+from visualizers.style import DIVERGING
 
 Cells: TypeAlias = Sequence[Sequence[float]]
 """Probability of every cell, by its place along x, then y."""
@@ -72,12 +73,12 @@ def _draw(bias: Bias) -> go.Figure:
         margin={"t": 96, "b": 132},
         title_subtitle_text=plain(bias.said),
         coloraxis={
-            "colorscale": cividis(),
+            "colorscale": CIVIDIS,
             "cmin": 0,
             "colorbar": {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}},
         },
         coloraxis2={
-            "colorscale": diverging(),
+            "colorscale": DIVERGING,
             "cmin": -most,
             "cmax": most,
             "colorbar": {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}},

@@ -12,9 +12,9 @@ from traces.replay import PENDING, State, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, add_once, at_moments, labels, side_by_side
-from visualizers.palette import REJECTED, WHITE
+from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
-from visualizers.style import NEUTRAL, cividis, fate_marker
+from visualizers.style import NEUTRAL, fate_marker
 
 FLAT: Final = (460, 390, 358)
 """Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
@@ -199,7 +199,7 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(
         height=_height(len(panels)) if rows == 1 else 140 + 300 * rows,
         title_text=f"Accept probability of every draft {when}",
-        coloraxis={"colorscale": cividis(), "cmin": 0, "cmax": 1, "colorbar": bar},
+        coloraxis={"colorscale": CIVIDIS, "cmin": 0, "cmax": 1, "colorbar": bar},
     )
 
 
