@@ -133,9 +133,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             ["RUN", "-o", "a.pdf", "--figure", "race", "--figure", "churn"],
             "--figure churn: a .pdf file holds one figure",
         ),
-        (["RUN", "-o", "a.html", "--preset", "slide"], "--preset slide: belongs to .zip"),
-        (["RUN", "-o", "a.html", "--no-traces"], "--no-traces: belongs to .zip"),
-        (["RUN", "-o", "a.zip", "--fps", "3"], "--fps: belongs to moving pictures"),
+        (["RUN", "-o", "a.html", "--preset", "slide"], "--preset slide: belongs to a .zip"),
+        (["RUN", "-o", "a.html", "--no-traces"], "--no-traces: belongs to a .zip"),
+        (["RUN", "-o", "a.zip", "--fps", "3"], "--fps 3.0: belongs to moving pictures"),
     ],
 )
 def test_what_does_not_fit_together_is_said(
