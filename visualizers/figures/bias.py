@@ -7,8 +7,9 @@ from typing import Final, TypeAlias
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figure import DataFigure, plain
+from visualizers.figure import DataFigure
 from visualizers.palette import CIVIDIS
+from visualizers.plot import plain
 from visualizers.style import DIVERGING
 
 Cells: TypeAlias = Sequence[Sequence[float]]

@@ -11,9 +11,10 @@ from plotly.subplots import make_subplots
 from traces.replay import PENDING, State, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import MOST_FRAMES, Figure, Traces, add_once, at_moments, labels, side_by_side
+from visualizers.figure import MOST_FRAMES, Figure, Traces, at_moments, labels
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
+from visualizers.plot import add_once, side_by_side
 from visualizers.style import NEUTRAL, fate_marker
 
 FLAT: Final = (460, 390, 358)

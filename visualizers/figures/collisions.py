@@ -11,8 +11,9 @@ from plotly.subplots import make_subplots
 from traces.measures import MEASURES
 from traces.schema import Fate, Step, Trace
 from traces.stats import measured
-from visualizers.figure import Figure, Traces, axes, bars, curve, dots, in_panel, labels, side_by_side, thinned
+from visualizers.figure import Figure, Traces, labels
 from visualizers.palette import BLACK, WHITE
+from visualizers.plot import axes, bars, curve, dots, in_panel, side_by_side, thinned
 from visualizers.style import NEUTRAL, Look, hatched, series
 
 LOOKS: Final = {"collision_independent": (0, ""), "collision_gumbel": (2, "."), "collision_maximal": (1, "/")}

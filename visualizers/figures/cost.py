@@ -10,21 +10,9 @@ from plotly.subplots import make_subplots
 from traces.pairing import estimate, of_seeds, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
-from visualizers.figure import (
-    MOST_GROUPS,
-    Figure,
-    Traces,
-    axes,
-    bars,
-    curve,
-    dots,
-    error_bars,
-    grouped,
-    in_panel,
-    labels,
-    side_by_side,
-)
+from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
+from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, hatched, series
 
 STAGES: Final = {

@@ -6,7 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position
-from visualizers.figure import Figure, Traces, axes, counted, curve, grouped, side_by_side
+from visualizers.figure import Figure, Traces, counted, grouped
+from visualizers.plot import axes, curve, side_by_side
 from visualizers.style import Look, series
 
 POSITIONS: Final = 6

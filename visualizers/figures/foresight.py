@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.schema import Fate, Trace
-from visualizers.figure import Figure, Traces, axes, curve, grouped, in_panel, side_by_side
+from visualizers.figure import Figure, Traces, grouped
+from visualizers.plot import axes, curve, in_panel, side_by_side
 from visualizers.style import Look, fate_color, series
 
 SIZES: Final = (5, 7, 9)

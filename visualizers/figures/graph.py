@@ -6,8 +6,9 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Node, Step, Trace
-from visualizers.figure import Figure, Traces, at_moments, plain
+from visualizers.figure import Figure, Traces, at_moments
 from visualizers.palette import BLUE
+from visualizers.plot import plain
 from visualizers.style import NEUTRAL
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}

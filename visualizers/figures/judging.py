@@ -9,20 +9,8 @@ import plotly.graph_objects as go
 from traces.measures import MEASURES
 from traces.schema import Fate, Trace
 from traces.text_stats import by_draft_step
-from visualizers.figure import (
-    Figure,
-    Traces,
-    axes,
-    counted,
-    curve,
-    dots,
-    error_bars,
-    grouped,
-    guide,
-    in_panel,
-    labels,
-    side_by_side,
-)
+from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, side_by_side
 from visualizers.style import Look, fate_marker, series
 
 HIGHEST, LOWEST = 10.0, -30.0

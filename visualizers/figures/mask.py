@@ -6,8 +6,9 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, at_moments, plain, thinned
+from visualizers.figure import Figure, Traces, at_moments
 from visualizers.palette import BLUE
+from visualizers.plot import plain, thinned
 from visualizers.style import NEUTRAL, levels, translucent
 
 MOST_LABELS: Final = 36

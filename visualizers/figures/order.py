@@ -9,21 +9,8 @@ import plotly.graph_objects as go
 from traces.replay import outcomes
 from traces.schema import FATES, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from visualizers.figure import (
-    Figure,
-    Traces,
-    add_once,
-    axes,
-    counted,
-    curve,
-    error_bars,
-    grouped,
-    guide,
-    in_panel,
-    labels,
-    means,
-    side_by_side,
-)
+from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.plot import add_once, axes, curve, error_bars, guide, in_panel, means, side_by_side
 from visualizers.style import NEUTRAL, fate_marker, series
 
 REACHES: Final = (1, 2, 3, 4)

@@ -11,8 +11,9 @@ from PIL import Image
 
 from traces.schema import Trace
 from traces.stats import draft_forwards
-from visualizers.figure import Figure, Traces, grouped, plain
+from visualizers.figure import Figure, Traces, grouped
 from visualizers.picture import PictureError, data_url, final_picture, picture_of
+from visualizers.plot import plain
 
 MOST_ROWS, MOST_COLUMNS = 6, 6
 _PROMPT: Final = 26

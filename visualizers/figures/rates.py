@@ -16,8 +16,9 @@ from traces.schema import Trace
 from traces.stats import acceptance_by_position, evaluated_drafts
 from traces.text_stats import verifications
 from traces.video import Kept, kept_by_change
-from visualizers.figure import Figure, Traces, axes, bars, counted, curve, error_bars, grouped, in_panel, side_by_side
+from visualizers.figure import Figure, Traces, counted, grouped
 from visualizers.picture import cells, final_picture, grid, picture_of
+from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
 
 PARTS: Final = 8
 """Parts of the sequence that positions are gathered in."""

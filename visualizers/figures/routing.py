@@ -7,8 +7,9 @@ import plotly.graph_objects as go
 
 from traces.measures import MEASURES
 from traces.text_stats import RouterDecision, decisions, estimator_errors
-from visualizers.figure import Figure, Traces, add_once, axes, grouped, labels, side_by_side
+from visualizers.figure import Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, VERMILLION
+from visualizers.plot import add_once, axes, side_by_side
 from visualizers.style import NEUTRAL, series, translucent
 
 LOWEST: Final = -0.9

@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
 from visualizers.boxes import place_labels
-from visualizers.figure import Worded, axes, curve, guide, in_panel, plain, side_by_side, titled
+from visualizers.figure import Worded, titled
 from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
+from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed
 
 MOST_CURVES: Final = 12

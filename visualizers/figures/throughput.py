@@ -6,7 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Fate, Step, Trace
-from visualizers.figure import Figure, Traces, axes, curve, dots, grouped
+from visualizers.figure import Figure, Traces, grouped
+from visualizers.plot import axes, curve, dots
 
 MOST_DRAFTS: Final = 16
 

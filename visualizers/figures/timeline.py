@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.video import frame_ends
-from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, side_by_side
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
+from visualizers.plot import side_by_side
 from visualizers.style import NEUTRAL, fate_color, levels
 
 FATE_ORDER: Final = tuple(FATES)

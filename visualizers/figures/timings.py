@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import plotly.graph_objects as go
@@ -9,7 +10,8 @@ import plotly.graph_objects as go
 from traces.breakeven import acceptance_for
 from traces.timings import Timing, Timings, read_timings
 from traces.windows import Windows, read_windows
-from visualizers.figure import FileFigure, axes, bars, curve, dots, error_bars, guide, plain, side_by_side
+from visualizers.figure import FileFigure
+from visualizers.plot import axes, bars, curve, dots, error_bars, guide, plain, side_by_side
 from visualizers.style import Look, series
 
 PARTS: Final = {
@@ -124,6 +126,7 @@ def _break_even(timings: Timings) -> go.Figure:
     return figure.update_xaxes(range=[0, widest])
 
 
+_of_timings: Final = partial(FileFigure, benchmark="continuous", column="gamma", read=read_timings)
 FIGURES: Final = (
     FileFigure(
         name="windows",
@@ -137,7 +140,7 @@ FIGURES: Final = (
         column="window",
         read=read_windows,
     ),
-    FileFigure(
+    _of_timings(
         name="speed-up",
         title="Speed by draft length and batch",
         paper="CSpD, Tables 1 and 2; Eq. 51",
@@ -145,22 +148,16 @@ FIGURES: Final = (
         "measured in turns with quartiles. Right: tokens that a verification yields, as counted (filled), and as "
         "expected if every draft were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
         drawing=_speed_up,
-        benchmark="continuous",
-        column="gamma",
-        read=read_timings,
     ),
-    FileFigure(
+    _of_timings(
         name="time-shares",
         title="Where the time of drafting goes",
         paper="CSpD, Table 8",
         caption="Shares of the time of a recorded run: the two networks, the heads that denoise tokens, and the rest, "
         "mostly judging drafts and drawing replacements.",
         drawing=_shares,
-        benchmark="continuous",
-        column="gamma",
-        read=read_timings,
     ),
-    FileFigure(
+    _of_timings(
         name="break-even",
         title="What a draft may cost",
         paper="CSpD, Eq. 51",
@@ -168,8 +165,5 @@ FIGURES: Final = (
         "draft, from (1 − α^(γ+1)) / (1 − α) = v + γ c with the measured cost v of a verification; above a line it is "
         "faster. Points: what was measured, by drafter and verdict. Costs are in tokens of ordinary decoding.",
         drawing=_break_even,
-        benchmark="continuous",
-        column="gamma",
-        read=read_timings,
     ),
 )

@@ -10,7 +10,8 @@ from plotly.subplots import make_subplots
 
 from traces.tradeoffs import Tradeoff, frontier
 from visualizers.boxes import Box, place_labels
-from visualizers.figure import DataFigure, dots, plain
+from visualizers.figure import DataFigure
+from visualizers.plot import dots, plain
 from visualizers.style import NEUTRAL, Look, Series, series, translucent
 
 LOWEST: Final = -25.0

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 
 from traces.schema import Fate, PathPair, Trace
-from visualizers.figure import Figure, Traces, at_moments, axes, curve, grouped
+from visualizers.figure import Figure, Traces, at_moments, grouped
+from visualizers.plot import axes, curve
 from visualizers.style import NEUTRAL, series
 
 MOST_PATHS: Final = 3
