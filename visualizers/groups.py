@@ -96,6 +96,11 @@ class Speed:
     falling: bool = False
     """Whether less is faster: it is a price, and nothing is free."""
 
+    @property
+    def title(self) -> str:
+        """The title of its axis."""
+        return f"{self.axis} (less is better)" if self.falling else self.axis
+
     def of(self, group: Group) -> float | None:
         """Return the speed of a group; None where its rows do not say."""
         amount, cost = (float(sum(map(total, group.rows))) for total in (self.amount, self.cost))

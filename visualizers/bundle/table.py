@@ -24,12 +24,10 @@ def as_csv(figure: go.Figure) -> str:
 
 
 def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
-    axes = list(
-        dict.fromkeys((trace.xaxis or "x", trace.yaxis or "y") for trace in figure.data if hasattr(trace, "xaxis"))
-    )
+    axes = list(dict.fromkeys(map(_place, figure.data)))
     for trace in figure.data:
-        place = (getattr(trace, "xaxis", None) or "x", getattr(trace, "yaxis", None) or "y")
-        across, down = (figure.layout[_axis(name)] for name in place)
+        place = _place(trace)
+        across, down = (figure.layout[f"{name[0]}axis{name[1:]}"] for name in place)
         head = {
             "panel": axes.index(place) + 1 if len(axes) > 1 else None,
             "series": worded(trace.name),
@@ -41,9 +39,9 @@ def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
             yield head | row
 
 
-def _axis(name: str) -> str:
-    """x2 -> xaxis2."""
-    return f"{name[0]}axis{name[1:]}"
+def _place(trace: Any) -> tuple[str, str]:
+    """The axes of a trace, such as x2 and y2."""
+    return trace.xaxis or "x", trace.yaxis or "y"
 
 
 def _cells(trace: Any) -> Iterator[dict[str, Any]]:

@@ -65,25 +65,17 @@ def _draw(bias: Bias) -> go.Figure:
     figure.update_yaxes(constrain="domain", constraintoward="top", scaleanchor="x", showgrid=False, zeroline=False)
     figure.update_xaxes(title_text="Component 1", row=2 * bands, col=(COLUMNS + 1) // 2)
     figure.update_yaxes(title_text="Component 2", col=1)
-    most = max(
-        abs(value) for mark in figure.data if mark.coloraxis == "coloraxis2" for line in mark.z for value in line
-    )
+    differences = [mark.z for mark in figure.data if mark.coloraxis == "coloraxis2"]
+    most = max(abs(value) for z in differences for line in z for value in line)
     bar = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "len": 0.44, "ypad": 4}
+    left = {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}}
+    right = {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}}
     return figure.update_layout(
         height=180 + 2 * bands * _ROW_HEIGHT,
         margin={"t": 96, "b": 132},
         title_subtitle_text=plain(bias.said),
-        coloraxis={
-            "colorscale": CIVIDIS,
-            "cmin": 0,
-            "colorbar": {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}},
-        },
-        coloraxis2={
-            "colorscale": DIVERGING,
-            "cmin": -most,
-            "cmax": most,
-            "colorbar": {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}},
-        },
+        coloraxis={"colorscale": CIVIDIS, "cmin": 0, "colorbar": left},
+        coloraxis2={"colorscale": DIVERGING, "cmin": -most, "cmax": most, "colorbar": right},
     )
 
 

@@ -1,9 +1,8 @@
 """The canvas at a moment, with what the last pass did, and how likely drafts on it were to be accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -68,14 +67,12 @@ def _background(trace: Trace, state: State) -> str | None:
     if trace.legend.tiles is not None:
         return data_url(compose(trace.legend.tiles, trace.canvas, state))
     frames = [frame.image for frame in trace.legend.frames if frame.step <= state.step]
-    if frames:
-        return frames[-1]
-    return trace.output.image if state.step == len(trace.steps) else None
+    return frames[-1] if frames else trace.output.image if state.step == len(trace.steps) else None
 
 
 def _canvas(traces: Traces, step: int | None) -> go.Figure:
     moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in traces]
-    figure, said = at_moments(traces, moments, horizontal_spacing=0.06)
+    figure, first = at_moments(traces, moments, horizontal_spacing=0.06)
     for panel, (trace, moment) in enumerate(zip(traces, moments, strict=True), start=1):
         rows, columns = grid(trace.canvas)
         _square_axes(figure, (rows, columns), 1, panel)
@@ -85,7 +82,7 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
             add_once(figure, mark, row=1, col=panel)
-    title = f"The canvas after {said}" if len(traces) == 1 else "The canvas during decoding"
+    title = f"The canvas after {first}" if len(traces) == 1 else "The canvas during decoding"
     flat = all(frame_count(trace.canvas) > 1 for trace in traces)
     height = FLAT[min(len(traces), len(FLAT)) - 1] if flat else _height(len(traces))
     return figure.update_layout(height=height, title_text=title)
@@ -118,8 +115,7 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
 
 
 def _verdict(step: Step, entry: int) -> str:
-    accept_prob = step.accept_prob[entry] if step.accept_prob else None
-    uniform = step.coin[entry] if step.coin else None
+    accept_prob, uniform = (column[entry] if column else None for column in (step.accept_prob, step.coin))
     if accept_prob is None:
         return "not verified"
     return f"accept probability {accept_prob:.3f}" + ("" if uniform is None else f", drawn number {uniform:.3f}")
@@ -143,27 +139,13 @@ def unverified(trace: Trace) -> Mapping[int, Fate]:
     return {position: fate for position, fate in final.items() if position not in verified}
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """A canvas, or one latent frame of a video, and where it stands among the others."""
 
     trace: Trace
     frame: int
     row: int
     col: int
-
-    @property
-    def places(self) -> dict[int, tuple[int, int]]:
-        """Row and column of every position in it."""
-        columns = self.size[1]
-        every = enumerate(cells(self.trace.canvas))
-        return {p: (row, column % columns) for p, (row, column) in every if column // columns == self.frame}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = grid(self.trace.canvas)
-        return rows, columns // frame_count(self.trace.canvas)
 
 
 def _panels(traces: Sequence[Trace]) -> tuple[go.Figure, list[Panel]]:
@@ -206,9 +188,12 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
 
 def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> None:
     """Draw one panel: the heat map and the marks."""
-    trace, place, where = panel.trace, panel.places, {"row": panel.row, "col": panel.col}
-    rows, columns = panel.size
-    _square_axes(figure, panel.size, panel.row, panel.col)
+    trace, where = panel.trace, {"row": panel.row, "col": panel.col}
+    rows, wide = grid(trace.canvas)
+    columns = wide // frame_count(trace.canvas)
+    every = enumerate(cells(trace.canvas))
+    place = {at: (row, column % columns) for at, (row, column) in every if column // columns == panel.frame}
+    _square_axes(figure, (rows, columns), panel.row, panel.col)
     heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
     marked: dict[Fate, list[int]] = {Fate.RESAMPLED: []}
     for position, (accept_prob, fate) in verdicts(trace, None if step is None else min(step, len(trace.steps))).items():

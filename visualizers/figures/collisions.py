@@ -105,12 +105,8 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
                 parts = shares(values)
                 highest = max(highest, *parts)
                 marker = {"color": series(number).color, "pattern": hatched(pattern)}
-                look: Look = {
-                    "marker": marker,
-                    "customdata": [fmean(values)] * BINS,
-                    **in_panel(panel, number),
-                    "row": row,
-                }
+                look: Look = {"marker": marker, "customdata": [fmean(values)] * BINS}
+                look |= in_panel(panel, number) | {"row": row}
                 bars(figure, number, MEASURES[name].label, (middles, parts), hover, **look)
         figure.update_yaxes(range=[0, 1.05 * highest], row=row)
     figure.update_xaxes(range=[0, 1])

@@ -31,10 +31,6 @@ def _timed(trace: Trace) -> bool:
     return any(step.call.milliseconds.total > 0 for step in trace.steps)
 
 
-def _ran(trace: Trace) -> bool:
-    return bool(trace.steps)
-
-
 def _race(traces: Traces, step: int | None) -> go.Figure:
     timed = any(map(_timed, traces))
     heads = ["By forward passes", "By time"] if timed else [""]
@@ -113,16 +109,16 @@ def _not_repeated(traces: Traces) -> str | None:
 
 def _seeds(traces: Traces, step: int | None) -> go.Figure:
     groups = _repeated(traces)
-    timed = all(seconds(trace) for runs in groups.values() for trace in runs)
-    figure = side_by_side(["Passes of the target", *(["Seconds"] if timed else [])], horizontal_spacing=0.12)
-    _fill_seeds(figure, 1, groups, target_forwards)
-    if timed:
-        _fill_seeds(figure, 2, groups, seconds)
+    panels: dict[str, Callable[[Trace], float | None]] = {"Passes of the target": target_forwards}
+    if all(seconds(trace) for runs in groups.values() for trace in runs):
+        panels["Seconds"] = seconds
+    figure = side_by_side(list(panels), horizontal_spacing=0.12)
+    for panel, of in enumerate(panels.values(), start=1):
+        _fill_seeds(figure, panel, groups, of)
     names = ["<br>".join(wrap(name, 22, break_long_words=False)) for name in groups]
     axes(figure, "", "Target passes", "Seconds of decoding", height=480)
-    return figure.update_xaxes(
-        tickvals=list(range(len(groups))), ticktext=names, range=[-0.5, len(groups) - 0.5], title_text=None
-    )
+    ends = [-0.5, len(groups) - 0.5]
+    return figure.update_xaxes(tickvals=list(range(len(groups))), ticktext=names, range=ends, title_text=None)
 
 
 def _fill_seeds(
@@ -150,7 +146,7 @@ FIGURES: Final = (
         paper="SCD, Table 1 (NFE and latency), step by step",
         caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run "
         "can win in passes and lose in time, when its passes process more tokens.",
-        needs=_ran,
+        needs=lambda trace: bool(trace.steps),
         needed="steps",
         at_most="runs",
         drawing=_race,
@@ -173,7 +169,7 @@ FIGURES: Final = (
         caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
         "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
         "pass.",
-        needs=_ran,
+        needs=lambda trace: bool(trace.steps),
         needed="steps",
         at_most="runs",
         refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,

@@ -50,14 +50,13 @@ def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeSt
     low = [max(0.0, row.mean - row.variance**0.5) for row in rows]
     high = [min(1.0, row.mean + row.variance**0.5) for row in rows]
     place: Look = {"legendgroup": name, "row": 1, "col": panel}
-    bare = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(
-        x=ages + ages[::-1], y=high + low[::-1], fill="toself", fillcolor=series(index).band(), **bare, **place
-    )
-    said = [[row.variance, row.count] for row in rows]
+    band: Look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+    band |= {"fill": "toself", "fillcolor": series(index).band()}
+    figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **place)
+    counts = [[row.variance, row.count] for row in rows]
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"
     label = f"{name}, mean ± standard deviation"
-    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=said, **place)
+    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **place)
 
 
 FIGURES: Final = (

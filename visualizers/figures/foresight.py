@@ -33,10 +33,8 @@ def _foresight(traces: Traces, step: int | None) -> go.Figure:
     for i, size in enumerate(SIZES):
         here, look = [one for one in rows if one.size == size], series(i)
         horizons = [one.horizon for one in here]
-        best: Look = {
-            "line": {"color": look.color, "dash": "dash", "width": 1.5},
-            "marker": {**look.marker(6), "symbol": f"{look.symbol}-open"},
-        }
+        best: Look = {"line": {"color": look.color, "dash": "dash", "width": 1.5}}
+        best["marker"] = {**look.marker(6), "symbol": f"{look.symbol}-open"}
         for panel, name in enumerate(("coverage", "precision"), start=1):
             words = f"{size} candidates"
             points = horizons, [100 * getattr(one, name) for one in here]

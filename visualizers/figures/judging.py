@@ -31,7 +31,6 @@ class Judged(NamedTuple):
     fate: Fate
     value: float
     """The measure that was asked for."""
-    accept_prob: float | None
     uniform: float | None
     tries: float | None
 
@@ -41,12 +40,7 @@ def judged(trace: Trace, measure: str) -> list[Judged]:
     verdicts = []
     for step in trace.steps:
         empty = (None,) * len(step.position)
-        columns = (
-            step.numbers.get(measure, empty),
-            step.accept_prob or empty,
-            step.coin or empty,
-            step.numbers.get("tries", empty),
-        )
+        columns = step.numbers.get(measure, empty), step.coin or empty, step.numbers.get("tries", empty)
         for position, fate, value, *rest in zip(step.position, step.fate, *columns, strict=True):
             if fate.judged and value is not None:
                 verdicts.append(Judged(position, fate, value, *rest))
@@ -66,9 +60,9 @@ def _ratios(traces: Traces, step: int | None) -> go.Figure:
             points = [one.position for one in here], [min(HIGHEST, max(LOWEST, one.value)) for one in here]
             hover = "position %{x}<br>log ratio %{customdata[0]:.3g}<br>drawn number %{customdata[1]:.3f}"
             hover += "<br>tries %{customdata[2]}<extra></extra>"
-            said = [(one.value, one.uniform, one.tries) for one in here]
-            look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
-            dots(figure, 0, name, points, hover, customdata=said, **look)
+            look: Look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
+            look["customdata"] = [(one.value, one.uniform, one.tries) for one in here]
+            dots(figure, 0, name, points, hover, **look)
         guide(figure, 0, row=1, col=panel)
     return axes(figure, "Position", "Log ratio (nats)", bounds=(LOWEST - 1, HIGHEST + 1))
 
@@ -104,10 +98,10 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
     groups = grouped(traces)
     rows = {name: by_draft_step([trace.steps for trace in runs]) for name, runs in groups.items()}
     recorded = {measure for each in rows.values() for row in each for measure in row.means}
-    shown = [measure for measure in COMPARED if measure in recorded]
-    figure = side_by_side([MEASURES[measure].label for measure in shown], horizontal_spacing=0.09)
+    drawn = [measure for measure in COMPARED if measure in recorded]
+    figure = side_by_side([MEASURES[measure].label for measure in drawn], horizontal_spacing=0.09)
     for i, (name, each) in enumerate(rows.items()):
-        for panel, measure in enumerate(shown, start=1):
+        for panel, measure in enumerate(drawn, start=1):
             scale = 100 if measure == "agrees" else 1
             here = [row for row in each if measure in row.means]
             points = [row.order for row in here], [scale * row.means[measure] for row in here]
@@ -115,9 +109,9 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
             error = [scale * row.errors[measure] for row in here]
             hover = "draft %{x}: %{y:.3f}, %{customdata} verifications"
             curve(figure, i, counted(name, groups[name]), points, hover, **error_bars(error), **more)
-    axes(figure, "Draft, in the order made", *(COMPARED[measure] for measure in shown))
-    if "agrees" in shown:
-        figure.update_yaxes(range=[0, 103], col=shown.index("agrees") + 1)
+    axes(figure, "Draft, in the order made", *(COMPARED[measure] for measure in drawn))
+    if "agrees" in drawn:
+        figure.update_yaxes(range=[0, 103], col=drawn.index("agrees") + 1)
     longest = max(row.order for each in rows.values() for row in each)
     return figure.update_xaxes(dtick=1 if longest <= 12 else None)
 

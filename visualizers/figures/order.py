@@ -92,10 +92,8 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
     for i, (name, runs) in enumerate(grouped(traces).items()):
         for part in (0, 1):
             x, y = binned([point for run in runs for point in along(run)[part]])
-            points, place = ([100 * at for at in x], y), in_panel(part + 1, i)
-            curve(
-                figure, i, counted(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", marker=series(i).marker(6), **place
-            )
+            points, look = ([100 * at for at in x], y), {"marker": series(i).marker(6), **in_panel(part + 1, i)}
+            curve(figure, i, counted(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
     axes(figure, "Progress: share of decoding passes (%)", "Mean confidence", "Tokens per decoding pass")
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)
 

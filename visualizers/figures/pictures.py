@@ -81,8 +81,7 @@ def _opened(url: str) -> Image.Image | None:
 def _sharp(url: str) -> str:
     """Return a small picture enlarged without blur, as a browser would blur it in a figure."""
     picture = _opened(url)
-    times = 1 if picture is None else max(1, 240 // max(picture.size))
-    if picture is None or times == 1:
+    if picture is None or (times := 240 // max(picture.size)) <= 1:
         return url
     return data_url(picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST))
 

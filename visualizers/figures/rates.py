@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod, sqrt
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -36,10 +35,10 @@ Rate = tuple[float, int, int]
 
 def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hover: str, **more: Any) -> None:
     """Draw shares in per cent with their standard errors; `hover` knows accepted and judged drafts as customdata."""
-    points = [x for x, _, _ in rates], [100 * accepted / count for _, accepted, count in rates]
-    error = [100 * sqrt(accepted / count * (1 - accepted / count) / count) for _, accepted, count in rates]
-    said = [[accepted, count] for _, accepted, count in rates]
-    curve(figure, index, name, points, hover, **error_bars(error), customdata=said, **more)
+    shares = [accepted / count for _, accepted, count in rates]
+    error = [100 * sqrt(share * (1 - share) / count) for share, (_, _, count) in zip(shares, rates, strict=True)]
+    points, counts = ([x for x, _, _ in rates], [100 * share for share in shares]), [each[1:] for each in rates]
+    curve(figure, index, name, points, hover, **error_bars(error), customdata=counts, **more)
 
 
 def _by_place(traces: Traces, step: int | None) -> go.Figure:
@@ -81,8 +80,7 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 100])
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """Verdicts at one position, and the detail of the picture there."""
 
     detail: float
@@ -146,20 +144,11 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(rangemode="tozero")
 
 
-def pooled(traces: Sequence[Trace]) -> tuple[Kept, Kept]:
-    """Return the judged drafts of several runs together, where the token stays and where it changes."""
-    same, other = zip(*map(kept_by_change, traces), strict=True)
-    return _sum(same), _sum(other)
-
-
-def _sum(parts: Sequence[Kept]) -> Kept:
-    return Kept(sum(part.judged for part in parts), sum(part.accepted for part in parts))
-
-
 def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
-        kept = pooled(runs)
+        sides = zip(*map(kept_by_change, runs), strict=True)
+        kept = [Kept(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
         points = ["the same token", "another token"], [side.share for side in kept]
         text = [f"{side.share:.0%} of {side.judged:,}" for side in kept]
         inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
@@ -175,15 +164,13 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
     longest = 0
     for i, (name, runs) in enumerate(grouped(traces).items()):
         passes = [one for trace in runs for one in verifications(trace.steps)]
-        counts = Counter(one.accepted for one in passes)
-        most = max(counts)
-        longest = max(longest, most)
+        tally = Counter(one.accepted for one in passes)
+        longest = max(longest, *tally)
         mean, drafts = fmean(one.accepted for one in passes), fmean(one.drafts for one in passes)
-        every = range(most + 1)
-        points = list(every), [100 * counts[accepted] / len(passes) for accepted in every]
-        said = [counts[accepted] for accepted in every]
+        counts = [tally[accepted] for accepted in range(max(tally) + 1)]
+        points = list(range(len(counts))), [100 * count / len(passes) for count in counts]
         hover = "%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>"
-        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=said)
+        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=counts)
     axes(figure, "Drafts accepted in a verification", "Share of verifications (%)", barmode="group")
     return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)
 

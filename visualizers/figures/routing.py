@@ -1,7 +1,7 @@
 """Routing: whether to verify, what was expected of it, and how many drafts were accepted."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
@@ -10,7 +10,7 @@ from traces.text_stats import RouterDecision, decisions, estimator_errors
 from visualizers.figure import Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.plot import add_once, axes, side_by_side
-from visualizers.style import NEUTRAL, series, translucent
+from visualizers.style import NEUTRAL, Look, series, translucent
 
 LOWEST: Final = -0.9
 """Where the decision stands, below the drafts."""
@@ -27,39 +27,36 @@ def _routing(traces: Traces, step: int | None) -> go.Figure:
 
 def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
     """Return the marks of one run, spans first so that they lie behind."""
-    spans = [one for one in every if one.span is not None]
-    scores = [one for one in every if one.score is not None]
-    bars = go.Bar(
-        x=[one.step + 1 for one in spans],
-        y=[one.span for one in spans],
-        name="span that may be verified",
-        marker={"color": translucent(NEUTRAL, 0.3)},
-        hovertemplate="pass %{x}: span of %{y}",
-    )
-    curve = go.Scatter(
-        x=[one.step + 1 for one in scores],
-        y=[one.score for one in scores],
-        mode="lines",
-        name="score: expected less the cost of verifying",
-        line={"color": NEUTRAL, "dash": "dash", "width": 1.5},
-        hovertemplate="pass %{x}: score %{y:.2f}",
-    )
-    ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
-    square = {"color": VERMILLION, "symbol": "square", "size": 8}
+    spans = [(one.step, one.span) for one in every if one.span is not None]
+    scores = [(one.step, one.score) for one in every if one.score is not None]
     expected = [(one.step, one.expected) for one in every if one.expected is not None]
     accepted = [(one.step, one.accepted) for one in every if one.accepted is not None]
-    lowest = min([LOWEST, *(one.score - 0.6 for one in scores if one.score is not None)])
-    dots = [_dots(expected, "drafts expected to be accepted", ring), _dots(accepted, "drafts accepted", square)]
+    dashed: Look = {"mode": "lines", "line": {"color": NEUTRAL, "dash": "dash", "width": 1.5}}
+    ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
+    square = {"color": VERMILLION, "symbol": "square", "size": 8}
+    x, y = [step + 1 for step, _ in spans], [span for _, span in spans]
+    hover, pale = "pass %{x}: span of %{y}", {"color": translucent(NEUTRAL, 0.3)}
+    marks = [
+        go.Bar(x=x, y=y, name="span that may be verified", marker=pale, hovertemplate=hover),
+        _curve(scores, "score: expected less the cost of verifying", "pass %{x}: score %{y:.2f}", **dashed),
+    ]
+    for points, name, marker in (
+        (expected, "drafts expected to be accepted", ring),
+        (accepted, "drafts accepted", square),
+    ):
+        marks.append(_curve(points, name, f"pass %{{x}}: %{{y:.3~g}} {name}", mode="markers", marker=marker))
+    lowest = min([LOWEST, *(score - 0.6 for _, score in scores)])
     for verify, name, symbol in ((True, "verify", "triangle-up"), (False, "do not verify", "line-ew-open")):
         grey = {"color": NEUTRAL, "symbol": symbol, "size": 9, "line": {"width": 2, "color": NEUTRAL}}
-        dots.append(_dots([(one.step, lowest) for one in every if one.verify is verify], f"decision: {name}", grey))
-    return [mark for mark in (bars, curve, *dots) if mark.x]
+        points = [(one.step, lowest) for one in every if one.verify is verify]
+        name = f"decision: {name}"
+        marks.append(_curve(points, name, f"pass %{{x}}: {name}", mode="markers", marker=grey))
+    return [mark for mark in marks if mark.x]
 
 
-def _dots(points: Sequence[tuple[int, float]], name: str, marker: dict[str, object]) -> go.Scatter:
+def _curve(points: Sequence[tuple[int, float]], name: str, hover: str, **look: Any) -> go.Scatter:
     x, y = [step + 1 for step, _ in points], [value for _, value in points]
-    hover = "pass %{x}: %{y:.3~g} " + name if not name.startswith("decision") else "pass %{x}: " + name
-    return go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hovertemplate=hover)
+    return go.Scatter(x=x, y=y, name=name, hovertemplate=hover, **look)
 
 
 def _estimators(traces: Traces, step: int | None) -> go.Figure:

@@ -70,10 +70,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         pair = rates(runs)
         assert pair is not None
         drafts = list(range(1, MOST_DRAFTS + 1))
-        about = (
-            f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification, "
-            f"{100 * pair.acceptance:.0f} % accepted"
-        )
+        about = f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification"
+        about += f", {100 * pair.acceptance:.0f} % accepted"
         hover = "%{x} drafts: %{y:.1f} tokens a second expected<extra></extra>"
         points = drafts, [pair.per_second(count) for count in drafts]
         curve(figure, i, f"{name}: {about}", points, hover, mode="lines", legendgroup=str(i))

@@ -11,7 +11,7 @@ from traces.video import frame_ends
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
 from visualizers.plot import side_by_side
-from visualizers.style import NEUTRAL, fate_color, levels
+from visualizers.style import NEUTRAL, Look, fate_color, levels
 
 FATE_ORDER: Final = tuple(FATES)
 CROSS_ROOM: Final = 860
@@ -46,31 +46,18 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panels: int) -> None:
     where = {"row": 1, "col": panel}
     names = np.array(["", *(fate.value for fate in FATE_ORDER)])
-    figure.add_heatmap(
-        z=codes,
-        y0=1,
-        zmin=-0.5,
-        zmax=len(FATE_ORDER) + 0.5,
-        colorscale=levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)]),
-        showscale=False,
-        text=names[codes],
-        hoverinfo="x+y+text",
-        **where,
-    )
+    look: Look = {"zmin": -0.5, "zmax": len(FATE_ORDER) + 0.5, "showscale": False, "hoverinfo": "x+y+text"}
+    look["colorscale"] = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
+    figure.add_heatmap(z=codes, y0=1, text=names[codes], **look, **where)
     ends = frame_ends(trace.canvas)
     for end in ends if len(ends) <= MOST_FRAMES else ():
         figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
     row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
     size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * panels)))
-    figure.add_scatter(
-        x=position,
-        y=row + 1,
-        mode="markers",
-        showlegend=False,
-        marker={"symbol": "x-thin", "size": size, "line": {"color": BLACK, "width": size / 4}},
-        hovertemplate="position %{x}, forward pass %{y}: rejected<extra></extra>",
-        **where,
-    )
+    cross: Look = {"mode": "markers", "marker": {"symbol": "x-thin", "size": size}, "showlegend": False}
+    cross["marker"]["line"] = {"color": BLACK, "width": size / 4}
+    cross["hovertemplate"] = "position %{x}, forward pass %{y}: rejected<extra></extra>"
+    figure.add_scatter(x=position, y=row + 1, **cross, **where)
     figure.update_xaxes(range=[-0.5, canvas_size(trace.canvas) - 0.5], **where)
     figure.update_yaxes(range=[len(trace.steps) + 0.5, 0.5], **where)
 

@@ -64,12 +64,9 @@ def _speed_up(timings: Timings) -> go.Figure:
     figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
     for i, (kind, rows) in enumerate(_by_kind(timings).items()):
         look, gammas = series(i), [row.gamma for row in rows]
-        quartiles = {
-            "symmetric": False,
-            "array": [row.faster_high_quartile - row.faster_median for row in rows],
-            "arrayminus": [row.faster_median - row.faster_low_quartile for row in rows],
-            "thickness": 1.2,
-        }
+        quartiles: Look = {"symmetric": False, "thickness": 1.2}
+        quartiles["array"] = [row.faster_high_quartile - row.faster_median for row in rows]
+        quartiles["arrayminus"] = [row.faster_median - row.faster_low_quartile for row in rows]
         place: Look = {"legendgroup": kind, "row": 1, "col": 1}
         points = gammas, [row.faster_median for row in rows]
         curve(figure, i, kind, points, "γ %{x}: %{y:.2f} × as fast", error_y=quartiles, **place)
@@ -92,9 +89,9 @@ def _shares(timings: Timings) -> go.Figure:
     kinds = _by_kind(timings)
     rows = [(kind, row) for kind, each in kinds.items() for row in each]
     settings = [f"γ {row.gamma}" + (f", {kind}" if len(kinds) > 1 else "") for kind, row in rows]
-    for i, (name, said) in enumerate(PARTS.items()):
+    for i, (name, part) in enumerate(PARTS.items()):
         points = [100 * getattr(row, name) for _, row in rows], settings
-        bars(figure, i, said, points, f"%{{y}}: %{{x:.1f}} % {said}<extra></extra>", orientation="h")
+        bars(figure, i, part, points, f"%{{y}}: %{{x:.1f}} % {part}<extra></extra>", orientation="h")
     more: Look = {"barmode": "stack", "title_subtitle_text": plain(timings.title)}
     axes(figure, "Share of the time (%)", "Setting", height=220 + 36 * len(rows), **more)
     return figure.update_xaxes(range=[0, 100]).update_yaxes(autorange="reversed")
@@ -104,8 +101,8 @@ def _break_even(timings: Timings) -> go.Figure:
     figure = go.Figure().update_layout(title_subtitle_text=plain(timings.title))
     rows = [row for row in timings.rows if row.costed]
     if not rows:
-        said = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
-        return figure.add_annotation(text=said, showarrow=False)
+        problem = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
+        return figure.add_annotation(text=problem, showarrow=False)
     widest = max(_WIDEST, *(1.1 * row.draft_cost for row in rows))
     for i, gamma in enumerate(sorted({row.gamma for row in rows})):
         own = [row for row in rows if row.gamma == gamma]

@@ -59,12 +59,14 @@ def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     looks = {position: (series(i).color, _STARTS[i % len(_STARTS)]) for i, position in enumerate(positions)}
     for panel, drafts in enumerate(chosen, start=1):
         for draft in drafts:
-            _pair(figure, draft, looks[draft.position], panel)
+            for path in ("target", "draft"):
+                figure.add_trace(_path(draft, path, *looks[draft.position]), row=1, col=panel)
         figure.update_yaxes(scaleanchor=f"x{panel}" if panel > 1 else "x", row=1, col=panel)
-    for position, (color, symbol) in looks.items():
-        _legend_entry(figure, f"position {position}, start (x_T)", color, None, symbol)
-    for name, dash, symbol in _LOOKS:
-        _legend_entry(figure, name, NEUTRAL, dash, symbol)
+    entries = [(f"position {at}, start (x_T)", color, "", symbol) for at, (color, symbol) in looks.items()]
+    for name, color, dash, symbol in (*entries, *((name, NEUTRAL, *look) for name, look in _LOOKS.items())):
+        marker = {"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}}
+        line, mode = {"color": color, "dash": dash or "solid", "width": 2}, "lines+markers" if dash else "markers"
+        figure.add_scatter(x=[None], y=[None], name=name, mode=mode, line=line, marker=marker, hoverinfo="skip")
     axes(figure, "Along (1, 1, 1 ...)", "Along (1, -1, 1 ...)", height=600 if len(traces) == 1 else 520)
     points = [point for drafts in chosen for draft in drafts for point in (*draft.pair.draft, *draft.pair.target)]
     for axis, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
@@ -76,58 +78,39 @@ def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     return figure
 
 
-_LOOKS: Final = (
-    ("target", "solid", "square"),
-    ("draft, accepted", "dot", "triangle-up"),
-    ("draft, rejected", "dot", "x"),
-)
+_LOOKS: Final = {
+    "target": ("solid", "square"),
+    "draft, accepted": ("dot", "triangle-up"),
+    "draft, rejected": ("dot", "x"),
+}
 """What is drawn the same way for every draft: dash of the line, mark of its end."""
 _STARTS: Final = ("circle-open", "diamond-open", "pentagon-open", "hexagram-open", "square-open")
 
 
-def _legend_entry(figure: go.Figure, name: str, color: str, dash: str | None, symbol: str) -> None:
-    figure.add_scatter(
-        x=[None],
-        y=[None],
-        name=name,
-        mode="lines+markers" if dash else "markers",
-        line={"color": color, "dash": dash or "solid", "width": 2},
-        marker={"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}},
-        hoverinfo="skip",
+def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
+    """Return one of the two paths of a draft in a colour, from a symbol of its own on."""
+    verdict = "accepted" if draft.fate is Fate.ACCEPTED else "rejected"
+    dash, end = _LOOKS["target" if path == "target" else f"draft, {verdict}"]
+    points = draft.pair.target if path == "target" else draft.pair.draft
+    last = len(points) - 1
+    return go.Scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        customdata=[[last - i, squared] for i, squared in enumerate(draft.pair.distance_squared)],
+        mode="lines+markers",
+        name=f"position {draft.position}, {path}",
+        showlegend=False,
+        line={"color": color, "dash": dash, "width": 2},
+        marker={
+            "color": color,
+            "opacity": 1,
+            "symbol": [start, *["circle"] * (last - 1), end],
+            "size": [12, *[3] * (last - 1), 11],
+            "line": {"width": [2, *[0] * (last - 1), 1]},
+        },
+        hovertemplate=f"position {draft.position}, {path}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
+        f"squared distance %{{customdata[1]:.3g}}<extra>{verdict}</extra>",
     )
-
-
-def _pair(figure: go.Figure, draft: Entry, look: tuple[str, str], panel: int) -> None:
-    """Draw both paths in a colour, from a symbol of their own on."""
-    color, start = look
-    accepted = draft.fate is Fate.ACCEPTED
-    said = "accepted" if accepted else "rejected"
-    target, proposed = _LOOKS[0], _LOOKS[1 if accepted else 2]
-    for name, points, (_, dash, symbol) in (
-        ("target", draft.pair.target, target),
-        ("draft", draft.pair.draft, proposed),
-    ):
-        last = len(points) - 1
-        figure.add_scatter(
-            x=[x for x, _ in points],
-            y=[y for _, y in points],
-            customdata=[[last - i, squared] for i, squared in enumerate(draft.pair.distance_squared)],
-            mode="lines+markers",
-            name=f"position {draft.position}, {name}",
-            showlegend=False,
-            line={"color": color, "dash": dash, "width": 2},
-            marker={
-                "color": color,
-                "opacity": 1,
-                "symbol": [start, *["circle"] * (last - 1), symbol],
-                "size": [12, *[3] * (last - 1), 11],
-                "line": {"width": [2, *[0] * (last - 1), 1]},
-            },
-            hovertemplate=f"position {draft.position}, {name}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
-            f"squared distance %{{customdata[1]:.3g}}<extra>{said}</extra>",
-            row=1,
-            col=panel,
-        )
 
 
 def _divergence(traces: Traces, step: int | None) -> go.Figure:
