@@ -191,7 +191,7 @@ def _report(done: int, frames: int) -> None:
 def _draw_results(options: argparse.Namespace, kind: str) -> None:
     """Draw a figure of a sweep or of timings; what is wrong with the file is said with its path."""
     source, path = ("sweep", options.sweep) if options.sweep else ("timings", options.timings)
-    name = options.figure[0] if options.figure else None
+    name = options.figure[0] if options.figure else ""
     if name not in RESULTS[source]:
         raise _UsageError(f"--{source} {path}: needs --figure, one of {', '.join(RESULTS[source])}")
     read: Callable[[bytes], Any] = read_results if options.sweep else TIMING_FIGURES[name].read

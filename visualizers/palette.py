@@ -112,7 +112,7 @@ def luminance(color: str) -> float:
     """Return the relative luminance of `#rrggbb` in [0, 1] (WCAG 2.2, "relative luminance")."""
     channels = (value / 255 for value in hex_to_rgb(color))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 def contrast(first: str, second: str) -> float:
