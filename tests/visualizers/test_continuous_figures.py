@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.handmade import ALL
 
-from traces.schema import Fate, Trace
+from traces.schema import Fate
 from visualizers import FIGURES
 from visualizers.figures.judging import LOWEST
 from visualizers.figures.trajectories import shown
@@ -29,43 +29,26 @@ def test_distances_are_cumulative_shares() -> None:
     assert "50 % accepted, mean 1.31" in curve.name
 
 
-def verified_later() -> Trace:
-    """A run whose first verification keeps its only draft, and whose second one rejects."""
-    draft, verify = RUN.steps
-    first = replace(
-        verify,
-        position=verify.position[:1],
-        token=verify.token[:1],
-        fate=verify.fate[:1],
-        paths=(verify.paths or ())[:1],
-    )
-    return replace(RUN, steps=(draft, first, verify))
-
-
 def test_trajectories_begin_with_the_first_refusal_or_the_step_that_is_asked_for() -> None:
-    run = verified_later()
+    draft, verify = RUN.steps
+    columns = {name: getattr(verify, name)[:1] for name in ("position", "token", "fate", "paths")}
+    run = replace(RUN, steps=(draft, replace(verify, **columns), verify))  # the first keeps its draft, then one falls
     assert [(one.step, one.position) for one in shown(run, None)] == [(3, 0), (3, 1)]
     assert [(one.step, one.position) for one in shown(run, 2)] == [(2, 0), (3, 0), (3, 1)]
     assert [one.step for one in shown(run, 0)] == [2, 3, 3]
 
 
 def test_trajectories_are_the_points_of_the_trace() -> None:
-    kept, rejected = RUN.steps[1].paths or ()
-    assert kept is not None
-    assert rejected is not None
     figure = FIGURES["trajectories"].draw([RUN])
     ways = {mark.name: mark for mark in figure.data if mark.name.endswith((", target", ", draft"))}
-    for name, points in {
-        "position 0, target": kept.target,
-        "position 0, draft": kept.draft,
-        "position 1, target": rejected.target,
-        "position 1, draft": rejected.draft,
-    }.items():
-        assert list(zip(ways[name].x, ways[name].y, strict=True)) == list(points)
-    assert ways["position 0, draft"].marker.symbol[-1] == "triangle-up"
-    assert ways["position 1, draft"].marker.symbol[-1] == "x"
+    for position, pair in enumerate(RUN.steps[1].paths or ()):
+        assert pair is not None
+        for name, points in (("target", pair.target), ("draft", pair.draft)):
+            mark = ways[f"position {position}, {name}"]
+            assert list(zip(mark.x, mark.y, strict=True)) == list(points)
+    ends = [ways[f"position {position}, draft"].marker.symbol[-1] for position in (0, 1)]
+    assert ends == ["triangle-up", "x"] and figure.layout.yaxis.scaleanchor == "x"
     assert ways["position 0, draft"].line.dash != ways["position 0, target"].line.dash
-    assert figure.layout.yaxis.scaleanchor == "x"
 
 
 def test_divergence_is_the_mean_over_judged_drafts_of_whole_vectors() -> None:
