@@ -102,10 +102,8 @@ def named(figure: go.Figure, name: str) -> list[go.Scatter]:
 def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     figure = FIGURES[name]
     drawn = drawn_example(name)
-    assert figure.name == name
-    assert len(figure.caption) > 60
-    assert drawn.layout.title.text
-    assert drawn.layout.title.subtitle.text
+    assert figure.name == name and len(figure.caption) > 60
+    assert drawn.layout.title.text and drawn.layout.title.subtitle.text
     axes = [axis for axis in drawn.select_xaxes() if not axis.matches or axis.title.text]
     assert all(axis.title.text for axis in axes) or name in ("pictures", "seeds")  # which name columns
     assert any(axis.title.text for axis in drawn.select_yaxes()) or name in ("latency", "comparison", "pictures")
@@ -205,11 +203,9 @@ class TestCanvas:
             assert len(mark.x) == fates.count(fate)
 
     def test_a_broken_picture_is_named(self) -> None:
-        legend = run().legend
-        assert legend.tiles is not None
-        broken = replace(legend, tiles=replace(legend.tiles, png="data:image/png;base64,AAAA"))
+        tiles = replace(run().legend.tiles, png="data:image/png;base64,AAAA")  # type: ignore[type-var]
         with pytest.raises(FigureError, match=r"a picture in the trace is damaged"):
-            FIGURES["canvas"].draw([replace(run(), legend=broken)])
+            FIGURES["canvas"].draw([replace(run(), legend=replace(run().legend, tiles=tiles))])
 
 
 def test_cells_hold_the_probability_of_the_last_verdict() -> None:
@@ -238,31 +234,28 @@ def test_codes_are_the_fates() -> None:
     assert np.array_equal(FIGURES["churn"].draw([trace]).data[0].z, codes)
 
 
-def test_the_mean_by_age_is_the_statistic_with_a_band_of_one_deviation() -> None:
+def test_beta_is_the_mean_by_age_with_a_band_of_one_deviation() -> None:
     trace = run("none")
     drawn = FIGURES["beta"].draw([trace])
     ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
-    assert len(ages) > 1
     (curve,) = named(drawn, "jacobi")
-    assert list(curve.x) == [row.age for row in ages]
-    assert list(curve.y) == [row.mean for row in ages]
+    assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
     band = next(mark for mark in drawn.data if mark.fill == "toself")
-    assert list(band.y[: len(ages)]) == [min(1, row.mean + row.variance**0.5) for row in ages]
-    assert list(band.y[len(ages) :]) == [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
+    high = [min(1, row.mean + row.variance**0.5) for row in ages]
+    assert list(band.y) == high + [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
 
 
 def test_drift_is_the_mean_difference_over_runs() -> None:
     runs = [run("none", seed=seed) for seed in range(3)]
     (curve,) = FIGURES["hamming"].draw(runs).data
-    assert list(curve.x) == [1, 2, 3]
     for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
         each = [mean_difference(token_difference(trace.steps, distance)) for trace in runs]
         values = [100 * mean.share for mean in each if mean]
-        assert value == pytest.approx(fmean(values))
-        assert spread == pytest.approx(stdev(values))
+        assert (value, spread) == pytest.approx((fmean(values), stdev(values)))
+    assert list(curve.x) == [1, 2, 3]
 
 
-def test_clouds_are_the_recorded_pairs_within_the_bounds() -> None:
+def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
     trace = run()
     drawn = FIGURES["collision"].draw([trace])
     for name in LOOKS:
@@ -271,31 +264,22 @@ def test_clouds_are_the_recorded_pairs_within_the_bounds() -> None:
     (gumbel,) = named(drawn, MEASURES["collision_gumbel"].label)
     assert all((1 - x) / (1 + x) - 1e-9 <= y <= 1 - x + 1e-9 for x, y in zip(gumbel.x, gumbel.y, strict=True))
     upper, lower = named(drawn, "1 –")[0], named(drawn, "(1 –")[0]
-    assert upper.y[10] == pytest.approx(0.8)
-    assert lower.y[10] == pytest.approx(0.8 / 1.2)
-
-
-def test_shares_add_up_to_a_hundred() -> None:
+    assert (upper.y[10], lower.y[10]) == pytest.approx((0.8, 0.8 / 1.2))
     assert shares([0.0, 0.26, 1.0, 0.99], bins=4) == (25.0, 25.0, 0.0, 50.0)
-    for bars in FIGURES["collision-histogram"].draw([run()]).data:
+    for bars in FIGURES["collision-histogram"].draw([trace]).data:
         assert sum(bars.y) == pytest.approx(100)
 
 
-def test_the_race_is_the_statistic() -> None:
+def test_race_and_latency_are_the_statistics() -> None:
     trace = run()
     expected = race(trace.steps)
     by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
-    assert tuple(by_forwards.x) == expected.forwards
-    assert tuple(by_forwards.y) == tuple(by_time.y) == expected.tokens
-    assert tuple(by_time.x) == expected.milliseconds
-
-
-def test_latency_is_the_mean_per_forward_pass() -> None:
-    trace = run()
-    drawn = FIGURES["latency"].draw([trace])
-    stages = latency_breakdown(trace.steps)
-    assert [bar.x[0] for bar in drawn.data] == [stage.mean_milliseconds for stage in stages]
-    assert " + ".join(f"{stage.mean_milliseconds:.2f}" for stage in stages) in drawn.data[0].y[0]
+    assert (by_forwards.x, by_time.x) == (expected.forwards, expected.milliseconds)
+    assert by_forwards.y == by_time.y == expected.tokens
+    means = [stage.mean_milliseconds for stage in latency_breakdown(trace.steps)]
+    bars = FIGURES["latency"].draw([trace]).data
+    assert [bar.x[0] for bar in bars] == means
+    assert " + ".join(f"{mean:.2f}" for mean in means) in bars[0].y[0]
 
 
 def test_comparison_says_totals_and_gains() -> None:
@@ -304,34 +288,22 @@ def test_comparison_says_totals_and_gains() -> None:
     assert list(forwards.x) == [36, second.summary.forwards]
     assert forwards.text[1] == f"{second.summary.forwards} ({36 / second.summary.forwards:.2f}×)"
     assert time.x[0] == pytest.approx(1000 * first.summary.seconds)
-    assert accepted.text[0] == "no drafts"
-    assert second.summary.acceptance is not None
+    assert accepted.text[0] == "no drafts" and second.summary.acceptance is not None
     assert accepted.x[1] == pytest.approx(100 * second.summary.acceptance)
 
 
-def test_difference_has_a_point_a_run_and_the_correlation() -> None:
+def test_sweeps_are_means_over_seeds() -> None:
     runs = example("difference")
     clouds = FIGURES["difference"].draw(runs).data
-    assert [len(cloud.x) for cloud in clouds] == [4, 4]
     mean = mean_difference(token_difference(runs[0].steps))
-    assert mean is not None
-    assert clouds[0].x[0] == pytest.approx(100 * mean.share)
-    assert clouds[0].y[0] == runs[0].summary.forwards
+    assert [len(cloud.x) for cloud in clouds] == [4, 4] and mean is not None
+    assert (clouds[0].x[0], clouds[0].y[0]) == pytest.approx((100 * mean.share, runs[0].summary.forwards))
     assert f"correlation {correlation(clouds[0].x, clouds[0].y):.2f}" in clouds[0].name
-
-
-def test_strength_is_the_mean_over_seeds() -> None:
     by_strength, by_drift = FIGURES["strength"].draw(example("strength")).data
-    assert list(by_strength.x) == [0, 0.5, 1]
     halves = [run(alpha=0.5, seed=seed).summary.forwards for seed in range(2)]
-    assert by_strength.y[1] == fmean(halves)
-    assert by_strength.error_y.array[1] == stdev(halves)
+    assert list(by_strength.x) == [0, 0.5, 1] and by_drift.x[0] > by_drift.x[-1]
+    assert (by_strength.y[1], by_strength.error_y.array[1]) == (fmean(halves), stdev(halves))
     assert tuple(by_drift.y) == tuple(by_strength.y)
-    assert by_drift.x[0] > by_drift.x[-1]
-
-
-def test_window_has_a_curve_and_the_level_of_ordinary_decoding() -> None:
     curve, level = FIGURES["window"].draw(example("window")).data
-    assert list(curve.x) == [4, 8]
+    assert (list(curve.x), list(level.y)) == ([4, 8], [36, 36])
     assert curve.y[0] == fmean(run(window=4, seed=seed).summary.forwards for seed in range(2))
-    assert tuple(level.y) == (36, 36)

@@ -84,15 +84,12 @@ class TestGathering:
         rows = read_rows(
             [row("a", "A", {"x": 1}), row("a", "A", {"x": 2}), row("a", "A", {"x": 1}, 1), row("b", "A", {"x": 1})]
         )
-        assert [(group.method, group.config["x"], len(group.rows)) for group in gathered(rows)] == [
-            ("a", 1, 2), ("a", 2, 1), ("b", 1, 1)
-        ]  # fmt: skip
+        sizes = [(group.method, group.config["x"], len(group.rows)) for group in gathered(rows)]
+        assert sizes == [("a", 1, 2), ("a", 2, 1), ("b", 1, 1)]
 
     def test_accuracy_counts_problems_not_runs(self) -> None:
-        rows = [row("a", "A", {}, 0, correct=c) for c in (True, True, True, False)] + [
-            row("a", "A", {}, 1, correct=False)
-        ]
-        (group,) = gathered(read_rows(rows))
+        rows = [row("a", "A", {}, 0, correct=correct) for correct in (True, True, True, False)]
+        (group,) = gathered(read_rows([*rows, row("a", "A", {}, 1, correct=False)]))
         assert group.problems == 2
         assert group.accuracy == fmean([0.75, 0.0])
         assert group.accuracy_error == pytest.approx(stdev([0.75, 0.0]) / 2**0.5)
@@ -104,19 +101,14 @@ class TestGathering:
             row("x", "fast", {}, 1, tokens=30, forwards=8, forwards_by_mode={"commit": 2}, seconds=1, query_tokens=30),
         ]
         groups = gathered(read_rows(rows))
-        assert speeds(groups, "tokens-per-forward") == (1, 4)
-        assert speeds(groups, "tokens-per-decoding-forward") == (10 / 8, 40 / 7)
-        assert speeds(groups, "query-tokens-per-token") == (40, 2)
-        assert speeds(groups, "milliseconds-per-token") == (500, 50)
-        assert speeds(groups, "tokens-per-second") == (2, 20)
-        assert speeds(groups, "speed-up-forwards", "AR") == (1, 4)
-        assert speeds(groups, "speed-up-time", "ar") == (1, 10)
+        rates = {"tokens-per-forward": (1, 4), "tokens-per-decoding-forward": (10 / 8, 40 / 7)}
+        rates |= {"query-tokens-per-token": (40, 2), "milliseconds-per-token": (500, 50), "tokens-per-second": (2, 20)}
+        rates |= {"speed-up-forwards": (1, 4), "speed-up-time": (1, 10)}
+        assert {name: speeds(groups, name, "AR") for name in rates} == rates
 
     def test_models_are_told_apart(self) -> None:
         rows = read_rows([row("a", "A", {"x": x}, model=model) for model in ("small", "large") for x in (1, 2)])
-        assert [(group.model, group.config["x"]) for group in gathered(rows)] == [
-            ("small", 1), ("small", 2), ("large", 1), ("large", 2)
-        ]  # fmt: skip
+        assert [group.model for group in gathered(rows)] == ["small", "small", "large", "large"]
         assert list(curves(gathered(rows), "x")) == ["a on small", "a on large"]
         names = {mark.name.partition(",")[0] for mark in SWEEP_FIGURES["frontier"].draw(rows).data}
         assert names == {"a on small", "a on large"}
@@ -177,9 +169,8 @@ class TestDrawing:
         drawn = SWEEP_FIGURES["frontier"].draw(ROWS, SweepView(speed=speed, baseline="AR"))
         groups = gathered(ROWS)
         of = dict(zip([group.label for group in groups], speeds(groups, speed, "AR"), strict=True))
-        points = [
-            (x, y, said[0]) for mark in drawn.data for x, y, said in zip(mark.x, mark.y, mark.customdata, strict=True)
-        ]
+        marks = [zip(mark.x, mark.y, mark.customdata, strict=True) for mark in drawn.data]
+        points = [(x, y, label) for each in marks for x, y, (label, _) in each]
         assert sorted(points) == sorted((of[group.label], 100 * group.accuracy, group.label) for group in groups)
         for mark in drawn.data:
             if mark.mode.startswith("lines"):

@@ -62,9 +62,8 @@ class TestRouting:
         assert list(cloud.x) == [row.mean for row in rows]
         assert list(cloud.error_x.array) == [row.deviation for row in rows]
         assert cloud.text[0] == f"MAE {rows[0].mean_absolute:.2f}"
-        assert [estimator(row.name) for row in rows] == [
-            "Random", "Entropy", "Confidence", "Renyi", "Hard entropy", "Margin"
-        ]  # fmt: skip
+        names = ["Random", "Entropy", "Confidence", "Renyi", "Hard entropy", "Margin"]
+        assert [estimator(row.name) for row in rows] == names
 
 
 class TestOrder:
