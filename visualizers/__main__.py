@@ -122,8 +122,8 @@ def _kind(options: argparse.Namespace) -> str:
     for where, names, kinds in (moving, ("a .zip file", ("preset", "no_traces"), (ZIP,))):
         if kind not in kinds and (given := _given(options, names)):
             name, value = next(iter(given.items()))
-            said = f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
-            raise _UsageError(f"{said}: belongs to {where}; leave it out or choose .{', .'.join(kinds)}")
+            option = f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
+            raise _UsageError(f"{option}: belongs to {where}; leave it out or choose .{', .'.join(kinds)}")
     if kind in ENDINGS and (given := _given(options, ("figure", "step"))):
         name = min(given)
         raise _UsageError(f"--{name}: .{kind} shows whole runs in motion; leave --{name} out")

@@ -12,7 +12,7 @@ from visualizers import FIGURES
 from visualizers.figures.judging import LOWEST
 from visualizers.figures.rates import FEWEST, PARTS
 from visualizers.figures.sweeps import acceptances, swept, tries
-from visualizers.figures.trajectories import shown
+from visualizers.figures.trajectories import first_drafts
 
 RUN = ALL["cspd"]()
 
@@ -38,9 +38,9 @@ def test_trajectories_begin_with_the_first_refusal_or_the_step_that_is_asked_for
     draft, verify = RUN.steps
     columns = {name: getattr(verify, name)[:1] for name in ("position", "token", "fate", "paths")}
     run = replace(RUN, steps=(draft, replace(verify, **columns), verify))  # the first keeps its draft, then one falls
-    assert [(one.step, one.position) for one in shown(run, None)] == [(3, 0), (3, 1)]
-    assert [(one.step, one.position) for one in shown(run, 2)] == [(2, 0), (3, 0), (3, 1)]
-    assert [one.step for one in shown(run, 0)] == [2, 3, 3]
+    assert [(one.step, one.position) for one in first_drafts(run, None)] == [(3, 0), (3, 1)]
+    assert [(one.step, one.position) for one in first_drafts(run, 2)] == [(2, 0), (3, 0), (3, 1)]
+    assert [one.step for one in first_drafts(run, 0)] == [2, 3, 3]
 
 
 def test_trajectories_are_the_points_of_the_trace() -> None:

@@ -43,20 +43,14 @@ class Bias:
 
 def _draw(bias: Bias) -> go.Figure:
     # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
-    shown = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
+    densities = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
-    bands = -(-len(shown) // COLUMNS)
-    figure = make_subplots(
-        rows=2 * bands,
-        cols=COLUMNS,
-        shared_xaxes="all",
-        shared_yaxes="all",
-        horizontal_spacing=0.03,
-        vertical_spacing=0.05,
-        subplot_titles=_titles(shown, below, bands),
-    )
+    bands = -(-len(densities) // COLUMNS)
+    spacing = {"horizontal_spacing": 0.03, "vertical_spacing": 0.05, "shared_xaxes": "all", "shared_yaxes": "all"}
+    titles = _titles(densities, below, bands)
+    figure = make_subplots(rows=2 * bands, cols=COLUMNS, subplot_titles=titles, **spacing)
     middle = [(low + high) / 2 for low, high in zip(bias.edges, bias.edges[1:], strict=False)]
-    for index, (density, other) in enumerate(zip(shown, below, strict=True)):
+    for index, (density, other) in enumerate(zip(densities, below, strict=True)):
         row, column = 2 * (index // COLUMNS) + 1, index % COLUMNS + 1
         _heat(figure, middle, _percent(density.cells), (row, column), "coloraxis")
         _heat(figure, middle, _percent(other.cells, bias.target), (row + 1, column), "coloraxis2")
@@ -79,10 +73,10 @@ def _draw(bias: Bias) -> go.Figure:
     )
 
 
-def _titles(shown: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
+def _titles(densities: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
     """Titles row by row: names over densities, total variations over differences."""
-    empty = [""] * (bands * COLUMNS - len(shown))
-    names = [plain(one.name) for one in shown] + empty
+    empty = [""] * (bands * COLUMNS - len(densities))
+    names = [plain(one.name) for one in densities] + empty
     apart = [f"TV {one.total_variation:.3f}" for one in below] + empty
     apart[0] = f"{plain(below[0].name)}, {apart[0]}"
     rows = [slice(COLUMNS * band, COLUMNS * (band + 1)) for band in range(bands)]
@@ -97,8 +91,8 @@ def _percent(cells: Cells, less: Cells | None = None) -> list[list[float]]:
 
 
 def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: tuple[int, int], axis: str) -> None:
-    said = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
-    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {said}<extra></extra>"
+    value = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
+    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {value}<extra></extra>"
     figure.add_heatmap(x=middle, y=middle, z=z, coloraxis=axis, hovertemplate=hover, row=place[0], col=place[1])
 
 

@@ -14,7 +14,7 @@ from visualizers.figure import MOST_FRAMES, Figure, Traces, at_moments, labels
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.plot import add_once, side_by_side
-from visualizers.style import NEUTRAL, fate_marker
+from visualizers.style import NEUTRAL, Look, fate_marker
 
 FLAT: Final = (460, 390, 358)
 """Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
@@ -96,16 +96,11 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
             continue
-        mark = go.Scatter(
-            x=[place[position][1] for position, _ in here],
-            y=[place[position][0] for position, _ in here],
-            customdata=[[position, _verdict(step, entry)] for position, entry in here],
-            mode="markers",
-            name=f"{fate.value}: {fate.meaning}",
-            marker=fate_marker(fate, size),
-            hovertemplate="position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}<extra>"
-            f"{fate.value}</extra>",
-        )
+        x, y = [place[position][1] for position, _ in here], [place[position][0] for position, _ in here]
+        hover = "position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}"
+        look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
+        look["customdata"] = [[position, _verdict(step, entry)] for position, entry in here]
+        mark = go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look)
         if mark.marker.symbol.endswith("-open"):
             halo = {"color": WHITE, "line": {"color": WHITE, "width": 5}, "size": size + 2}
             marks.append(go.Scatter(mark, hoverinfo="skip", hovertemplate=None, showlegend=False))

@@ -75,7 +75,7 @@ def _comparison(traces: Traces, step: int | None) -> go.Figure:
     for panel, (head, values) in enumerate(columns.items(), start=1):
         look: Look = {"marker": {"color": BLUE, "pattern": hatched(["/", *[""] * (len(rows) - 1)])}, "orientation": "h"}
         text: Look = {"textposition": "outside", "textfont": {"size": 11}, "cliponaxis": False, "showlegend": False}
-        text["text"] = [said for _, said in values]
+        text["text"] = [label for _, label in values]
         points, hover = ([value for value, _ in values], labels(traces)), "%{y}: %{text}<extra></extra>"
         bars(figure, 0, "", points, hover, **look, **text, row=1, col=panel)
         longest = max([value for value, _ in values] + [1.0])

@@ -74,8 +74,8 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
 
 
 def _ticks(names: list[str], most: int) -> dict[str, object]:
-    shown = thinned(names, most)
-    return {"tickvals": list(range(len(names)))[shown], "ticktext": names[shown]}
+    every = thinned(names, most)
+    return {"tickvals": list(range(len(names)))[every], "ticktext": names[every]}
 
 
 FIGURES: Final = (

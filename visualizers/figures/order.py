@@ -11,7 +11,7 @@ from traces.schema import FATES, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
 from visualizers.figure import Figure, Traces, counted, grouped, labels
 from visualizers.plot import add_once, axes, curve, error_bars, guide, in_panel, means, side_by_side
-from visualizers.style import NEUTRAL, fate_marker, series
+from visualizers.style import NEUTRAL, Look, fate_marker, series
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""
@@ -57,18 +57,14 @@ def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
         for position, outcome in outcomes(step).items()
         if outcome.fate.final
     ]
-    return [
-        go.Scatter(
-            x=[number for number, _, each in final if each is fate],
-            y=[position for _, position, each in final if each is fate],
-            mode="markers",
-            name=f"{fate.value}: {fate.meaning}",
-            marker=fate_marker(fate, size),
-            hovertemplate="position %{y}, forward pass %{x}<extra>" + fate.value + "</extra>",
-        )
-        for fate in FATES
-        if any(each is fate for _, _, each in final)
-    ]
+    marks = []
+    for fate in FATES:
+        if points := [(number, position) for number, position, each in final if each is fate]:
+            x, y = zip(*points, strict=True)
+            hover = f"position %{{y}}, forward pass %{{x}}<extra>{fate.value}</extra>"
+            look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "hovertemplate": hover}
+            marks.append(go.Scatter(x=x, y=y, name=f"{fate.value}: {fate.meaning}", **look))
+    return marks
 
 
 def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:

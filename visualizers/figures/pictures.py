@@ -63,11 +63,9 @@ def _card(text: str) -> str:
     kept = lines if len(lines) <= most else [*lines[: most - 1], "..."]
     words = "".join(f'<text x="12" y="{24 + _LINE * number}">{plain(line)}</text>' for number, line in enumerate(kept))
     style = 'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12" fill="#18181b"'
-    drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_CARD}" height="{_CARD}" viewBox="0 0 {_CARD} {_CARD}">'
-        f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
-        f"<g {style}>{words}</g></svg>"
-    )
+    card = f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
+    size = f'width="{_CARD}" height="{_CARD}" viewBox="0 0 {_CARD} {_CARD}"'
+    drawn = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{card}<g {style}>{words}</g></svg>'
     return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
 
 
@@ -120,23 +118,13 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         showlegend=False,
     )
     bare = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "constrain": "domain"}
+    names = [_broken(name, max(10, _LETTERS // len(columns))) for name in columns]
+    places_x = [column + 0.5 for column in range(len(columns))]
+    figure.update_xaxes(tickvals=places_x, ticktext=names, tickangle=0, side="top", range=[0, len(columns)], **bare)
     seeds = len({seed for _, seed in rows}) > 1
-    figure.update_xaxes(
-        tickvals=[column + 0.5 for column in range(len(columns))],
-        ticktext=[_broken(name, max(10, _LETTERS // len(columns))) for name in columns],
-        tickangle=0,
-        side="top",
-        range=[0, len(columns)],
-        **bare,
-    )
-    figure.update_yaxes(
-        tickvals=[-row * _HEIGHT - 0.5 for row in range(len(rows))],
-        ticktext=[_broken(plain(prompt), _PROMPT) + (f"<br>seed {seed}" if seeds else "") for prompt, seed in rows],
-        range=[-len(rows) * _HEIGHT, 0.02],
-        scaleanchor="x",
-        constraintoward="top",
-        **bare,
-    )
+    heads = [_broken(plain(prompt), _PROMPT) + (f"<br>seed {seed}" if seeds else "") for prompt, seed in rows]
+    figure.update_yaxes(tickvals=[-row * _HEIGHT - 0.5 for row in range(len(rows))], ticktext=heads, **bare)
+    figure.update_yaxes(range=[-len(rows) * _HEIGHT, 0.02], scaleanchor="x", constraintoward="top")
     wide = min(_ROOM / len(columns), _WIDEST)
     return figure.update_layout(height=round(160 + wide * _HEIGHT * len(rows)), margin={"t": 132})
 

@@ -9,8 +9,8 @@ from traces.measures import MEASURES
 from traces.text_stats import RouterDecision, decisions, estimator_errors
 from visualizers.figure import Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, VERMILLION
-from visualizers.plot import add_once, axes, side_by_side
-from visualizers.style import NEUTRAL, Look, series, translucent
+from visualizers.plot import add_once, axes, dots, side_by_side
+from visualizers.style import NEUTRAL, Look, translucent
 
 LOWEST: Final = -0.9
 """Where the decision stands, below the drafts."""
@@ -65,20 +65,15 @@ def _estimators(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, rows) in enumerate(groups.items()):
         shift = 0.7 * ((i + 0.5) / len(groups) - 0.5)
-        figure.add_scatter(
-            x=[row.mean for row in rows],
-            y=[names.index(row.name) + shift for row in rows],
-            error_x={"array": [row.deviation for row in rows], "thickness": 1.5, "width": 5},
-            text=[f"MAE {row.mean_absolute:.2f}" for row in rows],
-            customdata=[[estimator(row.name), row.deviation, row.mean_absolute, row.count] for row in rows],
-            mode="markers+text",
-            textposition="top center",
-            textfont={"size": 11},
-            name=f"{name}: mean error ± standard deviation, {max(row.count for row in rows)} verifications",
-            marker=series(i).marker(9),
-            hovertemplate="%{customdata[0]}: mean error %{x:.3f}, standard deviation %{customdata[1]:.3f}, "
-            "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>",
-        )
+        points = [row.mean for row in rows], [names.index(row.name) + shift for row in rows]
+        label = f"{name}: mean error ± standard deviation, {max(row.count for row in rows)} verifications"
+        look: Look = {"mode": "markers+text", "textposition": "top center", "textfont": {"size": 11}}
+        look["error_x"] = {"array": [row.deviation for row in rows], "thickness": 1.5, "width": 5}
+        look["text"] = [f"MAE {row.mean_absolute:.2f}" for row in rows]
+        look["customdata"] = [[estimator(row.name), row.deviation, row.mean_absolute, row.count] for row in rows]
+        hover = "%{customdata[0]}: mean error %{x:.3f}, standard deviation %{customdata[1]:.3f}, "
+        hover += "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>"
+        dots(figure, i, label, points, hover, **look)
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     height, bounds = 200 + len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
     axes(figure, "Expected less accepted (tokens)", "Estimator", height=height, bounds=bounds)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.schema import Fate, PathPair, Trace
 from visualizers.figure import Figure, Traces, at_moments, grouped
 from visualizers.plot import axes, curve
-from visualizers.style import NEUTRAL, series
+from visualizers.style import NEUTRAL, Look, series
 
 MOST_PATHS: Final = 3
 """Drafts in a panel; more paths than that are a tangle."""
@@ -32,7 +32,7 @@ def recorded(trace: Trace) -> Iterator[Entry]:
                 yield Entry(number, position, fate, pair)
 
 
-def shown(trace: Trace, step: int | None) -> list[Entry]:
+def first_drafts(trace: Trace, step: int | None) -> list[Entry]:
     """Return the few drafts to draw: from the verification at `step` or before, else from the first rejection."""
     entries = list(recorded(trace))
     if step is None:
@@ -53,7 +53,7 @@ def _has(trace: Trace) -> bool:
 
 
 def _trajectories(traces: Traces, step: int | None) -> go.Figure:
-    chosen = [shown(trace, step) for trace in traces]
+    chosen = [first_drafts(trace, step) for trace in traces]
     figure, start = at_moments(traces, [drafts[0].step for drafts in chosen])
     positions = sorted({draft.position for drafts in chosen for draft in drafts})
     looks = {position: (series(i).color, _STARTS[i % len(_STARTS)]) for i, position in enumerate(positions)}
@@ -93,6 +93,9 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
     dash, end = _LOOKS["target" if path == "target" else f"draft, {verdict}"]
     points = draft.pair.target if path == "target" else draft.pair.draft
     last = len(points) - 1
+    between = last - 1
+    marker: Look = {"color": color, "opacity": 1, "symbol": [start, *["circle"] * between, end]}
+    marker |= {"size": [12, *[3] * between, 11], "line": {"width": [2, *[0] * between, 1]}}
     return go.Scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
@@ -101,13 +104,7 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
         name=f"position {draft.position}, {path}",
         showlegend=False,
         line={"color": color, "dash": dash, "width": 2},
-        marker={
-            "color": color,
-            "opacity": 1,
-            "symbol": [start, *["circle"] * (last - 1), end],
-            "size": [12, *[3] * (last - 1), 11],
-            "line": {"width": [2, *[0] * (last - 1), 1]},
-        },
+        marker=marker,
         hovertemplate=f"position {draft.position}, {path}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
         f"squared distance %{{customdata[1]:.3g}}<extra>{verdict}</extra>",
     )
