@@ -71,7 +71,7 @@ def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
 def test_every_figure_is_in_the_list_of_figures() -> None:
     listed = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     drawn = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "visualizers" / "figures").glob("*.py"))
-    names = set(re.findall(r'^    name="([a-z-]+)",$', drawn, re.MULTILINE))
+    names = set(re.findall(r'^ +name="([a-z-]+)",$', drawn, re.MULTILINE))
     assert {"tradeoffs", "windows", "race"} <= names
     assert not {name for name in names if f"`{name}`" not in listed}
 
