@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from demo.runs.decoding import Asked
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.schema import Trace
 
@@ -39,12 +39,12 @@ _SHOWN: Final = 60
 class Address:
     """What an address asks for."""
 
-    asked: Asked | None = None
+    asked: Request | None = None
     beside: bool = True
     """Whether ordinary decoding runs beside it."""
     gallery: str = ""
     """Name of a recording."""
-    compare: tuple[str | Asked, ...] = ()
+    compare: tuple[str | Request, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
     at: Mapping[str, Any] | None = None
     """Where to stand: a `clock` and its reading `now`."""
@@ -72,7 +72,7 @@ def read_address(fragment: str) -> Address | None:
     return Address(asked=_asked(given), beside=given.get("beside") != "no", at=at)
 
 
-def fragment_of(asked: Asked, beside: bool) -> str:
+def fragment_of(asked: Request, beside: bool) -> str:
     """What stands behind the # of the address of a run; settings that are the defaults are left out."""
     config = METHODS[asked.method].config
     usual = {setting.name: setting.default for setting in settings(config)}
@@ -82,7 +82,7 @@ def fragment_of(asked: Asked, beside: bool) -> str:
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
 
-def asked_of(trace: Trace) -> Asked | None:
+def request_of(trace: Trace) -> Request | None:
     """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
     method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
     prompt = trace.prompt or ""
@@ -92,7 +92,7 @@ def asked_of(trace: Trace) -> Asked | None:
         return None
     try:
         config = make_config(method.config, trace.config)
-        return Asked(method.name, model.id, prompt, config, read_seed(trace.seed))
+        return Request(method.name, model.id, prompt, config, read_seed(trace.seed))
     except ConfigError:
         return None
 
@@ -106,13 +106,13 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
     return fragment if len(fragment) <= MOST_CHARACTERS else ""
 
 
-def _compared(runs: Sequence[str]) -> tuple[str | Asked, ...]:
+def _compared(runs: Sequence[str]) -> tuple[str | Request, ...]:
     if len(runs) > MOST_COMPARED:
         raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
     return tuple(_asked(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
 
 
-def _asked(given: Mapping[str, str]) -> Asked:
+def _asked(given: Mapping[str, str]) -> Request:
     known = {"method", "model", "prompt", "seed", "beside", *_PLACE}
     for name in given:
         if name not in known and not name.startswith(_SETTING):
@@ -131,7 +131,7 @@ def _asked(given: Mapping[str, str]) -> Asked:
     written = given.get("seed", "0")
     seed = read_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
     chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
-    return Asked(name, model, prompt, make_config(method.config, chosen), seed)
+    return Request(name, model, prompt, make_config(method.config, chosen), seed)
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:

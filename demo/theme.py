@@ -59,7 +59,7 @@ CSS: Final = """
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
 #terms, #turning, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
-#grid:not(:has(table)), #grid-examples:not(:has(button)),
+#grid:not(:has(table)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }

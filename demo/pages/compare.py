@@ -18,7 +18,7 @@ from demo.panels.start_stop import StartStop
 from demo.panels.tray import dropped, ticked, tray_box
 from demo.panels.viewer import compared, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box
-from demo.runs.decoding import Asked, Ended, Opened
+from demo.runs.decoding import Ended, Opened
 from demo.runs.outcome import as_csv, beside
 from demo.runs.recordings import Recording
 from demo.runs.tray import MOST, Tray, chips, entries_of, recorded_entries, refusal, remark
@@ -26,6 +26,7 @@ from demo.server.queue import decoded
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
 from engines.config import ConfigError, shown
+from engines.runtime.request import Request
 from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
@@ -125,7 +126,7 @@ class ComparePage:
         """Compare with another setting: a press fills the form and presses Run, and then the runs are shown here."""
         again = self.run.again
         self.tabs = tabs
-        chosen = again.row.choose(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
+        chosen = again.row.select(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
         chosen.success(None, js=_PRESS_RUN, **AT_ONCE)
         changes = [again.wanted, tabs, self.site.shown, *self.parts]
         self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
@@ -196,7 +197,7 @@ class ComparePage:
         """Take a run out of the tray; nothing else changes."""
         return self._told(values[self.tray].without(dropped(event)), values, request)
 
-    def named(self, runs: Sequence[str | Asked]) -> Update:
+    def named(self, runs: Sequence[str | Request]) -> Update:
         """Make ready to show the runs that an address names.
 
         Raises:
@@ -215,7 +216,7 @@ class ComparePage:
         count, files, chosen = _count(wanted), wanted.count(FILE), list(tray.chosen)
         while wanted:
             run, number = wanted[0], count - _count(wanted)
-            if isinstance(run, Asked):
+            if isinstance(run, Request):
                 ended = yield from self._decode_again(run, number, count, visitor.stopped)
                 if ended.ended and visitor.stopped():  # half a run is not kept: the button goes on with it
                     break
@@ -235,7 +236,7 @@ class ComparePage:
         }
 
     def _decode_again(
-        self, run: Asked, number: int, count: int, stopped: Callable[[], bool]
+        self, run: Request, number: int, count: int, stopped: Callable[[], bool]
     ) -> Generator[Update, None, Ended]:
         """Decode a run, saying now and then how far it is."""
         said = f"Run {number + 1} of {count} is being decoded again: {run.method}, seed {run.seed}."
@@ -294,12 +295,12 @@ class ComparePage:
         }
 
 
-def _count(runs: Sequence[str | Asked]) -> int:
+def _count(runs: Sequence[str | Request]) -> int:
     """How many of them are decoded again."""
-    return sum(isinstance(run, Asked) for run in runs)
+    return sum(isinstance(run, Request) for run in runs)
 
 
-def _button(runs: Sequence[str | Asked]) -> str:
+def _button(runs: Sequence[str | Request]) -> str:
     """What the button says that decodes these runs."""
     count = _count(runs)
     return f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"

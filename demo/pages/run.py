@@ -17,7 +17,7 @@ from demo.panels.outcome import OutcomePanel
 from demo.panels.start_stop import StartStop
 from demo.panels.viewer import Passes, begun, finished, offered, trace_viewer
 from demo.panels.widgets import chosen_index, notice, notice_box
-from demo.runs.decoding import Asked, Ended, Opened
+from demo.runs.decoding import Ended, Opened
 from demo.runs.recordings import Pair, Recording
 from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
@@ -31,6 +31,7 @@ from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
+from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED, read_seed
 
 DEFAULT: Final = METHODS["scd"]
@@ -275,7 +276,7 @@ class RunPage:
             self.beside: address.beside,
         }
 
-    def asked(self, values: Update) -> Sequence[Asked]:
+    def asked(self, values: Update) -> Sequence[Request]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
 
         Raises:
@@ -286,10 +287,10 @@ class RunPage:
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        asked = [Asked(method.name, model, prompt, config, seed)]
+        asked = [Request(method.name, model, prompt, config, seed)]
         baseline, usual = ordinary(method.family, sampling)
         if values[self.beside] and (method, config) != (baseline, usual):
-            asked.insert(0, Asked(baseline.name, model, prompt, usual, seed))
+            asked.insert(0, Request(baseline.name, model, prompt, usual, seed))
         return asked
 
     def choose_pair(self, values: Update, event: gr.EventData) -> Update:

@@ -246,7 +246,7 @@ class GridPanel:
         self.prompts = gr.Textbox(
             "", label="Prompts, one on each line", lines=3, max_lines=MOST_ROWS, elem_id="grid-prompts", visible=False
         )
-        self.examples = choice_row("grid-examples")
+        self.examples = choice_row("grid-examples", "Add an example")
         with gr.Accordion("Prompt vocabulary", open=False, visible=False) as self.words:
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Row(elem_classes="aligned"):
@@ -267,7 +267,7 @@ class GridPanel:
         asks = [self.plan, self.prompts, self.examples, self.words, self.model]
         self.tray.change(self.offer, form, asks, **AT_ONCE_LATEST)
         gr.on([self.prompts.change, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
-        self.examples.choose(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
+        self.examples.select(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
         shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
         self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
         self.export.connect({self.kept}, lambda values: (_NAME, None), lambda values: _table(values[self.kept]))
@@ -297,7 +297,7 @@ class GridPanel:
             plan = planned(*self._asked(values))
         except ConfigError as error:
             plan = str(error).partition(": ")[2].capitalize()
-        return {self.examples: choices("Add an example:", offered), self.plan: notice("info", plan)}
+        return {self.examples: choices(offered), self.plan: notice("info", plan)}
 
     def add(self, values: Update, event: gr.EventData) -> Update:
         """Add an example to the prompts.

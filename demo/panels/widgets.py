@@ -173,27 +173,6 @@ p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
 _MOST_ROWS = 2000
 
-_CHOICES_JS = """
-const words = build('p', { id: `${props.name}-words` });
-const row = build('div', { class: 'row', role: 'group', 'aria-labelledby': words.id });
-const show = () => {
-  const { text = '', options = [] } = props.value || {};
-  words.textContent = text;
-  row.replaceChildren(...options.map((said, index) => build('button', { type: 'button', 'data-index': index }, said)));
-  place.replaceChildren(...(options.length ? [words, row] : []));
-};
-element.addEventListener('click', ({ target }) => {
-  const index = target.closest?.('button[data-index]')?.dataset.index;
-  if (index !== undefined) trigger('choose', { index: Number(index) });
-});
-"""
-
-_CHOICES_CSS = """
-p { margin: 0 0 6px; font-size: 14px; font-weight: 600; color: var(--body-text-color); }
-.row { display: flex; flex-wrap: wrap; gap: 6px; }
-button { padding: 5px 13px; border-radius: 15px; font-size: 13px; }
-"""
-
 _SAVE_JS = """() => {
   const find = () => document.querySelector('#FILE a[download]');
   const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
@@ -286,14 +265,16 @@ def upload_file(name: str, label: str, *endings: str) -> gr.File:
     return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
 
 
-def choice_row(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
-    """Buttons after a few words, see `choices`; the event `choose` carries the index. `name` is its id on the page."""
-    return component(value or {}, _CHOICES_JS, _CHOICES_CSS, name=name, elem_id=name, **options)
+def choice_row(name: str, label: str, options: Sequence[str] = ()) -> gr.Dataset:
+    """Buttons after a few words; the event `select` carries the index. `name` is its id on the page."""
+    return gr.Dataset(
+        label=label, components=["textbox"], samples=[[one] for one in options], visible=bool(options), elem_id=name
+    )
 
 
-def choices(text: str, options: Sequence[str]) -> dict[str, Any]:
-    """The value of a row of choices; without options nothing shows."""
-    return {"text": text, "options": list(options)}
+def choices(options: Sequence[str]) -> dict[str, Any]:
+    """Other buttons of a row of choices; without any nothing shows."""
+    return gr.update(samples=[[one] for one in options], visible=bool(options))
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:

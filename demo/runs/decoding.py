@@ -95,26 +95,6 @@ class LiveRun:
         return frames[0].image if frames else None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A run as plain data: a `Job` before its model is loaded."""
-
-    method: str
-    model: str
-    prompt: str
-    config: Any
-    seed: int = 0
-
-    def job(self) -> Job:
-        """With the model loaded.
-
-        Raises:
-            ConfigError: for a model of another family.
-            ModelError: when the model cannot be had.
-        """
-        return Request(self.method, self.model, self.prompt, self.config, self.seed).job()
-
-
 class LiveRuns:
     """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
 
@@ -147,13 +127,13 @@ class LiveRuns:
 
 
 def race(
-    asked: Sequence[Asked], stopped: Callable[[], bool], seconds: float | None = None
+    asked: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
 ) -> Iterator["Opened | Turn | Ended"]:
     """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
 
     Args:
         asked: The runs.
-        stopped: Asked after every turn whether to stop; what was decoded is kept.
+        stopped: Request after every turn whether to stop; what was decoded is kept.
         seconds: What all of them together may take once their models are loaded; None for as long as it takes.
 
     Raises:

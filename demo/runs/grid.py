@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from demo.runs.decoding import Asked
 from demo.runs.series import Progress, decode_all, duration
 from demo.runs.tray import Entry
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, shown
 from engines.models.catalog import MODELS
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 
 MOST_COLUMNS: Final = 4
@@ -20,7 +20,7 @@ MOST_ROWS: Final = 6
 class Column:
     """A setting."""
 
-    asked: Asked
+    asked: Request
     """Method, model and settings; its prompt and seed are those of a row."""
     title: str
     note: str
@@ -43,7 +43,7 @@ def columns_of(chosen: Sequence[Entry]) -> tuple[Column, ...]:
     Raises:
         ConfigError: for no run or too many settings, and for a run that cannot be decoded here.
     """
-    entries: dict[Asked, Entry] = {}
+    entries: dict[Request, Entry] = {}
     for entry in chosen:
         if entry.asked is None:
             raise ConfigError(

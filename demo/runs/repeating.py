@@ -8,9 +8,9 @@ from itertools import chain
 from typing import TypeVar
 
 from demo.panels.widgets import Fact
-from demo.runs.decoding import Asked
 from demo.runs.series import Progress, decode_all
 from engines.config import ConfigError
+from engines.runtime.request import Request
 from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
 from traces.results import ResultRow, written
 from traces.schema import Trace
@@ -22,7 +22,7 @@ FEWEST, MOST = 2, 32
 """Seeds."""
 
 
-def repeat(asked: Sequence[Asked], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
+def repeat(asked: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode with seeds 0, 1, ...; see `decode_all`. Neither of a pair always runs first.
 
     Args:

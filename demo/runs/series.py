@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from demo.runs.decoding import Asked, LiveRuns, first_turns
+from demo.runs.decoding import LiveRuns, first_turns
 from demo.server.limits import Deadline, current
 from engines.config import ConfigError, shown
 from engines.runtime.driver import Run
+from engines.runtime.request import Request
 from traces.schema import Trace
 
 _TELL_SECONDS: Final = 0.4
@@ -42,7 +43,7 @@ class Progress:
         return f"{self.done} of {self.total} runs are done, {left} left."
 
 
-def decode_all(groups: Sequence[Sequence[Asked]], field: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
+def decode_all(groups: Sequence[Sequence[Request]], field: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode groups of runs; the groups have the same methods and settings, for other prompts or seeds.
 
     The first message comes before anything counts and says about how long it will take.
@@ -73,7 +74,7 @@ def decode_all(groups: Sequence[Sequence[Asked]], field: str, stopped: Callable[
     yield from _decode(runs, expected, Deadline.within(most, stopped))
 
 
-def _decode(runs: Sequence[Asked], expected: dict[Asked, float], stopped: Deadline) -> Iterator[Progress]:
+def _decode(runs: Sequence[Request], expected: dict[Request, float], stopped: Deadline) -> Iterator[Progress]:
     weights = [expected[_setting(run)] for run in runs]
     whole = sum(weights) or 1.0
     said = time.monotonic()
@@ -103,11 +104,11 @@ def _decode(runs: Sequence[Asked], expected: dict[Asked, float], stopped: Deadli
         yield now(done + 1, trace=run.trace())
 
 
-def _setting(run: Asked) -> Asked:
+def _setting(run: Request) -> Request:
     return replace(run, prompt="", seed=0)
 
 
-def _check(run: Asked) -> None:
+def _check(run: Request) -> None:
     try:
         _ = run.job().task
     except ValueError as error:
@@ -115,7 +116,7 @@ def _check(run: Asked) -> None:
         raise ConfigError(f"{error}{prompt}") from error
 
 
-def tried(run: Asked) -> float:
+def tried(run: Request) -> float:
     """About how many seconds a run takes, from its first passes."""
     live = LiveRuns([run.job()])
     first_turns(live.turns())

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from demo.addresses import FILE, MOST_COMPARED, asked_of, fragment_of, fragment_of_tray
-from demo.runs.decoding import Asked
+from demo.addresses import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
 from demo.runs.naming import method_title, title_of
 from demo.runs.recordings import Recording, kind_of
 from engines.config import settings
 from engines.methods import METHODS
+from engines.runtime.request import Request
 from traces import read
 from traces.schema import Trace
 
@@ -50,7 +50,7 @@ class Entry:
     """Whether its passes have times."""
     address: str
     """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
-    asked: Asked | None
+    asked: Request | None
     """What decodes it again; None where its method, model or settings are not here."""
     settings: str
     """Those that are not the defaults."""
@@ -101,7 +101,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     unusual = _unusual(trace)
     said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
-    asked = asked_of(trace)
+    asked = request_of(trace)
     return Entry(
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
@@ -119,7 +119,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     )
 
 
-def _address(asked: Asked | None, path: Path, source: Source) -> str:
+def _address(asked: Request | None, path: Path, source: Source) -> str:
     if source == "recorded":
         return path.name.removesuffix(".json.gz")
     return FILE if asked is None else fragment_of(asked, beside=True)

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
@@ -20,13 +20,14 @@ import gradio as gr
 from gradio.context import LocalContext
 
 from demo.panels.widgets import notice
-from demo.runs.decoding import Asked, Ended, Opened, Turn, race
+from demo.runs.decoding import Ended, Opened, Turn, race
 from demo.server import log
 from demo.server.limits import TELL_SECONDS, Limits, current
 from demo.server.requests import address_of
 from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.models.errors import ModelError
+from engines.runtime.request import Request
 
 T = TypeVar("T")
 Work = Callable[[Update, gr.Request], Iterator[Update]]
@@ -227,6 +228,21 @@ def queued(
     return handle
 
 
+@contextmanager
+def in_a_sentence(kind: str) -> Iterator[None]:
+    """Errors reach a program as a sentence."""
+    try:
+        yield
+    except gr.Error:  # which is a ValueError
+        raise
+    except (ValueError, ModelError) as error:
+        log.refused(kind, error)
+        raise gr.Error(log.for_visitors(str(error)), print_exception=False) from error
+    except Exception as error:
+        log.failed(kind, error)
+        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
+
+
 def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A program's call that waits for the model first, and ends soon after the program hung up."""
 
@@ -240,15 +256,11 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
             yield work(*given, **named)
 
         try:
-            async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
-                async for now in turn:
-                    if not isinstance(now, Place):
-                        return now
-        except gr.Error:
-            raise
-        except ValueError as error:
-            log.refused(kind, error)
-            raise gr.Error(str(error), print_exception=False) from error
+            with in_a_sentence(kind):
+                async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
+                    async for now in turn:
+                        if not isinstance(now, Place):
+                            return now
         finally:
             _gone.reset(kept)
         raise gr.Error("nobody waits for this any more.", print_exception=False)
@@ -256,7 +268,7 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
     return handle
 
 
-def decoded(asked: Sequence[Asked], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
+def decoded(asked: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
     """`race` within the time that this server gives, with its lines in the log.
 
     Raises:

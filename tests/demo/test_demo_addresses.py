@@ -12,15 +12,15 @@ from support.raster import MODEL
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
 from demo.pages.gallery import _card, badge, name_of
 from demo.pages.opening import Opening
-from demo.runs.decoding import Asked
 from demo.runs.tray import Tray
 from demo.site import Update
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
+from engines.runtime.request import Request
 
 
-def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> Asked:
-    return Asked(method, model, prompt, make_config(METHODS[method].config, settings), seed)
+def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> Request:
+    return Request(method, model, prompt, make_config(METHODS[method].config, settings), seed)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: 
         asked("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
     ],
 )
-def test_an_address_says_all_of_a_run(run: Asked) -> None:
+def test_an_address_says_all_of_a_run(run: Request) -> None:
     fragment = fragment_of(run, beside=False)
     found = read_address(f"#{fragment}&step=12&clock=passes&token=3")
     assert found == Address(asked=run, beside=False, at={"clock": "passes", "now": 12.0})

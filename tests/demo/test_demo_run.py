@@ -12,11 +12,11 @@ from support.raster import MODEL
 from demo.addresses import Address, read_address
 from demo.pages.run import RunPage
 from demo.panels.controls import CUSTOM, DEFAULTS
-from demo.runs.decoding import Asked
 from demo.server.queue import queued
 from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.bundled.snakes import EXAMPLE, LINE, read
+from engines.runtime.request import Request
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     assert game[page.prompt]["value"] == EXAMPLE and game[length]["value"] > LINE * len(read(EXAMPLE).rolls)
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
-    asked = Asked("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
+    asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
     told = opened("text-target", Address(asked=asked))
     assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True
 

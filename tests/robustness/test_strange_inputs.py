@@ -19,12 +19,12 @@ from benchmarks._rows import Rows, RowsError
 from demo.addresses import fragment_of, read_address
 from demo.pages.api import methods, refusal
 from demo.panels.controls import read_config
-from demo.runs.decoding import Asked
 from engines.config import ConfigError, settings
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.results import SweepError, read_results
 from visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepView
@@ -104,7 +104,7 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
         except ConfigError as error:
             assert "\n" not in str(error)
             return
-        if found and isinstance(found.asked, Asked):
+        if found and isinstance(found.asked, Request):
             assert read_address(fragment_of(found.asked, found.beside)) is not None
 
 
