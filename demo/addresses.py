@@ -53,8 +53,7 @@ class Address:
 def read_address(fragment: str) -> Address | None:
     """What stands behind the # of an address; None where it asks for nothing.
 
-    Raises:
-        ConfigError: naming the part of the address, its value and the remedy.
+    Raises ConfigError naming the part of the address, its value and the remedy.
     """
     if len(fragment) > MOST_CHARACTERS:
         raise ConfigError(

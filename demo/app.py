@@ -38,8 +38,7 @@ _NAME_RUN = """() => {
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
-    Raises:
-        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
+    Raises ConfigError or ModelError for a device that cannot be used, or a limit that is none.
     """
     current()  # what the environment spells wrong is said before anything is served
     private_folder()

@@ -198,11 +198,7 @@ class ComparePage:
         return self._told(values[self.tray].without(dropped(event)), values, request)
 
     def named(self, runs: Sequence[str | Request]) -> Update:
-        """Make ready to show the runs that an address names.
-
-        Raises:
-            ConfigError: for a recording that is not here.
-        """
+        """Make ready to show the runs that an address names. Raises ConfigError for a recording that is not here."""
         there = {entry.address for entry in self._by_id.values()}
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:

@@ -52,11 +52,7 @@ class GalleryPage:
         return self._show(self.entries[chosen_index(event, len(self.entries), "recording")])
 
     def named(self, name: str) -> Update:
-        """Show the recording that an address names.
-
-        Raises:
-            ConfigError: when there is none of that name.
-        """
+        """Show the recording that an address names. Raises ConfigError when there is none of that name."""
         for entry in self.entries:
             if name == name_of(entry):
                 return self._show(entry)

@@ -254,11 +254,7 @@ class RunPage:
         return [self.opening, *self.form, *(part for each in parts for part in each.values())]
 
     def opened(self, address: Address) -> Update:
-        """The form as an address asks for it; it changes `opens`.
-
-        Raises:
-            ValueError: for an address without a run.
-        """
+        """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
         asked = address.asked
         if asked is None:
             raise ValueError("address: names no run; give a method.")
@@ -279,8 +275,7 @@ class RunPage:
     def asked(self, values: Update) -> Sequence[Request]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
 
-        Raises:
-            ValueError: naming the field, its value and the remedy.
+        Raises ValueError naming the field, its value and the remedy.
         """
         method = METHODS[values[self.method]]
         sampling = self.sampling[method.family].values(values)

@@ -300,11 +300,7 @@ class GridPanel:
         return {self.examples: choices(offered), self.plan: notice("info", plan)}
 
     def add(self, values: Update, event: gr.EventData) -> Update:
-        """Add an example to the prompts.
-
-        Raises:
-            gr.Error: for one that there is not.
-        """
+        """Add an example to the prompts. Raises gr.Error for one that there is not."""
         prompts = (values[self.prompts] or "").strip()
         offered = _others(values[self.model], prompts)
         added = offered[chosen_index(event, len(offered), "example")]
@@ -345,8 +341,7 @@ class GridPanel:
     def opened(self, values: Update, event: gr.EventData) -> tuple[Entry, ...]:
         """The runs of the row whose cell was pressed, that one included.
 
-        Raises:
-            gr.Error: for a cell that is not there, or not any more.
+        Raises gr.Error for a cell that is not there, or not any more.
         """
         grid: Grid = values[self.grid]
         paths = grid.row_of(chosen_index(event, len(grid.paths), "cell"))

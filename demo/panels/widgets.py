@@ -221,8 +221,7 @@ def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
 def chosen_index(event: gr.EventData, count: int, what: str) -> int:
     """The index that the event `choose` of a component carries: one of `count` that are shown.
 
-    Raises:
-        gr.Error: for anything else, which the page does not send.
+    Raises gr.Error for anything else, which the page does not send.
     """
     index = event.index
     if type(index) is int and 0 <= index < count:

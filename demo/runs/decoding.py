@@ -99,11 +99,7 @@ class LiveRuns:
     """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        """Open the sessions.
-
-        Raises:
-            ValueError: for a prompt or setting that a model refuses.
-        """
+        """Open the sessions. Raises ValueError for a prompt or setting that a model refuses."""
         self.runs = [LiveRun(job) for job in jobs]
 
     def turns(self) -> Iterator[tuple[Advance, ...]]:
@@ -133,7 +129,7 @@ def race(
 
     Args:
         asked: The runs.
-        stopped: Request after every turn whether to stop; what was decoded is kept.
+        stopped: Asked after every turn whether to stop; what was decoded is kept.
         seconds: What all of them together may take once their models are loaded; None for as long as it takes.
 
     Raises:

@@ -40,8 +40,7 @@ class Row:
 def columns_of(chosen: Sequence[Entry]) -> tuple[Column, ...]:
     """The settings of runs, each once.
 
-    Raises:
-        ConfigError: for no run or too many settings, and for a run that cannot be decoded here.
+    Raises ConfigError for no run or too many settings, and for a run that cannot be decoded here.
     """
     entries: dict[Request, Entry] = {}
     for entry in chosen:
@@ -69,8 +68,7 @@ def columns_of(chosen: Sequence[Entry]) -> tuple[Column, ...]:
 def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Column]) -> tuple[Row, ...]:
     """A row for every line of `prompts` and every seed; models that take no prompt have a row a seed.
 
-    Raises:
-        ConfigError: for no rows, too many, or a prompt that is too long.
+    Raises ConfigError for no rows, too many, or a prompt that is too long.
     """
     if type(seeds) is not int or not 1 <= seeds <= MOST_ROWS:
         raise ConfigError(f"seeds: {shown(seeds)} is not allowed; use a whole number from 1 to {MOST_ROWS}.")

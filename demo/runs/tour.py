@@ -22,11 +22,7 @@ Scene = dict[str, Any]
 
 
 def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Path = SCENES) -> list[Scene]:
-    """The scenes whose recordings are there, in order.
-
-    Raises:
-        ValueError: For a scene with a part that there is not.
-    """
+    """The scenes whose recordings are there, in order. Raises ValueError for a scene with a part that there is not."""
     named = {
         file.name.removesuffix(".json.gz"): (file, trace)
         for entry in recordings

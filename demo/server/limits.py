@@ -90,8 +90,7 @@ LIGHT: Final = 40
 def read_limits(environment: Mapping[str, str]) -> Limits:
     """The limits that an environment asks for: a public server's on a Space, a laptop's elsewhere, and what it names.
 
-    Raises:
-        ConfigError: for a value that is no number above 0 and not "none".
+    Raises ConfigError for a value that is no number above 0 and not "none".
     """
     usual = PUBLIC if environment.get(ON_SPACE) else LAPTOP
     read: dict[str, Any] = {name: _read(environment, name, getattr(usual, name)) for name in _VARIABLES}
@@ -100,11 +99,7 @@ def read_limits(environment: Mapping[str, str]) -> Limits:
 
 @cache
 def current() -> Limits:
-    """The limits of this process.
-
-    Raises:
-        ConfigError: as `read_limits` does.
-    """
+    """The limits of this process. Raises ConfigError as `read_limits` does."""
     return read_limits(os.environ)
 
 

@@ -174,8 +174,7 @@ async def _turn(
 ) -> AsyncGenerator[Place | T, None]:
     """Wait for the model, then work: yields the place while waiting, then what `work` yields; nothing once gone.
 
-    Raises:
-        ConfigError: where the line takes nobody, and what `work` raises.
+    Raises ConfigError where the line takes nobody, and what `work` raises.
     """
     place = the_line().enter(_asker(request), kind)
     begun = time.monotonic()

@@ -35,8 +35,7 @@ class Page(gr.Blocks):
     ) -> list[Any]:
         """The arguments of a handler. Those left out at the end have their defaults.
 
-        Raises:
-            gr.Error: naming what is wrong with them and the remedy.
+        Raises gr.Error naming what is wrong with them and the remedy.
         """
         public, wanted = block_fn.api_visibility == "public", block_fn.inputs
         if public and len(inputs) > len(wanted):

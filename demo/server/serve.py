@@ -113,8 +113,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
 def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: Sequence[str] = ()) -> None:
     """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then.
 
-    Raises:
-        ServerError: as `start` does.
+    Raises ServerError as `start` does.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(blocks, [visitors.root, recorded], gone)

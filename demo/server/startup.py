@@ -22,11 +22,7 @@ class ServerError(RuntimeError):
 
 
 def read_port() -> int:
-    """The port to serve on.
-
-    Raises:
-        ServerError: for what is no port.
-    """
+    """The port to serve on. Raises ServerError for what is no port."""
     text = os.environ.get(PORT) or str(_USUAL_PORT)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= _LAST_PORT):
         raise ServerError(f"{PORT}: {text[:40]!r} is no port; use a whole number from 1 to {_LAST_PORT}.")
@@ -34,11 +30,7 @@ def read_port() -> int:
 
 
 def free_port() -> int:
-    """The port to serve on, which nobody else does.
-
-    Raises:
-        ServerError: for what is no port, or taken.
-    """
+    """The port to serve on, which nobody else does. Raises ServerError for what is no port, or taken."""
     port = read_port()
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

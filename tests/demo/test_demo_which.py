@@ -9,7 +9,7 @@ from statistics import fmean, median, quantiles, stdev
 
 import pytest
 
-from demo.pages.method_text import method_text
+from demo.pages.methods import method_text
 from demo.pages.which import recording_of
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings

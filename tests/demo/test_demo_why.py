@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.handmade import make, step
 
-from demo.runs.why import why
+from demo.runs.outcome import why
 from traces.breakeven import acceptance_for, account
 from traces.schema import Canvas, Milliseconds, Step, Trace
 
