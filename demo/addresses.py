@@ -39,7 +39,7 @@ _SHOWN: Final = 60
 class Address:
     """What an address asks for."""
 
-    asked: Request | None = None
+    request: Request | None = None
     beside: bool = True
     """Whether ordinary decoding runs beside it."""
     gallery: str = ""
@@ -68,15 +68,20 @@ def read_address(fragment: str) -> Address | None:
         return Address(gallery=given["gallery"], at=at)
     if "method" not in given:
         return None
-    return Address(asked=_asked(given), beside=given.get("beside") != "no", at=at)
+    return Address(request=_request(given), beside=given.get("beside") != "no", at=at)
 
 
-def fragment_of(asked: Request, beside: bool) -> str:
+def fragment_of(request: Request, beside: bool) -> str:
     """What stands behind the # of the address of a run; settings that are the defaults are left out."""
-    config = METHODS[asked.method].config
+    config = METHODS[request.method].config
     usual = {setting.name: setting.default for setting in settings(config)}
-    parts: dict[str, Any] = {"method": asked.method, "model": asked.model, "prompt": asked.prompt, "seed": asked.seed}
-    parts |= {_SETTING + name: value for name, value in as_values(asked.config).items() if value != usual[name]}
+    parts: dict[str, Any] = {
+        "method": request.method,
+        "model": request.model,
+        "prompt": request.prompt,
+        "seed": request.seed,
+    }
+    parts |= {_SETTING + name: value for name, value in as_values(request.config).items() if value != usual[name]}
     parts["beside"] = "" if beside else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
@@ -108,10 +113,10 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
 def _compared(runs: Sequence[str]) -> tuple[str | Request, ...]:
     if len(runs) > MOST_COMPARED:
         raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
-    return tuple(_asked(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
+    return tuple(_request(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
 
 
-def _asked(given: Mapping[str, str]) -> Request:
+def _request(given: Mapping[str, str]) -> Request:
     known = {"method", "model", "prompt", "seed", "beside", *_PLACE}
     for name in given:
         if name not in known and not name.startswith(_SETTING):

@@ -20,7 +20,7 @@ from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
 from demo.site import QUIET, Site
-from demo.theme import LOOK, terms, turning
+from demo.theme import LOOK, watcher
 from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
@@ -47,10 +47,9 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(split(resolve_several())[0]))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
-        terms()
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
-        turned = turning()
+        turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run") as run_tab:

@@ -20,15 +20,13 @@ phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matche
 _MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
 
 
-def turning() -> gr.HTML:
-    """Its event `turned` says whether the page is narrow, as a phone held upright, from now on."""
-    return gr.HTML(html_template="<div></div>", js_on_load=_WATCH, apply_default_css=False, elem_id="turning")
+def watcher() -> gr.HTML:
+    """Marks the terms of the player's glossary wherever they stand on the page now and later.
 
-
-def terms() -> gr.HTML:
-    """Marks the terms of the player's glossary in whatever stands on the page now and later."""
-    script = glossary.script() + _MARK
-    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="terms")
+    Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
+    """
+    script = glossary.script() + _MARK + _WATCH
+    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 
 _BLUE: Final = colors.Color(
@@ -58,7 +56,7 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#terms, #turning, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
+#watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
 #grid:not(:has(table)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }

@@ -227,7 +227,7 @@ class RunPage:
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):
                 address = fragment_of(asked[-1], beside=len(asked) > 1)
-                at = opening.at if opening and opening.asked == asked[-1] else None
+                at = opening.at if opening and opening.request == asked[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
@@ -255,7 +255,7 @@ class RunPage:
 
     def opened(self, address: Address) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
-        asked = address.asked
+        asked = address.request
         if asked is None:
             raise ValueError("address: names no run; give a method.")
         method, values = METHODS[asked.method], as_values(asked.config)
@@ -308,8 +308,8 @@ class RunPage:
         method, model = METHODS[values[self.method]], values[self.model]
         opening: Address | None = values.get(self.opening)
         chosen: dict[str, Any] = {}  # a model that fits stays, even one that was chosen since this was asked
-        if opening and opening.asked and opening.asked.method == method.name:
-            chosen = {"value": opening.asked.model}
+        if opening and opening.request and opening.request.method == method.name:
+            chosen = {"value": opening.request.model}
         elif method.family not in MODELS[model].families:
             chosen = {"value": default_model(method.family)}
         return self._groups_of(method) | {
@@ -329,7 +329,7 @@ class RunPage:
         """Say what the model can be asked."""
         model = MODELS[values[self.model]]
         opening: Address | None = values.get(self.opening)
-        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
+        asked = opening.request if opening and opening.request and opening.request.model == model.id else None
         prompt = asked.prompt if asked else model.default_prompt
         settings: Update = {} if asked else self._settings_for(model)
         interactive = bool(model.default_prompt)

@@ -8,7 +8,6 @@ import gradio as gr
 from demo.panels.figure import Panel
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.measured import FOLDER
-from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
 from traces.timings import Timing, Timings
 from traces.windows import Window, Windows
@@ -53,13 +52,10 @@ class TimingsPage:
         """Take a visitor's file; what is shown stays when the file is not sound."""
         data = values[self.upload] or b""
         try:
-            if len(data) > UPLOAD_BYTES:
-                raise SweepError(f"file: has more than {UPLOAD_BYTES // 2**20} MB; give fewer rows")
             figure = _reader(data, TIMING_FIGURES[values[self.figure]])
             figure.read(data)
         except SweepError as error:
-            wrong = notice("error", str(error), "These are no sound timings.")
-            return {self.problem: wrong, self.upload: None}
+            return {self.problem: notice("error", str(error), "These are no sound timings."), self.upload: None}
         path = self.site.visitor(request).file("timings")
         path.write_bytes(data)
         opened = {**values[self.opened], figure.benchmark: path}

@@ -9,8 +9,8 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.panels.export import ExportPanel, Extra
-from demo.panels.widgets import FileOut, notice
+from demo.panels.export import ExportPanel, Extra, FileOut
+from demo.panels.widgets import notice
 from demo.site import DARK, LATEST, NARROW, QUIET, Site, Update
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed

@@ -13,17 +13,15 @@ from PIL import Image
 from demo.pages.run import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
-from demo.panels.start_stop import StartStop
+from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
-from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Column, Row, columns_of, fill, planned, rows_of
+from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
 from demo.runs.outcome import as_csv, beside
 from demo.runs.tray import Entry, Tray, entries_of
-from demo.server.log import for_visitors, refused
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
 from engines.config import ConfigError
 from engines.models.catalog import MODELS
-from engines.models.errors import ModelError
 from engines.models.model_info import ModelInfo
 from traces.schema import Trace
 from traces.stats import draft_forwards
@@ -164,7 +162,7 @@ def grid_box(**options: Any) -> gr.HTML:
 
 
 def grid_value(
-    columns: Sequence[Column], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
+    columns: Sequence[Entry], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
 ) -> dict[str, Any]:
     """Its value; `cells` are whole, row by row, and the next one is `decoding`."""
     several = len({row.seed for row in rows}) > 1
@@ -222,7 +220,7 @@ _NAME: Final = "pictures"
 class Grid:
     """What was asked for, and what is decoded of it."""
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Entry, ...] = ()
     rows: tuple[Row, ...] = ()
     paths: tuple[Path, ...] = ()
     """Of the cells that are whole, row by row."""
@@ -275,13 +273,13 @@ class GridPanel:
     def offer(self, values: Update) -> Update:
         """Runs were ticked: offer prompts that their models know."""
         chosen = values[self.tray].chosen
-        model = next((MODELS[entry.asked.model] for entry in chosen if entry.asked), None)
+        model = next((MODELS[entry.request.model] for entry in chosen if entry.request), None)
         if model is None:
             return self.say(values)
         known = MODELS.get(values[self.model])
         prompts = values[self.prompts] or ""
         if known is None or known.default_prompt != model.default_prompt:
-            own = [entry.asked.prompt for entry in chosen if entry.asked and entry.asked.prompt]
+            own = [entry.request.prompt for entry in chosen if entry.request and entry.request.prompt]
             prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_OFFERED])
         return {
             self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
@@ -311,22 +309,15 @@ class GridPanel:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
         grid, cells, traces = Grid(*self._asked(values)), [], list[Trace]()
-        try:
-            for now in fill(grid.columns, grid.rows, visitor.stopped):
-                update: Update = {self.problem: {} if now.over else notice("info", str(now), share=now.share)}
-                if now.ended:
-                    said = f"{now.done} of {now.total} runs are whole and are kept."
-                    update[self.problem] = notice("info", said, now.ended)
-                if now.trace is not None:
-                    traces.append(now.trace)
-                    cells.append(preview(now.trace))
-                    update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
-                if not now.share:
-                    update |= self.export.offered(there=False)
-                yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
-        except (ValueError, ModelError) as error:
-            refused("grid", error)
-            yield {self.problem: notice("error", for_visitors(str(error))), self.box: {}}
+        for now in fill(grid.columns, grid.rows, visitor.stopped):
+            update: Update = {self.problem: progress(now, f"{now.done} of {now.total} runs are whole and are kept.")}
+            if now.trace is not None:
+                traces.append(now.trace)
+                cells.append(preview(now.trace))
+                update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
+            if not now.share:
+                update |= self.export.offered(there=False)
+            yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
         if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
             box = grid_value(grid.columns, grid.rows, cells, decoding=False)
             yield {self.box: box, self.grid: grid, **self._result(grid, traces, values, request)}
@@ -349,10 +340,10 @@ class GridPanel:
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
         return entries_of(paths, "yours")
 
-    def _asked(self, values: Update) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    def _asked(self, values: Update) -> tuple[tuple[Entry, ...], tuple[Row, ...]]:
         tray: Tray = values[self.tray]
         columns = columns_of(tray.chosen)
-        first = next((entry.asked.seed for entry in tray.chosen if entry.asked), 0)
+        first = next((entry.request.seed for entry in tray.chosen if entry.request), 0)
         return columns, rows_of(values[self.prompts] or "", values[self.seeds], first, columns)
 
 

@@ -7,13 +7,12 @@ import gradio as gr
 
 from demo.pages.run import RunPage
 from demo.panels.figure import FigureChooser
-from demo.panels.start_stop import StartStop
-from demo.panels.widgets import facts, facts_row, notice, notice_box
+from demo.panels.start_stop import StartStop, progress
+from demo.panels.widgets import facts, facts_row, notice_box
 from demo.runs.repeating import FEWEST, MOST, repeat, rows_of, summarized, whole_seeds
-from demo.server.log import for_visitors, refused
+from demo.runs.series import counted
 from demo.server.sessions import Shown
 from demo.site import Site, Update
-from engines.models.errors import ModelError
 from traces.schema import Trace
 
 _LEAD: Final = (
@@ -50,24 +49,16 @@ class RepeatPanel:
         """Repeat the run and show what there is as it grows; seeds that are whole are kept, however it ends."""
         visitor = self.site.visitor(request)
         decoded: list[Trace] = []
-        arms = 1
-        try:
-            asked = self.run.asked(values | {self.run.beside: True})
-            arms = len(asked)
-            for now in repeat(asked, values[self.seeds], visitor.stopped):
-                update: Update = {self.problem: {} if now.over else notice("info", str(now), share=now.share)}
-                decoded += [now.trace] if now.trace else []
-                whole = whole_seeds(decoded, arms)
-                if now.trace and whole:
-                    update[self.facts] = facts(summarized(whole, arms))
-                if now.ended:
-                    count = len(whole) // arms
-                    said = f"{count} seed{'' if count == 1 else 's'} were decoded whole and are kept."
-                    update[self.problem] = notice("info", said, now.ended)
-                yield update
-        except (ValueError, ModelError) as error:
-            refused("repeat", error)
-            yield {self.problem: notice("error", for_visitors(str(error)))}
+        asked = self.run.asked(values | {self.run.beside: True})
+        arms = len(asked)
+        for now in repeat(asked, values[self.seeds], visitor.stopped):
+            decoded += [now.trace] if now.trace else []
+            whole = whole_seeds(decoded, arms)
+            kept = f"{counted(len(whole) // arms, 'seed')} were decoded whole and are kept."
+            update: Update = {self.problem: progress(now, kept)}
+            if now.trace and whole:
+                update[self.facts] = facts(summarized(whole, arms))
+            yield update
         if whole := whole_seeds(decoded, arms):
             yield self._result(whole, values, request)
 

@@ -1,16 +1,25 @@
 """Two buttons: one starts what needs the model, the other stops it and is there while that is under way."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.panels.widgets import FileOut, notice
+from demo.panels.export import FileOut
+from demo.panels.widgets import notice
+from demo.runs.series import Progress
 from demo.server.limits import COMPUTE
 from demo.server.queue import Work, queued
 from demo.site import AT_ONCE, QUIET, Site, Update
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
+
+
+def progress(now: Progress, kept: str) -> Mapping[str, Any]:
+    """The notice of how far several runs have come; `kept` is said of what there is where they ended early."""
+    if now.ended:
+        return notice("info", kept, now.ended)
+    return {} if now.over else notice("info", str(now), share=now.share)
 
 
 class StartStop:

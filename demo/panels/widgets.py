@@ -6,12 +6,9 @@ script puts into it what it builds from the value, node by node.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import gradio as gr
-
-from demo.site import QUIET, Update
 
 _BUILD_JS = """
 const build = (tag, attributes, ...children) => {
@@ -173,12 +170,6 @@ p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
 _MOST_ROWS = 2000
 
-_SAVE_JS = """() => {
-  const find = () => document.querySelector('#FILE a[download]');
-  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
-  save(50);
-}"""
-
 
 class Fact(NamedTuple):
     """A figure with its name and what to make of it."""
@@ -294,30 +285,3 @@ def _cell(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_cell, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-class FileOut:
-    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
-
-    def __init__(self, name: str, label: str) -> None:
-        """Lay it out; `name` sets its ids on the page apart from others."""
-        self.name = name
-        self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
-        self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `ready` and `cleared` change."""
-        return [self.file, self.problem]
-
-    def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
-        """The file is there."""
-        return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
-
-    def cleared(self) -> Update:
-        """No file: it would show other runs than those at hand."""
-        return {self.file: gr.update(value=None, visible=False), self.problem: {}}
-
-    def save_after(self, event: Any) -> None:
-        """Let the browser save what the event wrote."""
-        event.then(None, js=_SAVE_JS.replace("FILE", f"{self.name}-file"), **QUIET)

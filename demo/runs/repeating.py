@@ -23,20 +23,14 @@ FEWEST, MOST = 2, 32
 
 
 def repeat(asked: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
-    """Decode with seeds 0, 1, ...; see `decode_all`. Neither of a pair always runs first.
+    """Decode a run, with its baseline before it where there is one, with seeds 0, 1, ...; see `decode_all`.
 
-    Args:
-        asked: The run, with its baseline before it where there is one; their seeds do not matter.
-        seeds: How many.
-        stopped: Whether to stop before the next pass.
-
-    Raises:
-        ConfigError: for a number of seeds that is not allowed or would take too long.
+    Neither of a pair always runs first. Raises ConfigError for a number of seeds that is not allowed or takes too long.
     """
     if type(seeds) is not int or not FEWEST <= seeds <= MOST:
         raise ConfigError(f"seeds: {seeds!r} is not allowed; use a whole number from {FEWEST} to {MOST}.")
     groups = [_in_turn([replace(one, seed=seed) for one in asked], seed) for seed in range(seeds)]
-    yield from decode_all(groups, "seeds", stopped)
+    yield from decode_all(groups, f"seeds: {seeds}", stopped)
 
 
 def whole_seeds(traces: Sequence[Trace], arms: int) -> list[Trace]:

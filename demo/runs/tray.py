@@ -50,7 +50,7 @@ class Entry:
     """Whether its passes have times."""
     address: str
     """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
-    asked: Request | None
+    request: Request | None
     """What decodes it again; None where its method, model or settings are not here."""
     settings: str
     """Those that are not the defaults."""
@@ -101,7 +101,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     unusual = _unusual(trace)
     said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
-    asked = request_of(trace)
+    request = request_of(trace)
     return Entry(
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
@@ -111,18 +111,18 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
-        address=_address(asked, path, source),
-        asked=asked,
+        address=_address(request, path, source),
+        request=request,
         settings=", ".join(unusual),
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
 
 
-def _address(asked: Request | None, path: Path, source: Source) -> str:
+def _address(request: Request | None, path: Path, source: Source) -> str:
     if source == "recorded":
         return path.name.removesuffix(".json.gz")
-    return FILE if asked is None else fragment_of(asked, beside=True)
+    return FILE if request is None else fragment_of(request, beside=True)
 
 
 def _unusual(trace: Trace) -> list[str]:

@@ -27,7 +27,7 @@ from demo.server.queue import the_line
 from demo.server.replies import as_json, handlers, refusing, taking_files_as
 from demo.server.requests import RequestFilter, UploadRoom
 from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
-from demo.server.startup import free_port, private_folder
+from demo.server.startup import ServerError, private_folder, read_port
 from demo.theme import CSS, theme
 from engines.assets import ASSETS
 from engines.models.catalog import UNREADABLE
@@ -56,9 +56,12 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
         ServerError: for a port that is none, or taken.
     """
     log.begin()
-    options.setdefault("server_port", free_port())
+    options.setdefault("server_port", read_port())
     blocks.queue(max_size=None)  # demo.server.queue counts what waits for the model, and nothing else is refused
-    service, address = _launched(blocks, folders, options)
+    try:
+        service, address = _launched(blocks, folders, options)
+    except OSError as error:  # gradio's sentence about a port that is taken
+        raise ServerError(str(error)) from error
     tools: Any = blocks.mcp_server_obj
     tools.postprocess_output_data = as_json(tools.postprocess_output_data)
     handling = tools.mcp_server.request_handlers

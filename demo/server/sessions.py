@@ -12,7 +12,6 @@ import hmac
 import re
 import secrets
 import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from typing import Final
 from urllib.parse import quote
 
 from demo.server.limits import KEPT_SECONDS
+from demo.server.startup import temporary_folder
 from traces import read, write
 from traces.schema import Trace
 
@@ -114,7 +114,7 @@ class Visitors:
     """The folders of all visitors, below one that goes when the program ends."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
+        self.root = temporary_folder()
         """The folder the server may hand files out from."""
         self._secret = secrets.token_bytes(32)
         weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)

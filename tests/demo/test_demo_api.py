@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from gradio_client import Client, handle_file
 from mcp import ClientSession, types
@@ -17,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from support.raster import MODEL, decoded
 
 from demo.pages.api import FILE_FORMAT, methods, run, summary, validate
-from demo.server.limits import PROMPT_CHARACTERS
+from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
 from engines.__main__ import main
 from engines.config import ConfigError
 from engines.methods import METHODS
@@ -185,6 +186,8 @@ def test_the_server_is_ready_and_hands_out_nothing_else(server: str) -> None:
             urllib.request.urlopen(server + path)
         assert caught.value.code in (403, 404), path
         caught.value.close()
+    large = httpx.post(f"{server}/gradio_api/upload", files={"files": b"0" * (UPLOAD_BYTES + 1)}, timeout=60)
+    assert large.status_code == 413
 
 
 # ---------------------------------------------------------------- as tools

@@ -76,7 +76,7 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
     asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
-    told = opened("text-target", Address(asked=asked))
+    told = opened("text-target", Address(request=asked))
     assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True
 
 
