@@ -57,7 +57,7 @@ def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
     at_hand = run.again.show([AT_HAND], paths)[run.again.at_hand]
     index = [one.label for one in at_hand.variations].index("Window L: 8")
     update = compare.vary({run.again.at_hand: at_hand}, gr.EventData(None, {"index": index}))
-    assert update[run.own["scd"].of["window"]] == 8 and update[run.seed] == AT_HAND.seed
+    assert update[run.own["scd"].of["window"]]["value"] == 8 and update[run.seed] == AT_HAND.seed
     assert update[run.again.wanted] == paths
 
     request = gr.Request(session_hash="mine")

@@ -48,16 +48,6 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
     )
 
 
-def test_the_answer_for_videos_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
-    rows = [row for row in rows_of("video") if row["kind"] == "video" and row["method"] == "scd"]
-    fast = max(rows, key=lambda row: float(str(row["time_ratio"])))
-    ratio, error = float(str(fast["time_ratio"])), float(str(fast["time_ratio_error"]))
-    assert answer(alone, "video", 0, 1).startswith(
-        f"Use Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']} for videos: "
-        f"{ratio:.1f} × ({ratio - error:.1f} to {ratio + error:.1f})"
-    )
-
-
 def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     lines = [json.loads(line) for line in gzip.decompress((FOLDER / "text.jsonl.gz").read_bytes()).splitlines()]
     by_label: dict[str, dict[int, dict[str, float]]] = {}

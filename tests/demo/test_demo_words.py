@@ -170,12 +170,6 @@ def test_a_description_opens_in_plain_sentences(name: str) -> None:
     assert not re.search(r"\$|arXiv|(?<!\w)[A-Z]{2,}(?!\w)", opening.replace("PSD", ""))
 
 
-def test_reported_numbers_are_those_of_the_paper_and_name_their_table() -> None:
-    reported = method_text("scd").partition("### Reported")[2]
-    for table in ("Table 1", "Table 2", "Table 3"):
-        assert table in reported
-
-
 def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
     page = build(Visitors(), ())
