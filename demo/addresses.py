@@ -63,7 +63,11 @@ def read_address(fragment: str) -> Address | None:
     given = dict(pairs)
     at = _place(given)
     if "compare" in given:
-        return Address(compare=_compared([value for name, value in pairs if name == "compare"]), at=at)
+        runs = [value for name, value in pairs if name == "compare"]
+        if len(runs) > MOST_COMPARED:
+            raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
+        settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
+        return Address(compare=tuple(run if isinstance(run, str) else _request(run) for run in settings_of), at=at)
     if "gallery" in given:
         return Address(gallery=given["gallery"], at=at)
     if "method" not in given:
@@ -108,12 +112,6 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
     """
     fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
     return fragment if len(fragment) <= MOST_CHARACTERS else ""
-
-
-def _compared(runs: Sequence[str]) -> tuple[str | Request, ...]:
-    if len(runs) > MOST_COMPARED:
-        raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
-    return tuple(_request(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
 
 
 def _request(given: Mapping[str, str]) -> Request:

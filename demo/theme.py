@@ -29,20 +29,9 @@ def watcher() -> gr.HTML:
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 
-_BLUE: Final = colors.Color(
-    name="okabe-blue",
-    c50="#eaf4fb",
-    c100="#d3e8f6",
-    c200="#a9d2ee",
-    c300="#7cbbe5",
-    c400="#56b4e9",
-    c500="#1f86c4",
-    c600="#0072b2",
-    c700="#005f95",
-    c800="#004c78",
-    c900="#00395a",
-    c950="#002740",
-)
+_LIGHT: Final = ("#eaf4fb", "#d3e8f6", "#a9d2ee", "#7cbbe5", "#56b4e9", "#1f86c4")
+_DEEP: Final = ("#0072b2", "#005f95", "#004c78", "#00395a", "#002740")
+_BLUE: Final = colors.Color(*_LIGHT, *_DEEP, name="okabe-blue")
 
 # Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """

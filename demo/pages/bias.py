@@ -46,7 +46,7 @@ class BiasPage:
         """Draw tokens of every mode, then show them."""
         plane = controls.read_config(Plane, self.controls.values(values))
         yield {self.progress: notice("info", "The distributions of target and draft are integrated.", "One moment.")}
-        stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
+        stopped = Deadline(current().run_seconds, self.site.visitor(request).stopped)
         total = len(MODES) * TOKENS
         for drawn in conduct(plane, stopped):
             if isinstance(drawn, int):

@@ -9,7 +9,7 @@ from demo.panels.figure import Panel
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.measured import FOLDER
 from demo.site import LATEST, QUIET, Site, Update, in_turn
-from traces.timings import Timing, Timings
+from traces.timings import Timings
 from traces.windows import Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
 from visualizers.figure import FileFigure
@@ -83,16 +83,13 @@ def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
 
 def as_table(measured: Timings | Windows) -> dict[str, Any]:
     """One line a setting."""
-    windows = [_window(row) for row in measured.rows if isinstance(row, Window)]
-    timings = [_timing(row) for row in measured.rows if isinstance(row, Timing)]
+    windows, timings = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for row in measured.rows:
+        if isinstance(row, Window):
+            fewer = f"{row.nfe_ratio:.2f} ± {row.nfe_ratio_error:.2f}"
+            faster = f"{row.time_ratio:.2f} ± {row.time_ratio_error:.2f}"
+            windows.append((row.kind, row.decoder, row.window, fewer, faster))
+        else:
+            numbers = (row.faster_median, row.tokens_per_verification, row.tokens_expected)
+            timings.append((row.gamma, row.batch, *(f"{number:.2f}" for number in numbers)))
     return table(_WINDOW_HEADS, windows) if windows else table(_HEADS, timings)
-
-
-def _window(row: Window) -> tuple[str | int, ...]:
-    fewer = f"{row.nfe_ratio:.2f} ± {row.nfe_ratio_error:.2f}"
-    return row.kind, row.decoder, row.window, fewer, f"{row.time_ratio:.2f} ± {row.time_ratio_error:.2f}"
-
-
-def _timing(row: Timing) -> tuple[str | int, ...]:
-    numbers = (f"{number:.2f}" for number in (row.faster_median, row.tokens_per_verification, row.tokens_expected))
-    return row.gamma, row.batch, *numbers

@@ -141,10 +141,12 @@ class MovingPanel(FileOut):
             yield {**self.cleared(), self.problem: notice("error", _NOTHING_MOVES)}
             return
         target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
-        deadline = Deadline.within(current().run_seconds, lambda: False)
+        deadline = Deadline(current().run_seconds, lambda: False)
+        names = tuple(map(title_of, traces))  # where they tell the runs apart
+        names = names if len(set(names)) == len(names) else ()
         theme: Theme = "dark" if DARK in values[self.site.look] else "light"
         try:
-            look = fitting(traces, Look(theme=theme, names=_names(traces)))
+            look = fitting(traces, Look(theme=theme, names=names))
         except MovingError as error:
             yield {**self.cleared(), self.problem: notice("error", in_words(error))}
             return
@@ -159,12 +161,6 @@ class MovingPanel(FileOut):
             write_moving(traces, target, look, report=report)
 
         yield from self.write(work, target, progress, sparse if look.every > 1 else None)
-
-
-def _names(traces: Sequence[Trace]) -> tuple[str, ...]:
-    """The titles of the methods, where they tell the runs apart."""
-    names = tuple(map(title_of, traces))
-    return names if len(set(names)) == len(names) else ()
 
 
 _NOTHING: Final = "There is no run to export yet; press Run, choose a recording or tick runs under Compare."

@@ -82,9 +82,7 @@ class Panel:
         return export
 
     def _path(self, request: gr.Request) -> Path:
-        visitor = self.site.visitor(request)
-        visitor.folder.mkdir(parents=True, exist_ok=True)
-        return visitor.folder / f"{self.name}.json"
+        return self.site.visitor(request).folder / f"{self.name}.json"
 
 
 def _fitting(drawn: go.Figure, look: str) -> go.Figure:

@@ -38,7 +38,6 @@ _TEXT: Final = 400
 Preview = Mapping[str, str | int]
 
 _SCRIPT: Final = """
-const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
 const FRAME_MS = 120;
 const strips = new Map();  // address -> picture: the table is built anew with every message
 const hold = build('button', { type: 'button', class: 'hold' });
@@ -86,14 +85,14 @@ const cell = (made, at, row, column, now) => {
   if (!made) return build('td', {}, blank(now));
   const clip = made.frames > 1 ? `clip of ${made.length} frames` : '';
   const name = [`${made.cost}: ${column.title}`, column.note, row.prompt, row.seed, clip].filter(Boolean).join(', ');
-  const button = build('button', { type: 'button', 'data-cell': at, 'aria-label': name }, drawn(made),
+  const button = build('button', { type: 'button', 'data-index': at, 'aria-label': name }, drawn(made),
     build('span', { class: 'cost' }, made.cost));
   return build('td', {}, button);
 };
 const show = () => {
   const { columns = [], rows = [], cells = [], now = -1 } = props.value || {};
   hold.hidden = !cells.some((made) => made?.frames > 1);
-  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
+  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.index : null;
   if (!rows.length) return grid.replaceChildren();
   const heads = columns.map(({ title, note }) => build('th', { scope: 'col' }, title, build('small', {}, note)));
   const table = build('table', { style: `--columns: ${columns.length}` },
@@ -105,7 +104,7 @@ const show = () => {
         return cell(cells[at], at, row, column, at === now);
       })))));
   grid.replaceChildren(table);
-  if (focused !== null) grid.querySelector(`[data-cell="${focused}"]`)?.focus();
+  if (focused !== null) grid.querySelector(`[data-index="${focused}"]`)?.focus();
 };
 hold.addEventListener('click', () => play(timer === null));
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -116,10 +115,7 @@ const follow = () => {
 };
 calm.addEventListener('change', follow);
 follow();
-element.addEventListener('click', ({ target }) => {
-  const at = target.closest?.('button[data-cell]')?.dataset.cell;
-  if (at !== undefined) trigger('choose', { index: Number(at) });
-});
+chooses();
 """
 
 _STYLE: Final = """
@@ -183,22 +179,21 @@ def preview(trace: Trace) -> dict[str, str | int]:
     if trace.canvas.kind == "video" and trace.output.video:
         video = trace.output.video
         shown = min(_FRAMES, len(video))
-        frames = [_opened(video[number * len(video) // shown]) for number in range(shown)]
+        frames = [video[number * len(video) // shown] for number in range(shown)]
         return {"image": _strip(frames), "frames": shown, "length": len(video), "cost": cost}
     return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
 
 
-def _opened(url: str) -> Image.Image:
-    picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
-    picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
-    return picture
-
-
-def _strip(frames: Sequence[Image.Image]) -> str:
-    wide, high = frames[0].size
-    strip = Image.new("RGB", (wide * len(frames), high))
-    for number, frame in enumerate(frames):
-        strip.paste(frame.resize((wide, high)), (number * wide, 0))
+def _strip(urls: Sequence[str]) -> str:
+    """Pictures side by side in one."""
+    strip = Image.new("RGB", (0, 0))
+    for number, url in enumerate(urls):
+        picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
+        picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
+        if not number:
+            wide, high = picture.size
+            strip = Image.new("RGB", (wide * len(urls), high))
+        strip.paste(picture.resize((wide, high)), (number * wide, 0))
     buffer = io.BytesIO()
     strip.save(buffer, "WEBP", quality=85)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
@@ -224,11 +219,6 @@ class Grid:
     rows: tuple[Row, ...] = ()
     paths: tuple[Path, ...] = ()
     """Of the cells that are whole, row by row."""
-
-    def row_of(self, cell: int) -> tuple[Path, ...]:
-        """The whole runs of the row in which a cell is."""
-        first = cell // len(self.columns) * len(self.columns)
-        return self.paths[first : first + len(self.columns)]
 
 
 class GridPanel:
@@ -335,7 +325,8 @@ class GridPanel:
         Raises gr.Error for a cell that is not there, or not any more.
         """
         grid: Grid = values[self.grid]
-        paths = grid.row_of(chosen_index(event, len(grid.paths), "cell"))
+        cell, wide = chosen_index(event, len(grid.paths), "cell"), len(grid.columns)
+        paths = grid.paths[cell // wide * wide :][:wide]
         if not all(path.exists() for path in paths):
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
         return entries_of(paths, "yours")

@@ -37,17 +37,9 @@ class StartStop:
         """A file that goes when something else is under way."""
 
     def connect(self, kind: str, work: Work, reads: set[Any], changes: Sequence[Any] | set[Any], box: gr.HTML) -> Any:
-        """Do `work` when its turn has come after a press.
+        """Do `work` when its turn has come after a press; the event returned is that it is over, however it ended.
 
-        Args:
-            kind: What it is called in the log.
-            work: The handler.
-            reads: The components whose values it takes.
-            changes: Those that it changes.
-            box: The notice that says that it waits, its place in line, and what went wrong.
-
-        Returns:
-            The event that it is over, however it ended.
+        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong.
         """
         self.box = box
         cleared = [] if self.clears is None else self.clears.parts

@@ -18,6 +18,13 @@ const build = (tag, attributes, ...children) => {
   return made;
 };
 const place = element.firstElementChild;
+const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const chooses = (pressed = () => {}) => element.addEventListener('click', ({ target }) => {
+  const button = target.closest?.('button[data-index]');
+  if (!button) return;
+  pressed(button);
+  trigger('choose', { index: Number(button.dataset.index) });
+});
 """
 _BUTTON_CSS = """
 button { border: 1px solid var(--border-color-primary); font: inherit; color: var(--body-text-color);
@@ -111,7 +118,6 @@ h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-te
 """
 
 _CARDS_JS = """
-const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
 const head = ({ image, text }) => {
   if (PICTURE.test(image)) return build('img', { src: image, alt: '' });
   return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
@@ -131,15 +137,12 @@ const show = () => {
     return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
   }));
 };
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('button[data-index]');
-  if (!button) return;
+chooses((button) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
   const { address } = props.value[button.dataset.index];
   if (address) history.replaceState(history.state, '', `#${address}`);
-  trigger('choose', { index: Number(button.dataset.index) });
 });
 """
 

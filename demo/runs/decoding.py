@@ -127,18 +127,12 @@ def race(
 ) -> Iterator["Opened | Turn | Ended"]:
     """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
 
-    Args:
-        asked: The runs.
-        stopped: Asked after every turn whether to stop; what was decoded is kept.
-        seconds: What all of them together may take once their models are loaded; None for as long as it takes.
-
-    Raises:
-        ValueError: for a prompt or setting that a model refuses, and, before the first message, for runs that cannot
-            be done in `seconds`, going by their first passes.
-        ModelError: when a model cannot be had.
+    `stopped` is asked after every turn; what was decoded is kept. All together may take so many `seconds` once their
+    models are loaded. Raises ValueError or ModelError, before the first message, for a prompt or setting that a model
+    refuses, a model that cannot be had, and runs that do not fit into `seconds`, going by their first passes.
     """
     live = LiveRuns([one.job() for one in asked])
-    deadline = Deadline.within(seconds, stopped)
+    deadline = Deadline(seconds, stopped)
     turns, ended = live.turns(), ""
     tried = first_turns(turns) if seconds is not None else []
     expected = sum(run.expected() for run in live.runs)

@@ -21,8 +21,11 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     *_, comparison = compare(traces)
     made = comparison.trace.summary
     beside = traces[0].summary if len(traces) > 1 else None
-    acceptance = Fact("Acceptance", "none judged", _undrafted(comparison.trace))
-    if made.acceptance is not None:
+    if made.acceptance is None:
+        ordinary = is_ordinary(comparison.trace)
+        why_none = "ordinary decoding makes no drafts" if ordinary else "no draft was put to the test in this run"
+        acceptance = Fact("Acceptance", "none judged", why_none)
+    else:
         acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
     drafted = draft_forwards(comparison.trace.steps)
     time = "one run on this machine"
@@ -79,11 +82,6 @@ def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
 def _seconds(seconds: float) -> str:
     """A time that was measured once, to two digits: the third differs from run to run."""
     return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
-
-
-def _undrafted(trace: Trace) -> str:
-    """Why no draft was judged."""
-    return "ordinary decoding makes no drafts" if is_ordinary(trace) else "no draft was put to the test in this run"
 
 
 def beside(traces: Sequence[Trace]) -> dict[str, Any]:

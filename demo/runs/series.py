@@ -66,7 +66,7 @@ def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable
             f"{what} would take about {duration(sum(seconds))} here, and the server gives {duration(most)}; {remedy}."
         )
     yield Progress(done=0, total=len(runs), share=0.0, seconds_left=sum(seconds))
-    yield from _decode(runs, seconds, Deadline.within(most, stopped))
+    yield from _decode(runs, seconds, Deadline(most, stopped))
 
 
 def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline) -> Iterator[Progress]:

@@ -15,14 +15,13 @@ from traces.schema import Fate, Trace
 SCENES: Final = Path(__file__).with_name("tour.toml")
 _REPAIRED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 _SEVERAL: Final = 3
-_KEYS: Final = {"title", "text", "files", "kind", "from", "to", "speed", "pin", "fates"}
 
 Scene = dict[str, Any]
 """`title`, `text` and what the player's `scene` takes."""
 
 
 def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Path = SCENES) -> list[Scene]:
-    """The scenes whose recordings are there, in order. Raises ValueError for a scene with a part that there is not."""
+    """The scenes whose recordings are there, in order."""
     named = {
         file.name.removesuffix(".json.gz"): (file, trace)
         for entry in recordings
@@ -31,8 +30,6 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
     of_kind = {pair.kind: list(zip(pair.recording.paths, pair.recording.traces, strict=True)) for pair in pairs}
     scenes_there = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["scene"]:
-        if unknown := entry.keys() - _KEYS:
-            raise ValueError(f"scene: {', '.join(sorted(unknown))} is no part of one; choose of {', '.join(_KEYS)}")
         if "kind" in entry:
             shown = of_kind.get(entry["kind"], [])
         else:

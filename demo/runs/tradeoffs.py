@@ -42,18 +42,11 @@ def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
 def reported_tradeoffs(path: Path = REPORTED) -> tuple[Tradeoff, ...]:
     """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
     entries = json.loads(path.read_text(encoding="utf-8"))
-    return tuple(Tradeoff(**{"batch": None, **_with_speed(entry)}, reported=True) for entry in entries)
-
-
-def _with_speed(entry: Row) -> dict[str, Any]:
-    entry = dict(entry)
-    if "seconds" in entry:  # ordinary decoding's stands first
-        usual, own = entry.pop("seconds")
-        entry["speed"] = usual / own
-    if "rates" in entry:
-        usual, own = entry.pop("rates")
-        entry["speed"] = own / usual
-    return entry
+    ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
+    return tuple(
+        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True)
+        for entry, (above, below) in zip(entries, ratios, strict=True)
+    )
 
 
 class _Result:
@@ -235,7 +228,8 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
         return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
     one = best(those, most_lost)
     if one is not None:
-        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}{_kept(one)}."
+        kept = "exact" if one.exact else "though not the model's own distribution"
+        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
     fastest = max(those, key=lambda each: each.speed)
     allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
     if fastest.faster:
@@ -271,10 +265,6 @@ def quality_in_words(one: Tradeoff) -> str:
     if one.within_noise:
         return f"quality within noise ({measured})"
     return f"quality {'higher' if one.change > 0 else 'lower'} by more than noise ({measured})"
-
-
-def _kept(one: Tradeoff) -> str:
-    return ", exact" if one.exact else ", though not the model's own distribution"
 
 
 def _times(ratio: float) -> str:

@@ -23,6 +23,7 @@ MOST: Final = MOST_COMPARED
 MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
+_CHIP: Final = ("id", "title", "note", "prompt")
 _KINDS: Final[Mapping[str, str]] = {
     "picture": "a picture",
     "video": "a video",
@@ -80,12 +81,9 @@ class Tray:
         for entry in entries:
             if entry.id not in {one.id for one in chosen} and len(chosen) < MOST:
                 chosen = (*chosen, entry)
-        return replace(self, added=_bounded((*kept, *new.values()), chosen), chosen=chosen)
-
-
-def _bounded(entries: Sequence[Entry], chosen: Sequence[Entry]) -> tuple[Entry, ...]:
-    spare = [entry for entry in entries if entry not in chosen][: max(0, len(entries) - MOST_KEPT)]
-    return tuple(entry for entry in entries if entry not in spare)
+        added = (*kept, *new.values())
+        spare = [entry for entry in added if entry not in chosen][: max(0, len(added) - MOST_KEPT)]
+        return replace(self, added=tuple(entry for entry in added if entry not in spare), chosen=chosen)
 
 
 def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
@@ -102,6 +100,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
     request = request_of(trace)
+    own = FILE if request is None else fragment_of(request, beside=True)
     return Entry(
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
@@ -111,18 +110,12 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
-        address=_address(request, path, source),
+        address=path.name.removesuffix(".json.gz") if source == "recorded" else own,
         request=request,
         settings=", ".join(unusual),
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
-
-
-def _address(request: Request | None, path: Path, source: Source) -> str:
-    if source == "recorded":
-        return path.name.removesuffix(".json.gz")
-    return FILE if request is None else fragment_of(request, beside=True)
 
 
 def _unusual(trace: Trace) -> list[str]:
@@ -180,7 +173,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
     named += [(title, list(entries), False) for title, entries in groups.items()]
     return {
         "groups": [
-            {"name": name, "own": mine, "chips": [_chip(entry) for entry in entries]}
+            {"name": name, "own": mine, "chips": [{part: getattr(entry, part) for part in _CHIP} for entry in entries]}
             for name, entries, mine in named
             if entries
         ],
@@ -189,7 +182,3 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
         "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
-
-
-def _chip(entry: Entry) -> dict[str, str]:
-    return {"id": entry.id, "title": entry.title, "note": entry.note, "prompt": entry.prompt}

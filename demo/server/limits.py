@@ -121,29 +121,21 @@ def _read(environment: Mapping[str, str], name: str, usual: float | None) -> flo
     return value
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """Whether to stop: somebody asked to, or the time is over. Plain data, so that it can go to another process."""
+    """Whether to stop: somebody asked to, or so many seconds from now are over; None is for as long as it takes."""
 
-    stopped: Callable[[], bool]
-    seconds: float | None
-    """What there was at the beginning; None for as long as it takes."""
-    at: float
-    """On the clock `time.monotonic`, which the processes of one machine share."""
-
-    @classmethod
-    def within(cls, seconds: float | None, stopped: Callable[[], bool]) -> "Deadline":
-        """So many seconds from now."""
-        return cls(stopped, seconds, time.monotonic() + (math.inf if seconds is None else seconds))
+    def __init__(self, seconds: float | None, stopped: Callable[[], bool]) -> None:
+        self.seconds, self._stopped = seconds, stopped
+        self._at = time.monotonic() + (math.inf if seconds is None else seconds)
 
     @property
     def over(self) -> bool:
         """Whether the time is over."""
-        return time.monotonic() >= self.at
+        return time.monotonic() >= self._at
 
     def __call__(self) -> bool:
         """Whether to stop."""
-        return self.over or self.stopped()
+        return self.over or self._stopped()
 
     @property
     def said(self) -> str:

@@ -13,6 +13,7 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
+from statistics import fmean
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -89,12 +90,7 @@ class Line:
     def enter(self, asker: Asker, kind: str) -> Place:
         """Stand at the end; who enters an empty line has their turn at once.
 
-        Args:
-            asker: Who asks.
-            kind: What for; about how long it takes is remembered by it.
-
-        Raises:
-            ConfigError: when the line is full, or the asker has enough in it.
+        About how long it takes is remembered by `kind`. Raises ConfigError when the line or the asker's part is full.
         """
         most, places = self.limits, self.places
         if most.waiting is not None and len(places) > most.waiting:
@@ -123,17 +119,13 @@ class Line:
         """About how long the first so many will take together; None where nothing is known."""
         if not before:
             return 0.0
-        usual = [self._usual(place.kind) for place in self.places[:before]]
-        known = [seconds for seconds in usual if seconds is not None]
-        if len(known) < len(usual):
+        if not self._took:
             return None
+        every = [seconds for took in self._took.values() for seconds in took]
+        usual = [fmean(self._took.get(place.kind) or every) for place in self.places[:before]]
         begun = self.places[0].begun
         spent = 0.0 if begun is None else self._clock() - begun
-        return sum(known) - min(spent, known[0])
-
-    def _usual(self, kind: str) -> float | None:
-        took = self._took.get(kind) or [one for each in self._took.values() for one in each]
-        return sum(took) / len(took) if took else None
+        return sum(usual) - min(spent, usual[0])
 
     def _when(self) -> str:
         seconds = self.seconds_of(len(self.places))
@@ -198,12 +190,7 @@ def queued(
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
     """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
 
-    Args:
-        site: Whose visitors.
-        box: A notice.
-        kind: What it is called in the log.
-        work: The handler.
-        stops: Whether it has a button that stops it.
+    `kind` is what the log calls it; `stops` whether it has a button that stops it.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
@@ -268,12 +255,7 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
 
 
 def decoded(asked: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
-    """`race` within the time that this server gives, with its lines in the log.
-
-    Raises:
-        ValueError: for a prompt or setting that a model refuses, and for a run that would take too long.
-        ModelError: when a model cannot be had.
-    """
+    """`race` within the time that this server gives, with its lines in the log."""
     run = asked[-1]
     about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
     begun = time.monotonic()

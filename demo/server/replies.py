@@ -112,10 +112,6 @@ def taking_files_as(handle: Handler, file_format: str) -> Handler:
     return list_tools
 
 
-def as_json(show: Callable[[Sequence[Any], str], list[Any]]) -> Callable[[Sequence[Any], str], list[Any]]:
-    """Tools of the Model Context Protocol answer with text, and gradio would write data as Python does."""
-
-    def is_data(value: object) -> bool:
-        return isinstance(value, dict | list) and not (isinstance(value, dict) and value.get("meta"))
-
-    return lambda data, root_url: show([json.dumps(one) if is_data(one) else one for one in data], root_url)
+def as_json(data: Sequence[Any], _: str) -> list[types.TextContent]:
+    """What a tool of the Model Context Protocol answers; gradio would write data as Python does."""
+    return [types.TextContent(type="text", text=json.dumps(one)) for one in data]

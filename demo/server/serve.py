@@ -50,10 +50,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
     or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
     that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
-    files; `gone` are recordings left out.
-
-    Raises:
-        ServerError: for a port that is none, or taken.
+    files; `gone` are recordings left out. Raises ServerError for a port that is none, or taken.
     """
     log.begin()
     options.setdefault("server_port", read_port())
@@ -63,7 +60,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     except OSError as error:  # gradio's sentence about a port that is taken
         raise ServerError(str(error)) from error
     tools: Any = blocks.mcp_server_obj
-    tools.postprocess_output_data = as_json(tools.postprocess_output_data)
+    tools.postprocess_output_data = as_json
     handling = tools.mcp_server.request_handlers
     handling[CallToolRequest] = refusing(handling[CallToolRequest], refusal)
     handling[ListToolsRequest] = taking_files_as(handling[ListToolsRequest], FILE_FORMAT)
@@ -145,9 +142,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
 def readiness(folder: Path, gone: Sequence[str]) -> JSONResponse:
     """The answer to GET /readyz: 200, or 503 with what is wrong, one line each, and no path of this machine.
 
-    Args:
-        folder: Where visitors' files go.
-        gone: Recordings that were left out of the gallery.
+    Visitors' files go into `folder`; `gone` are recordings that were left out of the gallery.
     """
     problems = _missing_weights()
     try:

@@ -33,8 +33,8 @@ def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: 
 )
 def test_an_address_says_all_of_a_run(run: Request) -> None:
     fragment = fragment_of(run, beside=False)
-    found = read_address(f"#{fragment}&step=12&clock=passes&token=3")
-    assert found == Address(request=run, beside=False, at={"clock": "passes", "now": 12.0})
+    address = read_address(f"#{fragment}&step=12&clock=passes&token=3")
+    assert address == Address(request=run, beside=False, at={"clock": "passes", "now": 12.0})
     assert read_address(fragment_of(run, beside=True)) == Address(request=run)
 
 

@@ -6,8 +6,8 @@ from statistics import fmean, stdev
 import pytest
 from support.raster import MODEL, decoded
 
+from demo.panels.repeat import repeat, rows_of, summarized, whole_seeds
 from demo.runs import series
-from demo.runs.repeating import repeat, rows_of, summarized, whole_seeds
 from demo.runs.series import Progress, duration
 from demo.server.limits import Deadline
 from engines.config import ConfigError, make_config

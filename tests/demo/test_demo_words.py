@@ -129,9 +129,9 @@ def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
     (tmp_path / "speed.json").write_text(json.dumps(result))
     (tmp_path / "other.json").write_text("[1, 2]")
     (tmp_path / "broken.json").write_text("{")
-    (found,) = measured("scd", tmp_path)
-    assert (found.title, found.heads, found.rows) == ("Speed", ("window", "seconds"), (("32", "0.1235"),))
-    assert found.place == "device a|b"
+    (result,) = measured("scd", tmp_path)
+    assert (result.title, result.heads, result.rows) == ("Speed", ("window", "seconds"), (("32", "0.1235"),))
+    assert result.place == "device a|b"
 
 
 def test_errors_and_quartiles_stand_beside_their_figure(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_errors_and_quartiles_stand_beside_their_figure(tmp_path: Path) -> None:
         "seconds_high_quartile": 0.5,
     }
     (tmp_path / "speed.json").write_text(json.dumps({"rows": [row]}))
-    (found,) = measured("scd", tmp_path)
-    assert found.heads == ("nfe", "all three percent", "seconds median")
-    (cells,) = found.rows
+    (result,) = measured("scd", tmp_path)
+    assert result.heads == ("nfe", "all three percent", "seconds median")
+    (cells,) = result.rows
     assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] == [
         "36.42 ± 1.3",
         "66.67 ± 3.4",
