@@ -57,7 +57,7 @@ class BiasPage:
                 panel = self.panel.show(BIAS, BIAS.draw(bias), values[self.site.look], request)
                 yield {self.progress: {}, self.table: counts, **panel}
                 return
-        yield {self.progress: notice("info", "What is shown below, if anything, is from before.", stopped.said)}
+        yield {self.progress: notice("info", "What is shown below, if anything, is from before.", stopped.reason)}
 
 
 def conduct(plane: Plane, stopped: Callable[[], bool] = lambda: False) -> Iterator[int | tuple[Bias, dict[str, Any]]]:

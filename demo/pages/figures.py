@@ -105,12 +105,12 @@ class FiguresPage:
         done, total = 0, len(experiment.arms) * seeds
         for traces in conduct(experiment, load_model(info.id), prompt, seeds, sampling, stopped):
             done = len(traces)
-            said = f"{done} of {total} runs of {info.title} are done."
-            update: Update = {self.progress: notice("info", said, "Running.", done / total)}
+            words = f"{done} of {total} runs of {info.title} are done."
+            update: Update = {self.progress: notice("info", words, "Running.", done / total)}
             if not figure.supports(traces):
                 update |= self.many.show(figure, figure.draw(traces), values[self.site.look], request)
             yield update
-        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.said)
+        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.reason)
         yield {self.progress: ended}
 
 

@@ -168,7 +168,7 @@ class RunPage:
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
         self.form: frozenset[Any] = frozenset(form)
-        """What `asked` reads."""
+        """What `requests` reads."""
         about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         self.over = self.buttons.connect("run", self.decode, form | {self.opening}, done, self.problem)
@@ -214,19 +214,19 @@ class RunPage:
         """Decode and show every forward pass as it happens."""
         visitor, opening = self.site.visitor(request), values.get(self.opening)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        asked = self.asked(values)
+        requests = self.requests(values)
         name = secrets.token_hex(4)
-        deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
+        deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         passes = Passes(name)
-        for message in decoded(asked, visitor.stopped, "page"):
+        for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
                 nothing = self.outcome.show(()) | self.again.cleared()
                 caption = gr.update(value=_CAPTION_LIVE, visible=True)
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):
-                address = fragment_of(asked[-1], beside=len(asked) > 1)
-                at = opening.at if opening and opening.request == asked[-1] else None
+                address = fragment_of(requests[-1], beside=len(requests) > 1)
+                at = opening.at if opening and opening.request == requests[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
@@ -254,20 +254,20 @@ class RunPage:
 
     def opened(self, address: Address) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
-        asked = address.request
-        if asked is None:
+        request = address.request
+        if request is None:
             raise ValueError("address: names no run; give a method.")
-        method, values = METHODS[asked.method], as_values(asked.config)
-        update = self._for_model(MODELS[asked.model], method) | {self.opening: address, self.method: method.name}
+        method, values = METHODS[request.method], as_values(request.config)
+        update = self._for_model(MODELS[request.model], method) | {self.opening: address, self.method: method.name}
         for name, control in self._controls(method).items():
             update[control] = update.get(control, gr.update()) | {"value": values[name]}
         if preset := self.presets.get(method.name):
-            update[preset] = controls.DEFAULTS if asked.config == method.config() else controls.CUSTOM
-        update[self.prompt] |= {"value": asked.prompt}
+            update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
+        update[self.prompt] |= {"value": request.prompt}
         update[self.beside] |= {"value": address.beside}
-        return update | {self.seed: asked.seed}
+        return update | {self.seed: request.seed}
 
-    def asked(self, values: Update) -> Sequence[Request]:
+    def requests(self, values: Update) -> Sequence[Request]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
 
         Raises ValueError naming the field, its value and the remedy.
@@ -277,11 +277,11 @@ class RunPage:
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        asked = [Request(method.name, model, prompt, config, seed)]
+        requests = [Request(method.name, model, prompt, config, seed)]
         baseline, usual = ordinary(method.family, sampling)
         if values[self.beside] and (method, config) != (baseline, usual):
-            asked.insert(0, Request(baseline.name, model, prompt, usual, seed))
-        return asked
+            requests.insert(0, Request(baseline.name, model, prompt, usual, seed))
+        return requests
 
     def choose_pair(self, values: Update, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and the form asks for a run of its kind."""

@@ -140,7 +140,7 @@ class WhichPage:
 
         def choose(values: Update, event: gr.EventData) -> Update:
             """Show the recording of a point, or say that there is none."""
-            shown = self.asked(values)
+            shown = self.fitting(values)
             index = event.index
             if not isinstance(index, int) or not 0 <= index < len(shown):
                 return {self.problem: notice("error", "This point is no longer drawn; choose another one.")}
@@ -153,7 +153,7 @@ class WhichPage:
         parts = [self.problem, tabs, *gallery.shows]
         self.points.choose(choose, self.inputs, parts, **AT_ONCE)
 
-    def asked(self, values: Update) -> Sequence[Tradeoff]:
+    def fitting(self, values: Update) -> Sequence[Tradeoff]:
         """What was measured under the conditions that the form asks for."""
         fits = [
             one
@@ -179,7 +179,7 @@ class WhichPage:
             self.batch: values[self.batch] if values[self.batch] in batches else batches[0],
             self.hardware: values[self.hardware] if values[self.hardware] in places else places[0],
         }
-        shown, lost = self.asked(values), float(values[self.lost])
+        shown, lost = self.fitting(values), float(values[self.lost])
         reported = [one for one in reported_tradeoffs() if one.kind in wanted] if values[self.reported] else []
         single = best(shown, lost) if len(wanted) == 1 else None
         figure = TRADEOFFS.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))

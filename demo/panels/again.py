@@ -90,8 +90,8 @@ def _changed(request: Request, setting: Setting, value: Value) -> Variation | No
         other = make_config(config, {**as_values(request.config), setting.name: value})
     except ConfigError:
         return None
-    said = ("on" if value else "off") if isinstance(value, bool) else value
-    return Variation(f"{setting.knob.label}: {said}", replace(request, config=other))
+    name = ("on" if value else "off") if isinstance(value, bool) else value
+    return Variation(f"{setting.knob.label}: {name}", replace(request, config=other))
 
 
 def _others(setting: Setting, now: Value) -> list[Value]:

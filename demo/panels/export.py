@@ -154,7 +154,7 @@ class MovingPanel(FileOut):
 
         def progress(done: int, frames: int) -> str:
             if deadline():
-                raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.said}")
+                raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.reason}")
             return f"Frame {done} of {frames} is drawn." if done % _SAID_EVERY == 0 else ""
 
         def work(report: Report) -> None:

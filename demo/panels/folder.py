@@ -69,14 +69,16 @@ class FolderPanel:
     def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
         if not _from_here(request):
-            said = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
-            return {self.problem: notice("error", said, "This folder cannot be offered.")}
+            words = (
+                "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+            )
+            return {self.problem: notice("error", words, "This folder cannot be offered.")}
         method = METHODS[values[self.method]]
         try:
             info = MODELS[add_folder(str(values[self.folder] or ""))]
         except ValueError as error:
             return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
         fits = method.family in info.families
-        said = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
-        welcome = notice("info", f"{info.label}. {said} {info.terms}".strip(), "One more model.")
+        words = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
+        welcome = notice("info", f"{info.label}. {words} {info.terms}".strip(), "One more model.")
         return (self.offered(info, method) if fits else {}) | {self.problem: welcome, self.folder: ""}

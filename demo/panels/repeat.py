@@ -59,9 +59,9 @@ class RepeatPanel:
         """Repeat the run and show what there is as it grows; seeds that are whole are kept, however it ends."""
         visitor = self.site.visitor(request)
         decoded: list[Trace] = []
-        asked = self.run.asked(values | {self.run.beside: True})
-        arms = len(asked)
-        for now in repeat(asked, values[self.seeds], visitor.stopped):
+        requests = self.run.requests(values | {self.run.beside: True})
+        arms = len(requests)
+        for now in repeat(requests, values[self.seeds], visitor.stopped):
             decoded += [now.trace] if now.trace else []
             whole = whole_seeds(decoded, arms)
             kept = f"{counted(len(whole) // arms, 'seed')} were decoded whole and are kept."
@@ -87,14 +87,14 @@ class RepeatPanel:
         }
 
 
-def repeat(asked: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
+def repeat(requests: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode a run, with its baseline before it where there is one, with seeds 0, 1, ...; see `decode_all`.
 
     Neither of a pair always runs first. Raises ConfigError for a number of seeds that is not allowed or takes too long.
     """
     if type(seeds) is not int or not FEWEST <= seeds <= MOST:
         raise ConfigError(f"seeds: {seeds!r} is not allowed; use a whole number from {FEWEST} to {MOST}.")
-    groups = [_in_turn([replace(one, seed=seed) for one in asked], seed) for seed in range(seeds)]
+    groups = [_in_turn([replace(one, seed=seed) for one in requests], seed) for seed in range(seeds)]
     yield from decode_all(groups, f"seeds: {seeds}", stopped)
 
 

@@ -44,14 +44,14 @@ const text = build('span', {});
 const bar = build('progress', { max: '1' });
 const box = build('div', {}, title, ' ', text, bar);
 const show = () => {
-  const said = props.value;
-  if (!said?.text) return box.remove();
-  box.className = `notice ${said.kind}`;
-  box.setAttribute('role', said.role);
-  title.textContent = said.title;
-  text.textContent = said.text;
-  bar.hidden = said.share === null;
-  bar.value = said.share ?? 0;
+  const notice = props.value;
+  if (!notice?.text) return box.remove();
+  box.className = `notice ${notice.kind}`;
+  box.setAttribute('role', notice.role);
+  title.textContent = notice.title;
+  text.textContent = notice.text;
+  bar.hidden = notice.share === null;
+  bar.value = notice.share ?? 0;
   if (!box.isConnected) place.append(box);
 };
 """
@@ -220,8 +220,8 @@ def chosen_index(event: gr.EventData, count: int, what: str) -> int:
     index = event.index
     if type(index) is int and 0 <= index < count:
         return index
-    said = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
-    raise gr.Error(f"{what}: there is no number {said}; choose one of the {count} shown.")
+    given = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
+    raise gr.Error(f"{what}: there is no number {given}; choose one of the {count} shown.")
 
 
 def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:

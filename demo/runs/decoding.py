@@ -123,7 +123,7 @@ class LiveRuns:
 
 
 def race(
-    asked: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
+    requests: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
 ) -> Iterator["Opened | Turn | Ended"]:
     """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
 
@@ -131,7 +131,7 @@ def race(
     models are loaded. Raises ValueError or ModelError, before the first message, for a prompt or setting that a model
     refuses, a model that cannot be had, and runs that do not fit into `seconds`, going by their first passes.
     """
-    live = LiveRuns([one.job() for one in asked])
+    live = LiveRuns([request.job() for request in requests])
     deadline = Deadline(seconds, stopped)
     turns, ended = live.turns(), ""
     tried = first_turns(turns) if seconds is not None else []
@@ -145,7 +145,7 @@ def race(
     for turn in chain(tried, turns):
         yield turn
         if deadline():
-            ended = deadline.said
+            ended = deadline.reason
             break
     traces = live.traces()
     if all(trace.summary.complete for trace in traces):

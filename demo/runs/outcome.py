@@ -61,10 +61,10 @@ def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
 
 def _accepted(made: Summary) -> str:
     """Accepted drafts of those judged, and of all that were evaluated where a rejection left some unjudged."""
-    said = f"{made.accepted} of {made.judged} judged drafts"
+    judged = f"{made.accepted} of {made.judged} judged drafts"
     if not made.drafts or made.drafts == made.judged:
-        return said
-    return f"{said}; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
+        return judged
+    return f"{judged}; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
 
 
 def _fed(made: Summary) -> str:

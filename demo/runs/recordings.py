@@ -117,10 +117,10 @@ def _shared(trace: Trace) -> list[str]:
 
 def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
-    asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
+    prompt = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
     drafted = draft_forwards(trace.steps)
     passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
-    note = [asked or trace.model.title or trace.model.id, passes]
+    note = [prompt or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(

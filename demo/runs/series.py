@@ -85,7 +85,7 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
             run, started = Run(request.job()), time.monotonic()
             for _ in run:
                 if stopped():
-                    yield now(done, ended=stopped.said)
+                    yield now(done, ended=stopped.reason)
                     return
                 if time.monotonic() - told > _TELL_SECONDS:
                     told = time.monotonic()

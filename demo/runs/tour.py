@@ -54,15 +54,15 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
     }
 
 
-def _pass(asked: int | str, trace: Trace) -> int:
+def _pass(number: int | str, trace: Trace) -> int:
     """A number of passes, or the first after which several guesses stayed and one was redrawn."""
-    if isinstance(asked, int):
-        return asked
-    if asked != "repair":
-        raise ValueError(f"scene: pass {asked!r} is not known; give a number or repair")
-    for number, step in enumerate(trace.steps, 1):
+    if isinstance(number, int):
+        return number
+    if number != "repair":
+        raise ValueError(f"scene: pass {number!r} is not known; give a number or repair")
+    for passes, step in enumerate(trace.steps, 1):
         if step.fate.count(Fate.ACCEPTED) >= _SEVERAL and any(fate in _REPAIRED for fate in step.fate):
-            return number
+            return passes
     return len(trace.steps)
 
 

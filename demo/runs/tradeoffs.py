@@ -1,7 +1,7 @@
 """Speed against quality of every method: what shipped results say, what papers report, and which method to take.
 
-Measured numbers come from the files that `make measured` and the sweeps write. A file that is not there, or of another
-shape, adds nothing. Reported numbers stand in reported.json beside this module, each with its table.
+Measured numbers come from the files that `make measured` and the sweeps write; one that is not there adds nothing.
+Reported numbers stand in reported.json beside this module, each with its table.
 """
 
 import json
@@ -54,9 +54,9 @@ class _Result:
 
     def __init__(self, folder: Path, name: str) -> None:
         result = read_result(folder / f"{name}.json")
-        self.rows = result.get("rows", [])
+        self.rows = result["rows"]
         self.source = f"python -m benchmarks.{name}"
-        self.hardware = str(result.get("environment", {}).get("device", ""))
+        self.hardware = str(result["environment"].get("device", ""))
 
     def of(self, row: Row, method: str, settings: Mapping[str, object], **about: Any) -> Tradeoff:
         """What a row says of a method under settings."""
@@ -75,10 +75,10 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
             continue
         name, window = row["decoder"], row["window"]
         coupling = {"coupling": _COUPLINGS[name]} if name in _COUPLINGS else {}
-        said = f"{name}, window {window}" if coupling else f"window {window}"
+        setting = f"{name}, window {window}" if coupling else f"window {window}"
         quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
         settings = {"window": window, **coupling}
-        yield result.of(row, row["method"], settings, kind="picture", setting=said, model="studio-image", **quality)
+        yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
 
 
 def _videos(folder: Path) -> Iterator[Tradeoff]:
@@ -156,9 +156,9 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
             cost=network / (row["seconds_ordinary"] / tokens),
         )
         settings = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
-        said = ", ".join(f"{name} {value}" for name, value in settings.items())
+        setting = ", ".join(f"{name} {value}" for name, value in settings.items())
         about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
-        yield result.of(row, row["method"], settings, setting=said, **about, **beside)
+        yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
 
 
 def _swept(folder: Path) -> Iterator[Tradeoff]:

@@ -97,7 +97,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     sizes = [trace.summary.complete, len(trace.steps)]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     unusual = _unusual(trace)
-    said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
+    about = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
     request = request_of(trace)
     own = FILE if request is None else fragment_of(request, beside=True)
@@ -106,7 +106,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         source=source,
         path=path,
         title=title_of(trace),
-        note=f"{', '.join(said)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
+        note=f"{', '.join(about)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,

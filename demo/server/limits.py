@@ -105,19 +105,19 @@ def current() -> Limits:
 
 def _read(environment: Mapping[str, str], name: str, usual: float | None) -> float | None:
     variable = _VARIABLES[name]
-    said = environment.get(variable, "").strip().lower()
-    if not said:
+    text = environment.get(variable, "").strip().lower()
+    if not text:
         return usual
-    if said == "none":
+    if text == "none":
         return None
     seconds = name.endswith("seconds")
     try:
-        value = float(said) if seconds else int(said)
+        value = float(text) if seconds else int(text)
     except ValueError:
         value = 0
     if not (math.isfinite(value) and value > 0):
         what = "seconds, above 0" if seconds else "a whole number from 1"
-        raise ConfigError(f"{variable}: {said[:40]!r} is not allowed; use {what}, or none for no limit.")
+        raise ConfigError(f"{variable}: {text[:40]!r} is not allowed; use {what}, or none for no limit.")
     return value
 
 
@@ -138,6 +138,6 @@ class Deadline:
         return self.over or self._stopped()
 
     @property
-    def said(self) -> str:
+    def reason(self) -> str:
         """Why it stopped, as a title."""
         return f"Stopped after {self.seconds:g} s, which is what this server gives." if self.over else "Stopped."

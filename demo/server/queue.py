@@ -254,15 +254,15 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
     return handle
 
 
-def decoded(asked: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
+def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
     """`race` within the time that this server gives, with its lines in the log."""
-    run = asked[-1]
+    run = requests[-1]
     about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
     begun = time.monotonic()
     log.event("run.begun", **about)
     ended, passes = "left", 0
     try:
-        for message in race(asked, stopped, current().run_seconds):
+        for message in race(requests, stopped, current().run_seconds):
             if isinstance(message, Ended):
                 ended = message.ended or "done"
             elif not isinstance(message, Opened):

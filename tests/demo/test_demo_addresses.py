@@ -123,7 +123,7 @@ def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(open
     assert update[opening.go] == "run"
     values = {control: getattr(control, "value", None) for control in page.form}
     values |= {control: value.get("value") if isinstance(value, dict) else value for control, value in update.items()}
-    assert page.asked(values)[-1] == asked("scd", MODEL, seed=5, window=8)
+    assert page.requests(values)[-1] == asked("scd", MODEL, seed=5, window=8)
     assert page.choose_model(values)[page.prompt]["value"] == ""
     *_, last = page.decode(values, gr.Request(session_hash="mine"))
     message = last[page.viewer]

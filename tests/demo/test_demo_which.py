@@ -151,7 +151,6 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
 
 
-def test_results_of_another_shape_add_nothing(tmp_path: Path) -> None:
-    (tmp_path / "speed.json").write_text("[1]")
+def test_results_that_are_not_there_add_nothing(tmp_path: Path) -> None:
     (tmp_path / "text.jsonl.gz").write_bytes(b"nothing")
     assert measured_tradeoffs(tmp_path) == ()

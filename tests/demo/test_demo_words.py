@@ -127,8 +127,6 @@ def test_measured_rows_are_those_of_the_method(tmp_path: Path) -> None:
     rows = [{"method": "scd", "window": 32, "seconds": 0.123456}, {"method": "ar", "seconds": 1.0}]
     result = {"title": "Speed", "environment": {"device": "a|b"}, "rows": rows}
     (tmp_path / "speed.json").write_text(json.dumps(result))
-    (tmp_path / "other.json").write_text("[1, 2]")
-    (tmp_path / "broken.json").write_text("{")
     (result,) = measured("scd", tmp_path)
     assert (result.title, result.heads, result.rows) == ("Speed", ("window", "seconds"), (("32", "0.1235"),))
     assert result.place == "device a|b"
