@@ -209,7 +209,9 @@ class ComparePage:
             made += entries_of(visitor.keep([now.trace], TICKED).paths, "yours") if now.trace else ()
             yield {self.problem: progress(now, "")}
         left = runs[len(made) :]
-        chosen = [*tray.chosen, *(by_name[run] for run in wanted if run in by_name), *made]
+        decoded = iter(made)
+        entries = [next(decoded, None) if isinstance(run, Request) else by_name.get(run) for run in wanted]
+        chosen = [*tray.chosen, *filter(None, entries)]
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
         files = wanted.count(FILE)
         stopped = _STOPPED.format(len(left), len(runs)) if left else ""

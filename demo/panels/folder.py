@@ -69,10 +69,8 @@ class FolderPanel:
     def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
         if not _from_here(request):
-            words = (
-                "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
-            )
-            return {self.problem: notice("error", words, "This folder cannot be offered.")}
+            why = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+            return {self.problem: notice("error", why, "This folder cannot be offered.")}
         method = METHODS[values[self.method]]
         try:
             info = MODELS[add_folder(str(values[self.folder] or ""))]
