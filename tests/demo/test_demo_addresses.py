@@ -36,10 +36,7 @@ def test_an_address_says_all_of_a_run(run: Request) -> None:
     address = read_address(f"#{fragment}&step=12&clock=passes&token=3")
     assert address == Address(request=run, beside=False, at={"clock": "passes", "now": 12.0})
     assert read_address(fragment_of(run, beside=True)) == Address(request=run)
-
-
-def test_defaults_are_left_out() -> None:
-    assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"
+    assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
 
 
 @pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
@@ -111,10 +108,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     ]
     assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
     assert last[compare.box]["address"] == fragment_of_tray([entry.address for entry in chosen])
-
-
-def test_an_address_too_long_to_be_opened_is_not_made() -> None:
-    assert fragment_of_tray(["x" * 9000]) == ""
+    assert fragment_of_tray(["x" * 9000]) == ""  # too long to be opened
 
 
 def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:

@@ -1,7 +1,5 @@
 """The run at hand once more with one thing changed: what is offered, and what stands side by side afterwards."""
 
-import csv
-import io
 from dataclasses import replace
 
 import gradio as gr
@@ -12,7 +10,6 @@ from support.raster import decoded
 
 from demo.addresses import request_of
 from demo.panels.again import MOST, AtHand, variations
-from demo.runs.outcome import as_csv, beside
 from demo.runs.recordings import Recording
 from demo.runs.tray import Tray
 from demo.server.sessions import Shown
@@ -76,9 +73,3 @@ def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
         with pytest.raises(gr.Error, match=r"setting: there is no number .*; choose one of the 0 shown") as caught:
             compare.vary({run.again.at_hand: AtHand()}, gr.EventData(None, {"index": wrong}))
         assert "<" not in str(caught.value)
-
-
-def test_what_runs_took_is_a_file_too() -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(beside([ORDINARY, AT_HAND])).decode())))
-    assert rows[0][:3] == ["Run", "Tokens", "Target passes"]
-    assert rows[2][2] == str(AT_HAND.summary.forwards)

@@ -24,7 +24,6 @@ from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
-from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.results import SweepError, read_results
 from visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepView
@@ -104,8 +103,8 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
         except ConfigError as error:
             assert "\n" not in str(error)
             return
-        if found and isinstance(found.asked, Request):
-            assert read_address(fragment_of(found.asked, found.beside)) is not None
+        if found and found.request is not None:
+            assert read_address(fragment_of(found.request, found.beside)) is not None
 
 
 CALL = {"method": "scd", "prompt": "a red boot", "seed": 0, "model": None, "settings": {}, "preset": None}

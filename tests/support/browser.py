@@ -60,7 +60,8 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
     With `console`, whatever the browser writes as an error fails, too; `options` are those of the browser's context.
     """
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
-    page, wrong, own = context.new_page(), list[str](), (address.partition("#")[0], "data:", "blob:")
+    page, wrong = context.new_page(), list[str]()
+    own = ("/".join(address.split("/")[:3]), "data:", "blob:")
     context.on("weberror", lambda error: wrong.append(str(error.error)))
     context.on("dialog", lambda dialog: wrong.append(dialog.message))
     context.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
