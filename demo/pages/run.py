@@ -289,10 +289,10 @@ class RunPage:
         method, model, before = METHODS[recording.method], _model_of(recording), MODELS[values[self.model]]
         update: Update = {}
         if method.family != METHODS[values[self.method]].family:
-            update[self.method] = method.name
             model = model or MODELS[default_model(method.family)]
-        if model and model is not before:
-            update |= self._for_model(model, METHODS[update.get(self.method, values[self.method])])
+            update = {self.method: method.name, **self._for_model(model, method)}
+        elif model and model is not before:
+            update = self._for_model(model)
         return update | {
             self.site.shown: Shown(recording.paths, "a recorded run"),
             **self.outcome.show(recording.traces),
