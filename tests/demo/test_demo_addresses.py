@@ -10,8 +10,8 @@ from support.parts import Parts
 from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
+from demo.app import Opening
 from demo.pages.gallery import _card, badge, name_of
-from demo.pages.opening import Opening
 from demo.runs.tray import Tray
 from demo.site import Update
 from engines.config import ConfigError, make_config
