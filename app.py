@@ -25,14 +25,11 @@ from engines.models.errors import ModelError
 
 try:
     visitors = Visitors()
-    found = recordings()
-    gone = left_out(found)
-    demo = build(visitors, found, gone)
+    recorded = recordings()
+    gone = left_out(recorded)
+    demo = build(visitors, recorded, gone)
     if __name__ == "__main__":
         serve(demo, visitors, gone=gone)
 except (ConfigError, ModelError, ServerError) as error:  # such as a device that is not there, or a port that is taken
     sys.stderr.write(f"{error}\n")
-    sys.exit(2)
-except OSError as error:  # nowhere to keep visitors' files
-    sys.stderr.write(f"{error.filename or 'visitors'}: {error.strerror}; make room, or set TMPDIR to another folder.\n")
     sys.exit(2)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from demo.runs.decoding import Asked
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.schema import Trace
 
@@ -39,12 +39,12 @@ _SHOWN: Final = 60
 class Address:
     """What an address asks for."""
 
-    asked: Asked | None = None
+    request: Request | None = None
     beside: bool = True
     """Whether ordinary decoding runs beside it."""
     gallery: str = ""
     """Name of a recording."""
-    compare: tuple[str | Asked, ...] = ()
+    compare: tuple[str | Request, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
     at: Mapping[str, Any] | None = None
     """Where to stand: a `clock` and its reading `now`."""
@@ -53,8 +53,7 @@ class Address:
 def read_address(fragment: str) -> Address | None:
     """What stands behind the # of an address; None where it asks for nothing.
 
-    Raises:
-        ConfigError: naming the part of the address, its value and the remedy.
+    Raises ConfigError naming the part of the address, its value and the remedy.
     """
     if len(fragment) > MOST_CHARACTERS:
         raise ConfigError(
@@ -64,25 +63,34 @@ def read_address(fragment: str) -> Address | None:
     given = dict(pairs)
     at = _place(given)
     if "compare" in given:
-        return Address(compare=_compared([value for name, value in pairs if name == "compare"]), at=at)
+        runs = [value for name, value in pairs if name == "compare"]
+        if len(runs) > MOST_COMPARED:
+            raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
+        settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
+        return Address(compare=tuple(run if isinstance(run, str) else _request(run) for run in settings_of), at=at)
     if "gallery" in given:
         return Address(gallery=given["gallery"], at=at)
     if "method" not in given:
         return None
-    return Address(asked=_asked(given), beside=given.get("beside") != "no", at=at)
+    return Address(request=_request(given), beside=given.get("beside") != "no", at=at)
 
 
-def fragment_of(asked: Asked, beside: bool) -> str:
+def fragment_of(request: Request, beside: bool) -> str:
     """What stands behind the # of the address of a run; settings that are the defaults are left out."""
-    config = METHODS[asked.method].config
+    config = METHODS[request.method].config
     usual = {setting.name: setting.default for setting in settings(config)}
-    parts: dict[str, Any] = {"method": asked.method, "model": asked.model, "prompt": asked.prompt, "seed": asked.seed}
-    parts |= {_SETTING + name: value for name, value in as_values(asked.config).items() if value != usual[name]}
+    parts: dict[str, Any] = {
+        "method": request.method,
+        "model": request.model,
+        "prompt": request.prompt,
+        "seed": request.seed,
+    }
+    parts |= {_SETTING + name: value for name, value in as_values(request.config).items() if value != usual[name]}
     parts["beside"] = "" if beside else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
 
-def asked_of(trace: Trace) -> Asked | None:
+def request_of(trace: Trace) -> Request | None:
     """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
     method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
     prompt = trace.prompt or ""
@@ -92,7 +100,7 @@ def asked_of(trace: Trace) -> Asked | None:
         return None
     try:
         config = make_config(method.config, trace.config)
-        return Asked(method.name, model.id, prompt, config, read_seed(trace.seed))
+        return Request(method.name, model.id, prompt, config, read_seed(trace.seed))
     except ConfigError:
         return None
 
@@ -106,13 +114,7 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
     return fragment if len(fragment) <= MOST_CHARACTERS else ""
 
 
-def _compared(runs: Sequence[str]) -> tuple[str | Asked, ...]:
-    if len(runs) > MOST_COMPARED:
-        raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
-    return tuple(_asked(dict(parse_qsl(run, keep_blank_values=True))) if "=" in run else run for run in runs)
-
-
-def _asked(given: Mapping[str, str]) -> Asked:
+def _request(given: Mapping[str, str]) -> Request:
     known = {"method", "model", "prompt", "seed", "beside", *_PLACE}
     for name in given:
         if name not in known and not name.startswith(_SETTING):
@@ -131,7 +133,7 @@ def _asked(given: Mapping[str, str]) -> Asked:
     written = given.get("seed", "0")
     seed = read_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
     chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
-    return Asked(name, model, prompt, make_config(method.config, chosen), seed)
+    return Request(name, model, prompt, make_config(method.config, chosen), seed)
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -1,26 +1,29 @@
-"""The app put together."""
+"""The app put together, and what an address of it opens."""
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import gradio as gr
 import torch
 
+from demo.addresses import read_address
 from demo.pages import api, methods
 from demo.pages.compare import COMPARE, IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
 from demo.pages.gallery import GALLERY, GalleryPage
-from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
+from demo.panels.widgets import notice
 from demo.runs.recordings import Recording, pairs
 from demo.runs.tour import scenes
 from demo.server.limits import KEPT_SECONDS, current
 from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import QUIET, Site
-from demo.theme import LOOK, terms, turning
+from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.theme import LOOK, watcher
+from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
@@ -33,13 +36,56 @@ _NAME_RUN = """() => {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
+_WRONG: Final = "This address cannot be opened."
+_FRAGMENT: Final = "() => location.hash"
+_GO: Final = """(go) => {
+  globalThis.draftscopeOpened = true;
+  const button = { run: 'run', compare: 'tray-fetch' }[go];
+  const press = (tries) => {
+    const there = document.getElementById(button);
+    if (there?.checkVisibility()) there.click();
+    else if (tries) setTimeout(press, 100, tries - 1);
+  };
+  if (button) press(100);
+}"""
+
+
+class Opening:
+    """What happens once when the page is loaded."""
+
+    def __init__(self, tabs: gr.Tabs, run: RunPage, gallery: GalleryPage, compare: ComparePage) -> None:
+        self.tabs, self.run, self.gallery, self.compare = tabs, run, gallery, compare
+        self.fragment = gr.Textbox(visible=False)
+        self.go = gr.Textbox(visible=False)
+
+    def connect(self, blocks: gr.Blocks) -> None:
+        """Read the address when the page is loaded, and press Run where it names a run."""
+        run, gallery = self.run, self.gallery
+        changed: list[Any] = [self.tabs, self.go, run.problem, *run.opens]
+        changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
+        opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
+        opened.then(None, self.go, None, js=_GO, **AT_ONCE)
+
+    def open(self, values: Update) -> Update:
+        """What the address asks for; a wrong one is told, and the page is as it always is."""
+        try:
+            address = read_address(values[self.fragment] or "")
+            if address is None:
+                return {self.go: ""}
+            if address.gallery:
+                return {self.tabs: gr.Tabs(selected=GALLERY), **self.gallery.named(address.gallery)}
+            if address.compare:
+                named = self.compare.named(address.compare)
+                return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
+            return {self.go: "run", **self.run.opened(address)}
+        except ConfigError as error:
+            return {self.run.problem: notice("error", str(error), _WRONG)}
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
     """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
 
-    Raises:
-        ConfigError, ModelError: for a device that cannot be used, or a limit that is none.
+    Raises ConfigError or ModelError for a device that cannot be used, or a limit that is none.
     """
     current()  # what the environment spells wrong is said before anything is served
     private_folder()
@@ -48,10 +94,9 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(split(resolve_several())[0]))
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
-        terms()
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
-        turned = turning()
+        turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Run") as run_tab:

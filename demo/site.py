@@ -46,7 +46,7 @@ class Site:
     look: gr.Textbox
     """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match, anew when it changes."""
     turned: gr.HTML | None = None
-    """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `demo.look`."""
+    """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `demo.theme`."""
 
     def visitor(self, request: gr.Request) -> Visitor:
         """The visitor who sent a request."""

@@ -20,31 +20,18 @@ phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matche
 _MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
 
 
-def turning() -> gr.HTML:
-    """Its event `turned` says whether the page is narrow, as a phone held upright, from now on."""
-    return gr.HTML(html_template="<div></div>", js_on_load=_WATCH, apply_default_css=False, elem_id="turning")
+def watcher() -> gr.HTML:
+    """Marks the terms of the player's glossary wherever they stand on the page now and later.
+
+    Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
+    """
+    script = glossary.script() + _MARK + _WATCH
+    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 
-def terms() -> gr.HTML:
-    """Marks the terms of the player's glossary in whatever stands on the page now and later."""
-    script = glossary.script() + _MARK
-    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="terms")
-
-
-_BLUE: Final = colors.Color(
-    name="okabe-blue",
-    c50="#eaf4fb",
-    c100="#d3e8f6",
-    c200="#a9d2ee",
-    c300="#7cbbe5",
-    c400="#56b4e9",
-    c500="#1f86c4",
-    c600="#0072b2",
-    c700="#005f95",
-    c800="#004c78",
-    c900="#00395a",
-    c950="#002740",
-)
+_LIGHT: Final = ("#eaf4fb", "#d3e8f6", "#a9d2ee", "#7cbbe5", "#56b4e9", "#1f86c4")
+_DEEP: Final = ("#0072b2", "#005f95", "#004c78", "#00395a", "#002740")
+_BLUE: Final = colors.Color(*_LIGHT, *_DEEP, name="okabe-blue")
 
 # Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """
@@ -58,8 +45,8 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
-#terms, #turning, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
-#grid:not(:has(table)), #grid-examples:not(:has(button)),
+#watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
+#grid:not(:has(table)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
   display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }

@@ -6,25 +6,22 @@ checks a trace file.
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import wraps
 from typing import Any, Final, Literal
 
 import gradio as gr
 from gradio.events import api as endpoint
 
-from demo.runs.decoding import Asked, Ended
+from demo.runs.decoding import Ended
 from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.server.log import failed, for_visitors, refused
-from demo.server.queue import FAILED, called, decoded, program_gone
+from demo.server.queue import called, decoded, in_a_sentence, program_gone
 from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand
-from engines.models.errors import ModelError
 from engines.runtime import listing
 from engines.runtime.request import Request
-from engines.sampling.chance import read_seed
 from traces import TraceError, dumps, loads
 from traces.places import by_place
 from traces.schema import Trace
@@ -33,9 +30,11 @@ from traces.schema import Trace
 def build() -> None:
     """Add the endpoints to the app under construction."""
     models = [name for name in MODELS if at_hand(name)]
-    for decoding in (run, summary):
-        decoding.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
-        endpoint(called(decoding.__name__, decoding), api_name=decoding.__name__, **COMPUTE)
+    run.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
+    for decoding, description in ((run, None), (summary, summary.__doc__)):
+        handler = called(decoding.__name__, decoding)
+        handler.__doc__ = run.__doc__  # which describes the arguments of both
+        endpoint(handler, api_name=decoding.__name__, api_description=description, **COMPUTE)
     methods.__annotations__["method"] = _one_of(METHODS) | None
     endpoint(methods, api_name="methods")
     with gr.Row(visible=False):
@@ -70,31 +69,13 @@ def run(
         settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
         preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
     """
-    with _in_a_sentence():
-        trace = _decoded(_asked(method, prompt, seed, model, settings, preset))
-        return dict(json.loads(dumps(trace)))
+    return dict(json.loads(dumps(_decoded(method, prompt, seed, model, settings, preset))))
 
 
-def summary(
-    method: str,
-    prompt: str | None = None,
-    seed: int = 0,
-    model: str | None = None,
-    settings: dict[str, Any] | None = None,
-    preset: str | None = None,
-) -> dict[str, Any]:
-    """Decode one prompt as /run does, and return the summary: passes, acceptance rate, tokens a pass, time, text.
-
-    Args:
-        method: The decoding method; /methods describes each. ar is ordinary decoding, which others are compared with.
-        prompt: What to draw or to ask; the model's example when left out. Empty for the toy models.
-        seed: A whole number from 0 to 2147483647. The same seed gives the same tokens.
-        model: The model to decode with; the method's own studio model when left out. It must be of the method's family.
-        settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
-        preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
-    """
-    with _in_a_sentence():
-        trace = _decoded(_asked(method, prompt, seed, model, settings, preset))
+@wraps(run, assigned=["__annotations__"])
+def summary(*arguments: Any, **named: Any) -> dict[str, Any]:
+    """Decode one prompt as /run does, and return the summary: passes, acceptance rate, tokens a pass, time, text."""
+    trace = _decoded(*arguments, **named)
     places = by_place([trace.steps])
     return {
         "method": trace.method,
@@ -111,19 +92,6 @@ def summary(
         "text": trace.output.text,
         "deviation": trace.note,
     }
-
-
-@contextmanager
-def _in_a_sentence() -> Iterator[None]:
-    """Errors reach the caller as a sentence."""
-    try:
-        yield
-    except (ValueError, ModelError) as error:
-        refused("api", error)
-        raise gr.Error(for_visitors(str(error)), print_exception=False) from error
-    except Exception as error:
-        failed("api", error)
-        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
 
 
 def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
@@ -144,8 +112,7 @@ def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
             if arguments.get("method") is not None:
                 _check_method(arguments["method"])
         else:
-            given = {name: about.default for name, about in takes.items()} | dict(arguments)
-            _asked(**given)
+            _request(**arguments)
     except ValueError as error:
         return str(error)
     return None
@@ -161,26 +128,27 @@ def _check_file(file: object) -> None:
         raise ConfigError(f"file: {shown(file)} is not read from elsewhere; send the trace itself as a {FILE_FORMAT}.")
 
 
-def _asked(
+def _request(
     method: str,
-    prompt: str | None,
-    seed: int,
-    model: str | None,
-    settings: dict[str, Any] | None,
-    preset: str | None,
-) -> Asked:
+    prompt: str | None = None,
+    seed: int = 0,
+    model: str | None = None,
+    settings: Any = None,
+    preset: str | None = None,
+) -> Request:
     """A run that was checked as far as it can be before its model is loaded."""
     if isinstance(prompt, str) and len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
     _check_method(method)
     given = {} if settings is None else settings
-    made = Request(method, model or None, prompt, seed=seed, settings=given, preset=preset).resolved()
-    return Asked(method, made.model, made.prompt or "", made.config, read_seed(made.seed))
+    request = Request(method, model or None, prompt, seed=seed, settings=given, preset=preset).resolved()
+    return replace(request, method=method, prompt=request.prompt or "")
 
 
-def _decoded(asked: Asked) -> Trace:
-    (ended,) = [message for message in decoded([asked], program_gone, "api") if isinstance(message, Ended)]
-    return ended.traces[0]
+def _decoded(*arguments: Any, **named: Any) -> Trace:
+    *_, last = decoded([_request(*arguments, **named)], program_gone, "api")
+    assert isinstance(last, Ended)
+    return last.traces[0]
 
 
 def methods(method: str | None = None) -> dict[str, Any]:
@@ -191,7 +159,7 @@ def methods(method: str | None = None) -> dict[str, Any]:
     """
     described = listing.methods()
     if method is not None:
-        with _in_a_sentence():
+        with in_a_sentence("api"):
             _check_method(method)
         described = {method: described[method]}
     families = {one["family"] for one in described.values()}

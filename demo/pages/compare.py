@@ -1,8 +1,6 @@
 """Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from math import prod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,18 +12,18 @@ from demo.panels.export import ZipOut
 from demo.panels.figure import FigureChooser
 from demo.panels.grid import GridPanel
 from demo.panels.repeat import RepeatPanel
-from demo.panels.start_stop import StartStop
+from demo.panels.start_stop import StartStop, progress
 from demo.panels.tray import dropped, ticked, tray_box
 from demo.panels.viewer import compared, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box
-from demo.runs.decoding import Asked, Ended, Opened
 from demo.runs.outcome import as_csv, beside
 from demo.runs.recordings import Recording
-from demo.runs.tray import MOST, Tray, chips, entries_of, recorded_entries, refusal, remark
-from demo.server.queue import decoded
+from demo.runs.series import counted, decode_all
+from demo.runs.tray import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
 from engines.config import ConfigError, shown
+from engines.runtime.request import Request
 from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
@@ -49,8 +47,6 @@ _PLAY: Final = "play"
 _STOPPED: Final = (
     "Stopped: {} of the {} runs were not decoded, and the others are ticked. The button goes on with them."
 )
-_TELL_SECONDS: Final = 0.4
-"""Between two messages of progress."""
 _NONE: Final = "No run is ticked. Tick two or more to compare them."
 _PRESS_RUN: Final = "() => document.getElementById('run').click()"
 
@@ -125,7 +121,7 @@ class ComparePage:
         """Compare with another setting: a press fills the form and presses Run, and then the runs are shown here."""
         again = self.run.again
         self.tabs = tabs
-        chosen = again.row.choose(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
+        chosen = again.row.select(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
         chosen.success(None, js=_PRESS_RUN, **AT_ONCE)
         changes = [again.wanted, tabs, self.site.shown, *self.parts]
         self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
@@ -133,7 +129,7 @@ class ComparePage:
     def vary(self, values: Update, event: gr.EventData) -> Update:
         """Fill the form of the Run page; the runs that are shown now are what the next one stands beside."""
         again = self.run.again
-        address = Address(asked=again.chosen(values, event))
+        address = Address(request=again.chosen(values, event))
         return {again.wanted: values[again.at_hand].paths, **self.run.opened(address)}
 
     def show_again(self, values: Update, request: gr.Request) -> Update:
@@ -155,7 +151,7 @@ class ComparePage:
         there = {figure.name for figure in supported(traces)} if traces else set()
         options = Options(width="column", extra={"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {})
         figures = [name for name in _ZIPPED if name in there]
-        yield from self.out.write(traces, figures, None, options, request)
+        yield from self.out.zip(traces, figures, None, options, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
@@ -196,12 +192,8 @@ class ComparePage:
         """Take a run out of the tray; nothing else changes."""
         return self._told(values[self.tray].without(dropped(event)), values, request)
 
-    def named(self, runs: Sequence[str | Asked]) -> Update:
-        """Make ready to show the runs that an address names.
-
-        Raises:
-            ConfigError: for a recording that is not here.
-        """
+    def named(self, runs: Sequence[str | Request]) -> Update:
+        """Make ready to show the runs that an address names. Raises ConfigError for a recording that is not here."""
         there = {entry.address for entry in self._by_id.values()}
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:
@@ -210,47 +202,27 @@ class ComparePage:
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
-        visitor, tray, wanted = self.site.visitor(request), values[self.tray], list(values[self.wanted])
+        visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
         by_name = {entry.address: entry for entry in self._by_id.values()}
-        count, files, chosen = _count(wanted), wanted.count(FILE), list(tray.chosen)
-        while wanted:
-            run, number = wanted[0], count - _count(wanted)
-            if isinstance(run, Asked):
-                ended = yield from self._decode_again(run, number, count, visitor.stopped)
-                if ended.ended and visitor.stopped():  # half a run is not kept: the button goes on with it
-                    break
-                new = entries_of(visitor.keep(ended.traces, TICKED).paths, "yours")
-                tray, chosen = tray.with_run(new), [*chosen, *new]
-            elif run in by_name:
-                chosen.append(by_name[run])
-            wanted.pop(0)
+        runs, made = [run for run in wanted if isinstance(run, Request)], list[Entry]()
+        for now in decode_all([runs], f"compare: {counted(len(runs), 'run')}", visitor.stopped) if runs else ():
+            made += entries_of(visitor.keep([now.trace], TICKED).paths, "yours") if now.trace else ()
+            yield {self.problem: progress(now, "")}
+        left = runs[len(made) :]
+        decoded = iter(made)
+        entries = [next(decoded, None) if isinstance(run, Request) else by_name.get(run) for run in wanted]
+        chosen = [*tray.chosen, *filter(None, entries)]
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
-        stopped = _STOPPED.format(_count(wanted), count) if wanted else ""
+        files = wanted.count(FILE)
+        stopped = _STOPPED.format(len(left), len(runs)) if left else ""
         words = stopped or (_FILES.format(files) if files else refusal(chosen))
+        wanted = (*left, *[FILE] * files) if left else ()
         yield {
-            **self._told(Tray(tray.added, alike), values, request),
-            self.wanted: tuple(wanted),
+            **self._told(Tray(tray.with_run(made).added, alike), values, request),
+            self.wanted: wanted,
             self.fetch: gr.update(value=_button(wanted), visible=bool(wanted)),
             **({self.problem: notice("info", words)} if words else {}),
         }
-
-    def _decode_again(
-        self, run: Asked, number: int, count: int, stopped: Callable[[], bool]
-    ) -> Generator[Update, None, Ended]:
-        """Decode a run, saying now and then how far it is."""
-        said = f"Run {number + 1} of {count} is being decoded again: {run.method}, seed {run.seed}."
-        length, passes, said_at = 1, 0, -_TELL_SECONDS
-        for message in decoded([run], stopped, "page"):
-            if isinstance(message, Ended):
-                return message
-            if isinstance(message, Opened):
-                length = prod(message.heads[0]["canvas"]["shape"])
-            else:
-                passes += 1
-            if time.monotonic() - said_at > _TELL_SECONDS:
-                said_at = time.monotonic()
-                yield {self.problem: notice("info", said, share=(number + min(0.95, passes / length)) / count)}
-        return Ended(())
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take files; those that are not sound are named, the others come into the tray."""
@@ -294,12 +266,7 @@ class ComparePage:
         }
 
 
-def _count(runs: Sequence[str | Asked]) -> int:
-    """How many of them are decoded again."""
-    return sum(isinstance(run, Asked) for run in runs)
-
-
-def _button(runs: Sequence[str | Asked]) -> str:
+def _button(runs: Sequence[str | Request]) -> str:
     """What the button says that decodes these runs."""
-    count = _count(runs)
-    return f"Decode {count} run{'' if count == 1 else 's'} of this address" if count else "Show these runs"
+    count = sum(isinstance(run, Request) for run in runs)
+    return f"Decode {counted(count, 'run')} of this address" if count else "Show these runs"

@@ -36,7 +36,8 @@ class FiguresPage:
         self.run = run
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("This run"):
-                self._build_single()
+                self.lead = gr.Markdown(_LEAD, elem_classes="lead")
+                self.chooser = FigureChooser(self.site, "figure")
             with gr.Tab("Experiments"):
                 self._build_experiments()
             with gr.Tab("Accuracy and speed") as tab:
@@ -45,14 +46,10 @@ class FiguresPage:
                 timings = TimingsPage(site)
             with gr.Tab("Bias of published variants"):
                 BiasPage(site)
+            self.inputs: set[Any] = self.chooser.inputs
+            self.parts: list[Any] = [self.lead, *self.chooser.parts]
             timings_tab.select(timings.draw, timings.inputs, timings.parts, **in_turn("timings"))
             tab.select(results.draw, results.inputs, results.parts, **in_turn("results"))
-
-    def _build_single(self) -> None:
-        self.lead = gr.Markdown(_LEAD, elem_classes="lead")
-        self.chooser = FigureChooser(self.site, "figure")
-        self.inputs: set[Any] = self.chooser.inputs
-        self.parts: list[Any] = [self.lead, *self.chooser.parts]
 
     def _build_experiments(self) -> None:
         gr.Markdown(_LEAD_EXPERIMENTS, elem_classes="lead")
@@ -103,17 +100,17 @@ class FiguresPage:
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.run.sampling[experiment.family].values(values)
-        stopped = Deadline.within(current().run_seconds, self.site.visitor(request).stopped)
+        stopped = Deadline(current().run_seconds, self.site.visitor(request).stopped)
         info, prompt = _fitting(experiment, values[self.run.model], values[self.run.prompt] or "")
         done, total = 0, len(experiment.arms) * seeds
         for traces in conduct(experiment, load_model(info.id), prompt, seeds, sampling, stopped):
             done = len(traces)
-            said = f"{done} of {total} runs of {info.title} are done."
-            update: Update = {self.progress: notice("info", said, "Running.", done / total)}
+            words = f"{done} of {total} runs of {info.title} are done."
+            update: Update = {self.progress: notice("info", words, "Running.", done / total)}
             if not figure.supports(traces):
                 update |= self.many.show(figure, figure.draw(traces), values[self.site.look], request)
             yield update
-        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.said)
+        ended = {} if done == total else notice("info", f"{done} of {total} runs were done.", stopped.reason)
         yield {self.progress: ended}
 
 

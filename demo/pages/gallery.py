@@ -37,8 +37,8 @@ class GalleryPage:
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         if gone:
             count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
-            said = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
-            notice_box(said, elem_id="gallery-gone")
+            missing = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
+            notice_box(missing, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.outcome = OutcomePanel("gallery-outcome", "gallery-why")
         self.viewer = trace_viewer("gallery-viewer", methods=titles(), visible=False)
@@ -52,11 +52,7 @@ class GalleryPage:
         return self._show(self.entries[chosen_index(event, len(self.entries), "recording")])
 
     def named(self, name: str) -> Update:
-        """Show the recording that an address names.
-
-        Raises:
-            ConfigError: when there is none of that name.
-        """
+        """Show the recording that an address names. Raises ConfigError when there is none of that name."""
         for entry in self.entries:
             if name == name_of(entry):
                 return self._show(entry)

@@ -1,14 +1,22 @@
-"""Methods: what each method does, in words, formulas and numbers."""
+"""Methods: what each method does, in words, formulas and numbers.
 
+The words are docs/methods/NAME.md up to the heading that begins with code.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 import gradio as gr
 
-from demo.pages.method_text import described
 from demo.panels.widgets import data_table, table
 from demo.runs.measured import measured
 from engines.methods import METHODS
+from engines.methods.method import Method
 
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "methods"
+IN_THE_CODE: Final = "\n## In the code\n"
 _DELIMITERS: Final[list[dict[str, str | bool]]] = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "$", "right": "$", "display": False},
@@ -42,3 +50,20 @@ def _build_measured(name: str) -> None:
         gr.Markdown(f"{result.title}.", elem_classes="measured")
         data_table(result.title, value=table(result.heads, result.rows))
         gr.Markdown(f"{_NOTE} {result.place}.", elem_classes="measured place")
+
+
+@cache
+def method_text(name: str) -> str:
+    """The first part of docs/methods/`name`.md, its headings one level lower, as they stand below the page's own."""
+    text, _, _ = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(IN_THE_CODE)
+    return re.sub(r"^#", "##", text, flags=re.MULTILINE)
+
+
+def described(method: Method) -> str:
+    """What there is to read about a method: its text, or what the registry says of one that has none yet."""
+    if (FOLDER / f"{method.name}.md").is_file():
+        return method_text(method.name)
+    paper = f" *{method.paper}.*" if method.paper else ""
+    return (
+        f"## {method.title}\n\n{method.summary[:1].upper()}{method.summary[1:]}.{paper}\n\nIt has no description yet."
+    )

@@ -11,7 +11,6 @@ import gradio as gr
 from demo.panels.figure import Panel
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.measured import FOLDER
-from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
 from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
@@ -110,12 +109,9 @@ class ResultsPage:
         """Take a visitor's file; what is shown stays when the file is not sound."""
         data = values[self.upload] or b""
         try:
-            if len(data) > UPLOAD_BYTES:
-                raise SweepError(f"file: has more than {UPLOAD_BYTES // 2**20} MB; give fewer rows or compress it")
             gathered(read_results(data).rows)
         except SweepError as error:
-            wrong = notice("error", str(error), "These are no sound results.")
-            return {self.problem: wrong, self.upload: None, self.path: gr.skip()}
+            return {self.problem: notice("error", str(error), "These are no sound results."), self.upload: None}
         path = self.site.visitor(request).file("results")
         path.write_bytes(data)
         return {self.path: path, self.which: None, self.upload: None, self.problem: {}}

@@ -17,7 +17,7 @@ from demo.panels.outcome import OutcomePanel
 from demo.panels.start_stop import StartStop
 from demo.panels.viewer import Passes, begun, finished, offered, trace_viewer
 from demo.panels.widgets import chosen_index, notice, notice_box
-from demo.runs.decoding import Asked, Ended, Opened
+from demo.runs.decoding import Ended, Opened
 from demo.runs.recordings import Pair, Recording
 from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
@@ -31,6 +31,7 @@ from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
+from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED, read_seed
 
 DEFAULT: Final = METHODS["scd"]
@@ -167,30 +168,29 @@ class RunPage:
         for settings in (*self.own.values(), *self.sampling.values()):
             form |= set(settings.of.values())
         self.form: frozenset[Any] = frozenset(form)
-        """What `asked` reads."""
+        """What `requests` reads."""
         about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         self.over = self.buttons.connect("run", self.decode, form | {self.opening}, done, self.problem)
-        chosen = {self.method, self.model, *self.moving.parts, *about}
-        self.viewer.chosen(self.choose_pair, {self.method}, chosen, **AT_ONCE_LATEST)
+        self.follows: list[Any] = [
+            self.model,
+            self.prompt,
+            self.words,
+            *self._settings_for(_USUAL),
+            *self.examples.values(),
+        ]
+        self.follows += [self.beside, *self.groups.values(), *self.samplings.values()]
+        """What the choice of a method or a model changes."""
+        chosen = {self.method, *self.follows, *self.moving.parts, *about}
+        self.viewer.chosen(self.choose_pair, {self.method, self.model}, chosen, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
-        self.method.change(
-            self.choose_method,
-            {self.method, self.model, self.opening},
-            [self.model, self.beside, *self.groups.values(), *self.samplings.values()],
-            **AT_ONCE,
-        )
+        self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
+        self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
         self.clips.connect(self.model)
         if self.folders is not None:
-            self.folders.connect(self.method, self.model, _models)
+            self.folders.connect(self.method, self.model, self.follows, self._for_model)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
-        self.model.change(
-            self.choose_model,
-            {self.model, self.opening},
-            [self.model, self.prompt, self.words, *self._settings_for(_USUAL), *self.examples.values()],
-            **AT_ONCE,
-        )
 
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
         """A preset moves the controls; a control that a person moves makes it a custom one."""
@@ -214,19 +214,19 @@ class RunPage:
         """Decode and show every forward pass as it happens."""
         visitor, opening = self.site.visitor(request), values.get(self.opening)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        asked = self.asked(values)
+        requests = self.requests(values)
         name = secrets.token_hex(4)
-        deviation = METHODS[asked[-1].method].deviation(asked[-1].config)
+        deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         passes = Passes(name)
-        for message in decoded(asked, visitor.stopped, "page"):
+        for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
                 nothing = self.outcome.show(()) | self.again.cleared()
                 caption = gr.update(value=_CAPTION_LIVE, visible=True)
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):
-                address = fragment_of(asked[-1], beside=len(asked) > 1)
-                at = opening.at if opening and opening.asked == asked[-1] else None
+                address = fragment_of(requests[-1], beside=len(requests) > 1)
+                at = opening.at if opening and opening.request == requests[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
@@ -249,57 +249,51 @@ class RunPage:
     @property
     def opens(self) -> list[Any]:
         """What `opened` changes."""
-        parts = (self.presets, self.groups, self.samplings)
-        return [self.opening, *self.form, *(part for each in parts for part in each.values())]
+        every: list[Any] = [self.opening, *self.form, *self.presets.values(), *self.follows]
+        return list(dict.fromkeys(every))
 
     def opened(self, address: Address) -> Update:
-        """The form as an address asks for it; it changes `opens`.
-
-        Raises:
-            ValueError: for an address without a run.
-        """
-        asked = address.asked
-        if asked is None:
+        """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
+        request = address.request
+        if request is None:
             raise ValueError("address: names no run; give a method.")
-        method, values = METHODS[asked.method], as_values(asked.config)
-        update: Update = {control: values[name] for name, control in self._controls(method).items()}
+        method, values = METHODS[request.method], as_values(request.config)
+        update = self._for_model(MODELS[request.model], method) | {self.opening: address, self.method: method.name}
+        for name, control in self._controls(method).items():
+            update[control] = update.get(control, gr.update()) | {"value": values[name]}
         if preset := self.presets.get(method.name):
-            update[preset] = controls.DEFAULTS if asked.config == method.config() else controls.CUSTOM
-        return update | {
-            **self._groups_of(method),
-            self.opening: address,
-            self.method: method.name,
-            self.model: gr.update(choices=_models(method.family), value=asked.model),
-            self.prompt: asked.prompt,
-            self.seed: asked.seed,
-            self.beside: address.beside,
-        }
+            update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
+        update[self.prompt] |= {"value": request.prompt}
+        update[self.beside] |= {"value": address.beside}
+        return update | {self.seed: request.seed}
 
-    def asked(self, values: Update) -> Sequence[Asked]:
+    def requests(self, values: Update) -> Sequence[Request]:
         """What the form asks for: the baseline, when wanted, and the chosen method.
 
-        Raises:
-            ValueError: naming the field, its value and the remedy.
+        Raises ValueError naming the field, its value and the remedy.
         """
         method = METHODS[values[self.method]]
         sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        asked = [Asked(method.name, model, prompt, config, seed)]
+        requests = [Request(method.name, model, prompt, config, seed)]
         baseline, usual = ordinary(method.family, sampling)
         if values[self.beside] and (method, config) != (baseline, usual):
-            asked.insert(0, Asked(baseline.name, model, prompt, usual, seed))
-        return asked
+            requests.insert(0, Request(baseline.name, model, prompt, usual, seed))
+        return requests
 
     def choose_pair(self, values: Update, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and the form asks for a run of its kind."""
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
-        alike = METHODS[recording.method].family == METHODS[values[self.method]].family
-        model = _model_of(recording) if alike else None  # another method brings its own models, a moment later
-        return {
-            self.method: gr.skip() if alike else recording.method,
-            self.model: model.id if model else gr.skip(),
+        method, model, before = METHODS[recording.method], _model_of(recording), MODELS[values[self.model]]
+        update: Update = {}
+        if method.family != METHODS[values[self.method]].family:
+            model = model or MODELS[default_model(method.family)]
+            update = {self.method: method.name, **self._for_model(model, method)}
+        elif model and model is not before:
+            update = self._for_model(model)
+        return update | {
             self.site.shown: Shown(recording.paths, "a recorded run"),
             **self.outcome.show(recording.traces),
             self.caption: gr.update(visible=False),
@@ -308,43 +302,35 @@ class RunPage:
         }
 
     def choose_method(self, values: Update) -> Update:
-        """Show the settings of the method and the models it can run on."""
-        method, model = METHODS[values[self.method]], values[self.model]
-        opening: Address | None = values.get(self.opening)
-        chosen: dict[str, Any] = {}  # a model that fits stays, even one that was chosen since this was asked
-        if opening and opening.asked and opening.asked.method == method.name:
-            chosen = {"value": opening.asked.model}
-        elif method.family not in MODELS[model].families:
-            chosen = {"value": default_model(method.family)}
-        return self._groups_of(method) | {
-            self.model: gr.update(choices=_models(method.family), **chosen),
-            self.beside: gr.update(visible=bool(controls.own_settings(method))),
-        }
-
-    def _groups_of(self, method: Method) -> Update:
-        """Show the settings of one method, and none of the others."""
-        groups: Update = {
-            group: gr.update(visible=name == method.name and bool(self.own[name].of))
-            for name, group in self.groups.items()
-        }
-        return groups | {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
+        """Show the settings of the method and the models it can run on; a model that fits stays."""
+        method, model = METHODS[values[self.method]], MODELS[values[self.model]]
+        if method.family in model.families:
+            return self._for_method(method)
+        return self._for_model(MODELS[default_model(method.family)], method)
 
     def choose_model(self, values: Update) -> Update:
         """Say what the model can be asked."""
-        model = MODELS[values[self.model]]
-        opening: Address | None = values.get(self.opening)
-        asked = opening.asked if opening and opening.asked and opening.asked.model == model.id else None
-        prompt = asked.prompt if asked else model.default_prompt
-        settings: Update = {} if asked else self._settings_for(model)
-        interactive = bool(model.default_prompt)
-        return {
-            self.model: gr.update(info=model.terms or None),
-            self.prompt: gr.update(value=prompt, placeholder=_placeholder(model), interactive=interactive),
-            self.words: gr.update(visible=model.default_prompt == DRAWS),
-            **settings,
-            self.length: settings.get(self.length, gr.update()) | {"visible": model.text},
-            **{examples: gr.update(visible=own == model.default_prompt) for own, examples in self.examples.items()},
+        return self._for_model(MODELS[values[self.model]])
+
+    def _for_method(self, method: Method) -> Update:
+        """Show the settings of one method and none of the others, and the models it can run on."""
+        update: Update = {
+            group: gr.update(visible=name == method.name and bool(self.own[name].of))
+            for name, group in self.groups.items()
         }
+        update |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
+        update[self.beside] = gr.update(visible=bool(self.own[method.name].of))
+        return update | {self.model: gr.update(choices=_models(method.family))}
+
+    def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
+        """The form as it opens for a model, and for a method where that is another one, too."""
+        update = self._settings_for(model) | (self._for_method(method) if method else {})
+        update[self.model] = update.get(self.model, gr.update()) | {"value": model.id, "info": model.terms or None}
+        update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
+        value, interactive = model.default_prompt, bool(model.default_prompt)
+        update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
+        update[self.words] = gr.update(visible=value == DRAWS)
+        return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 
     def _settings_for(self, model: ModelInfo) -> Update:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""

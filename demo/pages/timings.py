@@ -8,9 +8,8 @@ import gradio as gr
 from demo.panels.figure import Panel
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.measured import FOLDER
-from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
-from traces.timings import Timing, Timings, Window, Windows
+from traces.timings import Timings, Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
 from visualizers.figure import FileFigure
 
@@ -52,13 +51,10 @@ class TimingsPage:
         """Take a visitor's file; what is shown stays when the file is not sound."""
         data = values[self.upload] or b""
         try:
-            if len(data) > UPLOAD_BYTES:
-                raise SweepError(f"file: has more than {UPLOAD_BYTES // 2**20} MB; give fewer rows")
             figure = _reader(data, TIMING_FIGURES[values[self.figure]])
             figure.read(data)
         except SweepError as error:
-            wrong = notice("error", str(error), "These are no sound timings.")
-            return {self.problem: wrong, self.upload: None}
+            return {self.problem: notice("error", str(error), "These are no sound timings."), self.upload: None}
         path = self.site.visitor(request).file("timings")
         path.write_bytes(data)
         opened = {**values[self.opened], figure.benchmark: path}
@@ -86,16 +82,13 @@ def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
 
 def as_table(measured: Timings | Windows) -> dict[str, Any]:
     """One line a setting."""
-    windows = [_window(row) for row in measured.rows if isinstance(row, Window)]
-    timings = [_timing(row) for row in measured.rows if isinstance(row, Timing)]
+    windows, timings = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for row in measured.rows:
+        if isinstance(row, Window):
+            fewer = f"{row.nfe_ratio:.2f} ± {row.nfe_ratio_error:.2f}"
+            faster = f"{row.time_ratio:.2f} ± {row.time_ratio_error:.2f}"
+            windows.append((row.kind, row.decoder, row.window, fewer, faster))
+        else:
+            numbers = (row.faster_median, row.tokens_per_verification, row.tokens_expected)
+            timings.append((row.gamma, row.batch, *(f"{number:.2f}" for number in numbers)))
     return table(_WINDOW_HEADS, windows) if windows else table(_HEADS, timings)
-
-
-def _window(row: Window) -> tuple[str | int, ...]:
-    fewer = f"{row.nfe_ratio:.2f} ± {row.nfe_ratio_error:.2f}"
-    return row.kind, row.decoder, row.window, fewer, f"{row.time_ratio:.2f} ± {row.time_ratio_error:.2f}"
-
-
-def _timing(row: Timing) -> tuple[str | int, ...]:
-    numbers = (f"{number:.2f}" for number in (row.faster_median, row.tokens_per_verification, row.tokens_expected))
-    return row.gamma, row.batch, *numbers

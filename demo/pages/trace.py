@@ -80,10 +80,10 @@ class TracePage:
         except TraceError as error:
             return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        said = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
+        words = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
         playing = gr.update(value=recorded(shown.paths), visible=True)
         return {
-            self.problem: notice("info", said, "Opened."),
+            self.problem: notice("info", words, "Opened."),
             self.upload: None,
             self.viewer: playing,
             self.site.shown: shown,

@@ -21,7 +21,6 @@ from demo.runs.tradeoffs import (
     speed_in_words,
 )
 from demo.site import AT_ONCE, LATEST, Site, Update
-from traces.schema import Trace
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
@@ -43,10 +42,7 @@ const row = ({ index, title, note, recorded }) => {
 };
 const show = () => place.replaceChildren(...(props.value?.length ? [
   build('h3', {}, 'The best of them, fastest first'), build('ul', {}, ...props.value.map(row))] : []));
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('button[data-index]');
-  if (button) trigger('choose', { index: Number(button.dataset.index) });
-});
+chooses();
 const listen = () => {  // plotly tells of a point through its own node, which is a new one whenever gradio draws again
   const drawn = document.querySelector('#which-plot .js-plotly-plot');
   if (!drawn?.on || drawn.heard) return;
@@ -144,7 +140,7 @@ class WhichPage:
 
         def choose(values: Update, event: gr.EventData) -> Update:
             """Show the recording of a point, or say that there is none."""
-            shown = self.asked(values)
+            shown = self.fitting(values)
             index = event.index
             if not isinstance(index, int) or not 0 <= index < len(shown):
                 return {self.problem: notice("error", "This point is no longer drawn; choose another one.")}
@@ -157,7 +153,7 @@ class WhichPage:
         parts = [self.problem, tabs, *gallery.shows]
         self.points.choose(choose, self.inputs, parts, **AT_ONCE)
 
-    def asked(self, values: Update) -> Sequence[Tradeoff]:
+    def fitting(self, values: Update) -> Sequence[Tradeoff]:
         """What was measured under the conditions that the form asks for."""
         fits = [
             one
@@ -183,7 +179,7 @@ class WhichPage:
             self.batch: values[self.batch] if values[self.batch] in batches else batches[0],
             self.hardware: values[self.hardware] if values[self.hardware] in places else places[0],
         }
-        shown, lost = self.asked(values), float(values[self.lost])
+        shown, lost = self.fitting(values), float(values[self.lost])
         reported = [one for one in reported_tradeoffs() if one.kind in wanted] if values[self.reported] else []
         single = best(shown, lost) if len(wanted) == 1 else None
         figure = TRADEOFFS.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
@@ -215,9 +211,9 @@ class WhichPage:
 def recording_of(one: Tradeoff, among: Sequence[Recording]) -> Recording | None:
     """The recording of a method on a model whose settings are nearest; None where the method was not recorded."""
     fits = [entry for entry in among if (entry.method, entry.traces[-1].model.id) == (one.method, one.model)]
-    return max(fits, key=lambda entry: _alike(one, entry.traces[-1]), default=None)
 
+    def alike(entry: Recording) -> int:
+        config = entry.traces[-1].config
+        return sum(str(config.get(name)) == str(value) for name, value in one.settings)
 
-def _alike(one: Tradeoff, trace: Trace) -> int:
-    """How many settings a recording shares with a point."""
-    return sum(str(trace.config.get(name)) == str(value) for name, value in one.settings)
+    return max(fits, key=alike, default=None)

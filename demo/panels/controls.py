@@ -52,8 +52,7 @@ def preset_choice(method: Method) -> gr.Dropdown | None:
 def preset_values(method: Method, name: str) -> dict[str, Value]:
     """What a preset makes of every setting that it could touch: the method's own, and shared ones that a preset names.
 
-    Raises:
-        ConfigError: for a preset that there is not.
+    Raises ConfigError for a preset that there is not.
     """
     touched = {setting.name for setting in own_settings(method)}.union(*method.presets.values())
     defaults = {setting.name: setting.default for setting in settings(method.config) if setting.name in touched}
@@ -106,9 +105,5 @@ def control(setting: Setting, *, visible: bool = True) -> Component:
 
 
 def read_config(config: type[Any], values: Mapping[str, Any]) -> Any:
-    """The Config of what the controls say.
-
-    Raises:
-        ConfigError: naming setting, value and remedy.
-    """
+    """The Config of what the controls say. Raises ConfigError naming setting, value and remedy."""
     return make_config(config, {name: "" if value is None else value for name, value in values.items()})

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.panels.widgets import FileOut, notice
+from demo.panels.widgets import notice, notice_box
 from demo.runs.naming import title_of
 from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
 from demo.server.log import for_visitors
@@ -31,56 +32,11 @@ _SAID_EVERY: Final = 8
 _NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recording in the Gallery."
 
 
-class MovingPanel(FileOut):
-    """Buttons that write a moving picture, what is said meanwhile, and the file."""
-
-    def __init__(self, site: Site, name: str) -> None:
-        """Lay them out; `name` sets their ids on the page apart from others."""
-        self.site = site
-        with gr.Row():
-            buttons = {
-                kind: gr.Button(f"Export {kind.upper()}", size="sm", scale=0, min_width=130, elem_id=f"{name}-{kind}")
-                for kind in KINDS
-            }
-        super().__init__(name, "Moving picture")
-        # It shares the model's slot: a run beside it would be timed on a busy machine.
-        events: dict[str, Any] = {**COMPUTE, **QUIET}
-        for kind, button in buttons.items():
-            export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
-            self.save_after(button.click(export, {site.shown, site.look}, self.parts, **events))
-
-    def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
-        """Write the runs at hand as a moving picture, and say how far it is."""
-        traces = values[self.site.shown].traces()
-        if not traces:
-            yield {**self.cleared(), self.problem: notice("error", _NOTHING_MOVES)}
-            return
-        target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
-        deadline = Deadline.within(current().run_seconds, lambda: False)
-        try:
-            theme: Theme = "dark" if DARK in values[self.site.look] else "light"
-            look = fitting(traces, Look(theme=theme, names=_names(traces)))
-            yield {**self.cleared(), self.problem: notice("info", "The frames are drawn.", "One moment.")}
-            for done, frames in reports(lambda report: write_moving(traces, target, look, report=report)):
-                if deadline():
-                    raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.said}")
-                if done % _SAID_EVERY == 0:
-                    yield {self.problem: notice("info", f"Frame {done} of {frames} is drawn.", "Drawing.")}
-            sparse = notice("info", f"A frame is {look.every} forward passes, so that it does not get too long.")
-            yield self.ready(target, sparse if look.every > 1 else None)
-        except (MovingError, OSError) as error:
-            said = in_words(error) if isinstance(error, MovingError) else str(error)
-            yield {**self.cleared(), self.problem: notice("error", for_visitors(said))}
-        finally:
-            if not target.exists():
-                shutil.rmtree(target.parent, ignore_errors=True)
-
-
-def in_words(error: MovingError) -> str:
-    """What is wrong, without a remedy in settings that the page does not have."""
-    if not error.remedy:
-        return error.problem
-    return f"{error.problem}. No setting of this page helps; the command python -m visualizers has some that do."
+_SAVE_JS = """() => {
+  const find = () => document.querySelector('#FILE a[download]');
+  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
+  save(50);
+}"""
 
 
 class _GivenUp(Exception):
@@ -110,10 +66,101 @@ def reports(work: Callable[[Report], None]) -> Iterator[tuple[int, int]]:
         result.result()
 
 
-def _names(traces: Sequence[Trace]) -> tuple[str, ...]:
-    """The titles of the methods, where they tell the runs apart."""
-    names = tuple(map(title_of, traces))
-    return names if len(set(names)) == len(names) else ()
+class FileOut:
+    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
+
+    def __init__(self, name: str, label: str) -> None:
+        """Lay it out; `name` sets its ids on the page apart from others."""
+        self.name = name
+        self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
+        self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
+
+    @property
+    def parts(self) -> list[Any]:
+        """What `ready` and `cleared` change."""
+        return [self.file, self.problem]
+
+    def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
+        """The file is there."""
+        return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
+
+    def cleared(self) -> Update:
+        """No file: it would show other runs than those at hand."""
+        return {self.file: gr.update(value=None, visible=False), self.problem: {}}
+
+    def write(
+        self, work: Callable[[Report], None], target: Path, progress: Callable[[int, int], str], remark: Update | None
+    ) -> Iterator[Update]:
+        """Do work that writes a file and reports how far it is, say that in words of `progress`, and offer the file."""
+        yield {**self.cleared(), self.problem: notice("info", "The pictures are drawn.", "One moment.")}
+        try:
+            for done, count in reports(work):
+                if words := progress(done, count):
+                    yield {self.problem: notice("info", words, "Drawing.")}
+            yield self.ready(target, remark)
+        except (BundleError, FigureError, BrowserMissing, MovingError, OSError) as error:
+            yield {**self.cleared(), self.problem: notice("error", for_visitors(in_words(error)))}
+        finally:
+            if not target.exists():
+                shutil.rmtree(target.parent, ignore_errors=True)
+
+    def save_after(self, event: Any) -> None:
+        """Let the browser save what the event wrote."""
+        event.then(None, js=_SAVE_JS.replace("FILE", f"{self.name}-file"), **QUIET)
+
+
+def in_words(error: Exception) -> str:
+    """What is wrong, without a remedy in settings that the page does not have."""
+    if not isinstance(error, MovingError) or not error.remedy:
+        return str(error)
+    return f"{error.problem}. No setting of this page helps; the command python -m visualizers has some that do."
+
+
+class MovingPanel(FileOut):
+    """Buttons that write a moving picture, what is said meanwhile, and the file."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        """Lay them out; `name` sets their ids on the page apart from others."""
+        self.site = site
+        with gr.Row():
+            buttons = {
+                kind: gr.Button(f"Export {kind.upper()}", size="sm", scale=0, min_width=130, elem_id=f"{name}-{kind}")
+                for kind in KINDS
+            }
+        super().__init__(name, "Moving picture")
+        # It shares the model's slot: a run beside it would be timed on a busy machine.
+        events: dict[str, Any] = {**COMPUTE, **QUIET}
+        for kind, button in buttons.items():
+            export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
+            self.save_after(button.click(export, {site.shown, site.look}, self.parts, **events))
+
+    def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Write the runs at hand as a moving picture, and say how far it is."""
+        traces = values[self.site.shown].traces()
+        if not traces:
+            yield {**self.cleared(), self.problem: notice("error", _NOTHING_MOVES)}
+            return
+        target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
+        deadline = Deadline(current().run_seconds, lambda: False)
+        names = tuple(map(title_of, traces))  # where they tell the runs apart
+        names = names if len(set(names)) == len(names) else ()
+        theme: Theme = "dark" if DARK in values[self.site.look] else "light"
+        try:
+            look = fitting(traces, Look(theme=theme, names=names))
+        except MovingError as error:
+            yield {**self.cleared(), self.problem: notice("error", in_words(error))}
+            return
+        sparse = notice("info", f"A frame is {look.every} forward passes, so that it does not get too long.")
+
+        def progress(done: int, frames: int) -> str:
+            if deadline():
+                raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.reason}")
+            return f"Frame {done} of {frames} is drawn." if done % _SAID_EVERY == 0 else ""
+
+        def work(report: Report) -> None:
+            write_moving(traces, target, look, report=report)
+
+        yield from self.write(work, target, progress, sparse if look.every > 1 else None)
 
 
 _NOTHING: Final = "There is no run to export yet; press Run, choose a recording or tick runs under Compare."
@@ -130,7 +177,7 @@ class ZipOut(FileOut):
         super().__init__(f"{name}-zip", "PDF, SVG, PNG, CSV, traces, caption, commands")
         self.site = site
 
-    def write(
+    def zip(
         self,
         traces: Sequence[Trace],
         figures: Sequence[str] | None,
@@ -145,18 +192,11 @@ class ZipOut(FileOut):
         what = figures[0] if figures is not None and len(figures) == 1 else "figures"
         target = self.site.visitor(request).file(f"{stem(traces, what)}.zip")
         options = replace(options, theme="light", most_bytes=ZIP_BYTES)
-        yield {**self.cleared(), self.problem: notice("info", "The figures are drawn.", "One moment.")}
-        try:
-            for done, count in reports(
-                lambda report: write_zip(traces, target, figures=figures, step=step, options=options, report=report)
-            ):
-                yield {self.problem: notice("info", f"{done} of {count} pictures are printed.", "Printing.")}
-            yield self.ready(target)
-        except (BundleError, FigureError, BrowserMissing, OSError) as error:
-            yield {**self.cleared(), self.problem: notice("error", str(error))}
-        finally:
-            if not target.exists():
-                shutil.rmtree(target.parent, ignore_errors=True)
+
+        def work(report: Report) -> None:
+            write_zip(traces, target, figures=figures, step=step, options=options, report=report)
+
+        yield from self.write(work, target, lambda done, count: f"{done} of {count} pictures are printed.", None)
 
 
 class ExportPanel:
@@ -187,7 +227,7 @@ class ExportPanel:
             name, step = figure(values)
             options = Options(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
             figures = None if values[self.every] else [name]
-            yield from self.out.write(values[self.shown].traces(), figures, step, options, request)
+            yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
 
         self.out.save_after(self.button.click(export, given, self.out.parts, **QUIET))
 

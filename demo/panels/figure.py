@@ -9,8 +9,8 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.panels.export import ExportPanel, Extra
-from demo.panels.widgets import FileOut, notice
+from demo.panels.export import ExportPanel, Extra, FileOut
+from demo.panels.widgets import notice
 from demo.site import DARK, LATEST, NARROW, QUIET, Site, Update
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
@@ -82,9 +82,7 @@ class Panel:
         return export
 
     def _path(self, request: gr.Request) -> Path:
-        visitor = self.site.visitor(request)
-        visitor.folder.mkdir(parents=True, exist_ok=True)
-        return visitor.folder / f"{self.name}.json"
+        return self.site.visitor(request).folder / f"{self.name}.json"
 
 
 def _fitting(drawn: go.Figure, look: str) -> go.Figure:

@@ -1,7 +1,7 @@
 """A field for the folder of a checkpoint: where whoever sees the page started the program, and nowhere else."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -10,7 +10,9 @@ from demo.panels.widgets import notice
 from demo.server.limits import ON_SPACE
 from demo.site import QUIET, Update
 from engines.methods import METHODS
+from engines.methods.method import Method
 from engines.models.catalog import MODELS, add_folder
+from engines.models.model_info import ModelInfo
 
 
 def local(environment: Mapping[str, str]) -> bool:
@@ -52,30 +54,29 @@ class FolderPanel:
             )
             self.add = gr.Button("Add it to the models", scale=0, min_width=180, size="sm", elem_id="own-folder-add")
 
-    def connect(self, method: gr.Dropdown, model: gr.Dropdown, models: Callable[[str], list[tuple[str, str]]]) -> None:
-        """Put the folder among the models that the chosen method runs on."""
-        self.method, self.model, self.models = method, model, models
-        gr.on(
-            [self.add.click, self.folder.submit],
-            self.open,
-            {self.folder, self.method},
-            [self.model, self.problem, self.folder],
-            **QUIET,
-        )
+    def connect(
+        self,
+        method: gr.Dropdown,
+        model: gr.Dropdown,
+        follows: Sequence[Any],
+        offered: Callable[[ModelInfo, Method], Update],
+    ) -> None:
+        """Put the folder among the models; `offered` chooses it, which changes what `follows`."""
+        self.method, self.model, self.offered = method, model, offered
+        events, changes = [self.add.click, self.folder.submit], [*follows, self.problem, self.folder]
+        gr.on(events, self.open, {self.folder, self.method}, changes, **QUIET)
 
     def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
         if not _from_here(request):
-            said = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
-            return {self.problem: notice("error", said, "This folder cannot be offered.")}
-        family = METHODS[values[self.method]].family
+            why = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+            return {self.problem: notice("error", why, "This folder cannot be offered.")}
+        method = METHODS[values[self.method]]
         try:
-            name = add_folder(str(values[self.folder] or ""))
+            info = MODELS[add_folder(str(values[self.folder] or ""))]
         except ValueError as error:
             return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
-        info = MODELS[name]
-        fits = family in info.families
-        said = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
-        update = gr.update(choices=self.models(family), value=name) if fits else gr.skip()
-        welcome = notice("info", f"{info.label}. {said} {info.terms}".strip(), "One more model.")
-        return {self.model: update, self.problem: welcome, self.folder: ""}
+        fits = method.family in info.families
+        words = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
+        welcome = notice("info", f"{info.label}. {words} {info.terms}".strip(), "One more model.")
+        return (self.offered(info, method) if fits else {}) | {self.problem: welcome, self.folder: ""}

@@ -13,17 +13,15 @@ from PIL import Image
 from demo.pages.run import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
-from demo.panels.start_stop import StartStop
+from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
-from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Column, Row, columns_of, fill, planned, rows_of
+from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
 from demo.runs.outcome import as_csv, beside
 from demo.runs.tray import Entry, Tray, entries_of
-from demo.server.log import for_visitors, refused
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
 from engines.config import ConfigError
 from engines.models.catalog import MODELS
-from engines.models.errors import ModelError
 from engines.models.model_info import ModelInfo
 from traces.schema import Trace
 from traces.stats import draft_forwards
@@ -40,7 +38,6 @@ _TEXT: Final = 400
 Preview = Mapping[str, str | int]
 
 _SCRIPT: Final = """
-const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
 const FRAME_MS = 120;
 const strips = new Map();  // address -> picture: the table is built anew with every message
 const hold = build('button', { type: 'button', class: 'hold' });
@@ -88,14 +85,14 @@ const cell = (made, at, row, column, now) => {
   if (!made) return build('td', {}, blank(now));
   const clip = made.frames > 1 ? `clip of ${made.length} frames` : '';
   const name = [`${made.cost}: ${column.title}`, column.note, row.prompt, row.seed, clip].filter(Boolean).join(', ');
-  const button = build('button', { type: 'button', 'data-cell': at, 'aria-label': name }, drawn(made),
+  const button = build('button', { type: 'button', 'data-index': at, 'aria-label': name }, drawn(made),
     build('span', { class: 'cost' }, made.cost));
   return build('td', {}, button);
 };
 const show = () => {
   const { columns = [], rows = [], cells = [], now = -1 } = props.value || {};
   hold.hidden = !cells.some((made) => made?.frames > 1);
-  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
+  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.index : null;
   if (!rows.length) return grid.replaceChildren();
   const heads = columns.map(({ title, note }) => build('th', { scope: 'col' }, title, build('small', {}, note)));
   const table = build('table', { style: `--columns: ${columns.length}` },
@@ -107,7 +104,7 @@ const show = () => {
         return cell(cells[at], at, row, column, at === now);
       })))));
   grid.replaceChildren(table);
-  if (focused !== null) grid.querySelector(`[data-cell="${focused}"]`)?.focus();
+  if (focused !== null) grid.querySelector(`[data-index="${focused}"]`)?.focus();
 };
 hold.addEventListener('click', () => play(timer === null));
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -118,10 +115,7 @@ const follow = () => {
 };
 calm.addEventListener('change', follow);
 follow();
-element.addEventListener('click', ({ target }) => {
-  const at = target.closest?.('button[data-cell]')?.dataset.cell;
-  if (at !== undefined) trigger('choose', { index: Number(at) });
-});
+chooses();
 """
 
 _STYLE: Final = """
@@ -164,7 +158,7 @@ def grid_box(**options: Any) -> gr.HTML:
 
 
 def grid_value(
-    columns: Sequence[Column], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
+    columns: Sequence[Entry], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
 ) -> dict[str, Any]:
     """Its value; `cells` are whole, row by row, and the next one is `decoding`."""
     several = len({row.seed for row in rows}) > 1
@@ -185,22 +179,21 @@ def preview(trace: Trace) -> dict[str, str | int]:
     if trace.canvas.kind == "video" and trace.output.video:
         video = trace.output.video
         shown = min(_FRAMES, len(video))
-        frames = [_opened(video[number * len(video) // shown]) for number in range(shown)]
+        frames = [video[number * len(video) // shown] for number in range(shown)]
         return {"image": _strip(frames), "frames": shown, "length": len(video), "cost": cost}
     return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
 
 
-def _opened(url: str) -> Image.Image:
-    picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
-    picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
-    return picture
-
-
-def _strip(frames: Sequence[Image.Image]) -> str:
-    wide, high = frames[0].size
-    strip = Image.new("RGB", (wide * len(frames), high))
-    for number, frame in enumerate(frames):
-        strip.paste(frame.resize((wide, high)), (number * wide, 0))
+def _strip(urls: Sequence[str]) -> str:
+    """Pictures side by side in one."""
+    strip = Image.new("RGB", (0, 0))
+    for number, url in enumerate(urls):
+        picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
+        picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
+        if not number:
+            wide, high = picture.size
+            strip = Image.new("RGB", (wide * len(urls), high))
+        strip.paste(picture.resize((wide, high)), (number * wide, 0))
     buffer = io.BytesIO()
     strip.save(buffer, "WEBP", quality=85)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
@@ -222,15 +215,10 @@ _NAME: Final = "pictures"
 class Grid:
     """What was asked for, and what is decoded of it."""
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Entry, ...] = ()
     rows: tuple[Row, ...] = ()
     paths: tuple[Path, ...] = ()
     """Of the cells that are whole, row by row."""
-
-    def row_of(self, cell: int) -> tuple[Path, ...]:
-        """The whole runs of the row in which a cell is."""
-        first = cell // len(self.columns) * len(self.columns)
-        return self.paths[first : first + len(self.columns)]
 
 
 class GridPanel:
@@ -246,7 +234,7 @@ class GridPanel:
         self.prompts = gr.Textbox(
             "", label="Prompts, one on each line", lines=3, max_lines=MOST_ROWS, elem_id="grid-prompts", visible=False
         )
-        self.examples = choice_row("grid-examples")
+        self.examples = choice_row("grid-examples", "Add an example")
         with gr.Accordion("Prompt vocabulary", open=False, visible=False) as self.words:
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Row(elem_classes="aligned"):
@@ -267,7 +255,7 @@ class GridPanel:
         asks = [self.plan, self.prompts, self.examples, self.words, self.model]
         self.tray.change(self.offer, form, asks, **AT_ONCE_LATEST)
         gr.on([self.prompts.change, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
-        self.examples.choose(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
+        self.examples.select(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
         shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
         self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
         self.export.connect({self.kept}, lambda values: (_NAME, None), lambda values: _table(values[self.kept]))
@@ -275,13 +263,13 @@ class GridPanel:
     def offer(self, values: Update) -> Update:
         """Runs were ticked: offer prompts that their models know."""
         chosen = values[self.tray].chosen
-        model = next((MODELS[entry.asked.model] for entry in chosen if entry.asked), None)
+        model = next((MODELS[entry.request.model] for entry in chosen if entry.request), None)
         if model is None:
             return self.say(values)
         known = MODELS.get(values[self.model])
         prompts = values[self.prompts] or ""
         if known is None or known.default_prompt != model.default_prompt:
-            own = [entry.asked.prompt for entry in chosen if entry.asked and entry.asked.prompt]
+            own = [entry.request.prompt for entry in chosen if entry.request and entry.request.prompt]
             prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_OFFERED])
         return {
             self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
@@ -297,14 +285,10 @@ class GridPanel:
             plan = planned(*self._asked(values))
         except ConfigError as error:
             plan = str(error).partition(": ")[2].capitalize()
-        return {self.examples: choices("Add an example:", offered), self.plan: notice("info", plan)}
+        return {self.examples: choices(offered), self.plan: notice("info", plan)}
 
     def add(self, values: Update, event: gr.EventData) -> Update:
-        """Add an example to the prompts.
-
-        Raises:
-            gr.Error: for one that there is not.
-        """
+        """Add an example to the prompts. Raises gr.Error for one that there is not."""
         prompts = (values[self.prompts] or "").strip()
         offered = _others(values[self.model], prompts)
         added = offered[chosen_index(event, len(offered), "example")]
@@ -315,22 +299,15 @@ class GridPanel:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
         grid, cells, traces = Grid(*self._asked(values)), [], list[Trace]()
-        try:
-            for now in fill(grid.columns, grid.rows, visitor.stopped):
-                update: Update = {self.problem: {} if now.over else notice("info", str(now), share=now.share)}
-                if now.ended:
-                    said = f"{now.done} of {now.total} runs are whole and are kept."
-                    update[self.problem] = notice("info", said, now.ended)
-                if now.trace is not None:
-                    traces.append(now.trace)
-                    cells.append(preview(now.trace))
-                    update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
-                if not now.share:
-                    update |= self.export.offered(there=False)
-                yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
-        except (ValueError, ModelError) as error:
-            refused("grid", error)
-            yield {self.problem: notice("error", for_visitors(str(error))), self.box: {}}
+        for now in fill(grid.columns, grid.rows, visitor.stopped):
+            update: Update = {self.problem: progress(now, f"{now.done} of {now.total} runs are whole and are kept.")}
+            if now.trace is not None:
+                traces.append(now.trace)
+                cells.append(preview(now.trace))
+                update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
+            if not now.share:
+                update |= self.export.offered(there=False)
+            yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
         if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
             box = grid_value(grid.columns, grid.rows, cells, decoding=False)
             yield {self.box: box, self.grid: grid, **self._result(grid, traces, values, request)}
@@ -345,19 +322,19 @@ class GridPanel:
     def opened(self, values: Update, event: gr.EventData) -> tuple[Entry, ...]:
         """The runs of the row whose cell was pressed, that one included.
 
-        Raises:
-            gr.Error: for a cell that is not there, or not any more.
+        Raises gr.Error for a cell that is not there, or not any more.
         """
         grid: Grid = values[self.grid]
-        paths = grid.row_of(chosen_index(event, len(grid.paths), "cell"))
+        cell, wide = chosen_index(event, len(grid.paths), "cell"), len(grid.columns)
+        paths = grid.paths[cell // wide * wide :][:wide]
         if not all(path.exists() for path in paths):
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
         return entries_of(paths, "yours")
 
-    def _asked(self, values: Update) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    def _asked(self, values: Update) -> tuple[tuple[Entry, ...], tuple[Row, ...]]:
         tray: Tray = values[self.tray]
         columns = columns_of(tray.chosen)
-        first = next((entry.asked.seed for entry in tray.chosen if entry.asked), 0)
+        first = next((entry.request.seed for entry in tray.chosen if entry.request), 0)
         return columns, rows_of(values[self.prompts] or "", values[self.seeds], first, columns)
 
 

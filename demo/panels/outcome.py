@@ -6,8 +6,7 @@ from typing import Any
 import gradio as gr
 
 from demo.panels.widgets import facts, facts_row
-from demo.runs.outcome import outcome
-from demo.runs.why import why
+from demo.runs.outcome import outcome, why
 from demo.site import Update
 from traces.schema import Trace
 

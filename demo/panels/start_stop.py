@@ -1,16 +1,25 @@
 """Two buttons: one starts what needs the model, the other stops it and is there while that is under way."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.panels.widgets import FileOut, notice
+from demo.panels.export import FileOut
+from demo.panels.widgets import notice
+from demo.runs.series import Progress
 from demo.server.limits import COMPUTE
 from demo.server.queue import Work, queued
 from demo.site import AT_ONCE, QUIET, Site, Update
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
+
+
+def progress(now: Progress, kept: str) -> Mapping[str, Any]:
+    """The notice of how far several runs have come; `kept` is said of what there is where they ended early."""
+    if now.ended:
+        return notice("info", kept, now.ended)
+    return {} if now.over else notice("info", str(now), share=now.share)
 
 
 class StartStop:
@@ -28,17 +37,9 @@ class StartStop:
         """A file that goes when something else is under way."""
 
     def connect(self, kind: str, work: Work, reads: set[Any], changes: Sequence[Any] | set[Any], box: gr.HTML) -> Any:
-        """Do `work` when its turn has come after a press.
+        """Do `work` when its turn has come after a press; the event returned is that it is over, however it ended.
 
-        Args:
-            kind: What it is called in the log.
-            work: The handler.
-            reads: The components whose values it takes.
-            changes: Those that it changes.
-            box: The notice that says that it waits, its place in line, and what went wrong.
-
-        Returns:
-            The event that it is over, however it ended.
+        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong.
         """
         self.box = box
         cleared = [] if self.clears is None else self.clears.parts

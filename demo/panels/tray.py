@@ -104,11 +104,7 @@ def tray_box(value: dict[str, Any], **options: Any) -> gr.HTML:
 
 
 def dropped(event: gr.EventData) -> str:
-    """The id of the run that is to leave the tray.
-
-    Raises:
-        gr.Error: for anything else than an id.
-    """
+    """The id of the run that is to leave the tray. Raises gr.Error for anything else than an id."""
     run = event.run
     if not isinstance(run, str) or not _TICK.fullmatch(run):
         raise gr.Error("run: is none of the tray; remove one of those shown.")
@@ -116,11 +112,7 @@ def dropped(event: gr.EventData) -> str:
 
 
 def ticked(event: gr.EventData) -> list[str]:
-    """The ids that the page says are ticked, each once.
-
-    Raises:
-        gr.Error: for anything else than a list of ids.
-    """
+    """The ids that the page says are ticked, each once. Raises gr.Error for anything else than a list of ids."""
     chosen = event.chosen
     sound = isinstance(chosen, list) and len(chosen) <= _MOST_TICKS
     if not sound or not all(isinstance(one, str) and _TICK.fullmatch(one) for one in chosen):

@@ -6,12 +6,9 @@ script puts into it what it builds from the value, node by node.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import gradio as gr
-
-from demo.site import QUIET, Update
 
 _BUILD_JS = """
 const build = (tag, attributes, ...children) => {
@@ -21,6 +18,13 @@ const build = (tag, attributes, ...children) => {
   return made;
 };
 const place = element.firstElementChild;
+const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const chooses = (pressed = () => {}) => element.addEventListener('click', ({ target }) => {
+  const button = target.closest?.('button[data-index]');
+  if (!button) return;
+  pressed(button);
+  trigger('choose', { index: Number(button.dataset.index) });
+});
 """
 _BUTTON_CSS = """
 button { border: 1px solid var(--border-color-primary); font: inherit; color: var(--body-text-color);
@@ -40,14 +44,14 @@ const text = build('span', {});
 const bar = build('progress', { max: '1' });
 const box = build('div', {}, title, ' ', text, bar);
 const show = () => {
-  const said = props.value;
-  if (!said?.text) return box.remove();
-  box.className = `notice ${said.kind}`;
-  box.setAttribute('role', said.role);
-  title.textContent = said.title;
-  text.textContent = said.text;
-  bar.hidden = said.share === null;
-  bar.value = said.share ?? 0;
+  const notice = props.value;
+  if (!notice?.text) return box.remove();
+  box.className = `notice ${notice.kind}`;
+  box.setAttribute('role', notice.role);
+  title.textContent = notice.title;
+  text.textContent = notice.text;
+  bar.hidden = notice.share === null;
+  bar.value = notice.share ?? 0;
   if (!box.isConnected) place.append(box);
 };
 """
@@ -114,7 +118,6 @@ h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-te
 """
 
 _CARDS_JS = """
-const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
 const head = ({ image, text }) => {
   if (PICTURE.test(image)) return build('img', { src: image, alt: '' });
   return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
@@ -134,15 +137,12 @@ const show = () => {
     return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
   }));
 };
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('button[data-index]');
-  if (!button) return;
+chooses((button) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
   const { address } = props.value[button.dataset.index];
   if (address) history.replaceState(history.state, '', `#${address}`);
-  trigger('choose', { index: Number(button.dataset.index) });
 });
 """
 
@@ -172,33 +172,6 @@ td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its na
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
 """
 _MOST_ROWS = 2000
-
-_CHOICES_JS = """
-const words = build('p', { id: `${props.name}-words` });
-const row = build('div', { class: 'row', role: 'group', 'aria-labelledby': words.id });
-const show = () => {
-  const { text = '', options = [] } = props.value || {};
-  words.textContent = text;
-  row.replaceChildren(...options.map((said, index) => build('button', { type: 'button', 'data-index': index }, said)));
-  place.replaceChildren(...(options.length ? [words, row] : []));
-};
-element.addEventListener('click', ({ target }) => {
-  const index = target.closest?.('button[data-index]')?.dataset.index;
-  if (index !== undefined) trigger('choose', { index: Number(index) });
-});
-"""
-
-_CHOICES_CSS = """
-p { margin: 0 0 6px; font-size: 14px; font-weight: 600; color: var(--body-text-color); }
-.row { display: flex; flex-wrap: wrap; gap: 6px; }
-button { padding: 5px 13px; border-radius: 15px; font-size: 13px; }
-"""
-
-_SAVE_JS = """() => {
-  const find = () => document.querySelector('#FILE a[download]');
-  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
-  save(50);
-}"""
 
 
 class Fact(NamedTuple):
@@ -242,14 +215,13 @@ def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
 def chosen_index(event: gr.EventData, count: int, what: str) -> int:
     """The index that the event `choose` of a component carries: one of `count` that are shown.
 
-    Raises:
-        gr.Error: for anything else, which the page does not send.
+    Raises gr.Error for anything else, which the page does not send.
     """
     index = event.index
     if type(index) is int and 0 <= index < count:
         return index
-    said = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
-    raise gr.Error(f"{what}: there is no number {said}; choose one of the {count} shown.")
+    given = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
+    raise gr.Error(f"{what}: there is no number {given}; choose one of the {count} shown.")
 
 
 def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
@@ -286,14 +258,16 @@ def upload_file(name: str, label: str, *endings: str) -> gr.File:
     return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
 
 
-def choice_row(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
-    """Buttons after a few words, see `choices`; the event `choose` carries the index. `name` is its id on the page."""
-    return component(value or {}, _CHOICES_JS, _CHOICES_CSS, name=name, elem_id=name, **options)
+def choice_row(name: str, label: str, options: Sequence[str] = ()) -> gr.Dataset:
+    """Buttons after a few words; the event `select` carries the index. `name` is its id on the page."""
+    return gr.Dataset(
+        label=label, components=["textbox"], samples=[[one] for one in options], visible=bool(options), elem_id=name
+    )
 
 
-def choices(text: str, options: Sequence[str]) -> dict[str, Any]:
-    """The value of a row of choices; without options nothing shows."""
-    return {"text": text, "options": list(options)}
+def choices(options: Sequence[str]) -> dict[str, Any]:
+    """Other buttons of a row of choices; without any nothing shows."""
+    return gr.update(samples=[[one] for one in options], visible=bool(options))
 
 
 def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
@@ -314,30 +288,3 @@ def _cell(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_cell, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-class FileOut:
-    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
-
-    def __init__(self, name: str, label: str) -> None:
-        """Lay it out; `name` sets its ids on the page apart from others."""
-        self.name = name
-        self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
-        self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `ready` and `cleared` change."""
-        return [self.file, self.problem]
-
-    def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
-        """The file is there."""
-        return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
-
-    def cleared(self) -> Update:
-        """No file: it would show other runs than those at hand."""
-        return {self.file: gr.update(value=None, visible=False), self.problem: {}}
-
-    def save_after(self, event: Any) -> None:
-        """Let the browser save what the event wrote."""
-        event.then(None, js=_SAVE_JS.replace("FILE", f"{self.name}-file"), **QUIET)

@@ -95,35 +95,11 @@ class LiveRun:
         return frames[0].image if frames else None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A run as plain data: a `Job` before its model is loaded."""
-
-    method: str
-    model: str
-    prompt: str
-    config: Any
-    seed: int = 0
-
-    def job(self) -> Job:
-        """With the model loaded.
-
-        Raises:
-            ConfigError: for a model of another family.
-            ModelError: when the model cannot be had.
-        """
-        return Request(self.method, self.model, self.prompt, self.config, self.seed).job()
-
-
 class LiveRuns:
     """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        """Open the sessions.
-
-        Raises:
-            ValueError: for a prompt or setting that a model refuses.
-        """
+        """Open the sessions. Raises ValueError for a prompt or setting that a model refuses."""
         self.runs = [LiveRun(job) for job in jobs]
 
     def turns(self) -> Iterator[tuple[Advance, ...]]:
@@ -147,22 +123,16 @@ class LiveRuns:
 
 
 def race(
-    asked: Sequence[Asked], stopped: Callable[[], bool], seconds: float | None = None
+    requests: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
 ) -> Iterator["Opened | Turn | Ended"]:
     """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
 
-    Args:
-        asked: The runs.
-        stopped: Asked after every turn whether to stop; what was decoded is kept.
-        seconds: What all of them together may take once their models are loaded; None for as long as it takes.
-
-    Raises:
-        ValueError: for a prompt or setting that a model refuses, and, before the first message, for runs that cannot
-            be done in `seconds`, going by their first passes.
-        ModelError: when a model cannot be had.
+    `stopped` is asked after every turn; what was decoded is kept. All together may take so many `seconds` once their
+    models are loaded. Raises ValueError or ModelError, before the first message, for a prompt or setting that a model
+    refuses, a model that cannot be had, and runs that do not fit into `seconds`, going by their first passes.
     """
-    live = LiveRuns([one.job() for one in asked])
-    deadline = Deadline.within(seconds, stopped)
+    live = LiveRuns([request.job() for request in requests])
+    deadline = Deadline(seconds, stopped)
     turns, ended = live.turns(), ""
     tried = first_turns(turns) if seconds is not None else []
     expected = sum(run.expected() for run in live.runs)
@@ -175,7 +145,7 @@ def race(
     for turn in chain(tried, turns):
         yield turn
         if deadline():
-            ended = deadline.said
+            ended = deadline.reason
             break
     traces = live.traces()
     if all(trace.summary.complete for trace in traces):

@@ -4,29 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from demo.runs.decoding import Asked
-from demo.runs.series import Progress, decode_all, duration
+from demo.runs.series import Progress, counted, decode_all, duration
 from demo.runs.tray import Entry
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, shown
 from engines.models.catalog import MODELS
+from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 
 MOST_COLUMNS: Final = 4
 MOST_ROWS: Final = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A setting."""
-
-    asked: Asked
-    """Method, model and settings; its prompt and seed are those of a row."""
-    title: str
-    note: str
-    """Settings beyond the defaults, and the model where columns differ in it."""
-    seconds: float
-    """What the run took that the setting comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,44 +24,37 @@ class Row:
     seed: int
 
 
-def columns_of(chosen: Sequence[Entry]) -> tuple[Column, ...]:
-    """The settings of runs, each once.
+def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The settings of runs, each once: the first run that has them, its note being what it says beyond the defaults.
 
-    Raises:
-        ConfigError: for no run or too many settings, and for a run that cannot be decoded here.
+    Raises ConfigError for no run or too many settings, and for a run that cannot be decoded here.
     """
-    entries: dict[Asked, Entry] = {}
+    columns: dict[Request, Entry] = {}
     for entry in chosen:
-        if entry.asked is None:
+        if entry.request is None:
             raise ConfigError(
                 f"runs: {entry.title} ({entry.note}) came as a file whose model or settings are not here, so it cannot "
                 "be decoded with another prompt; untick it."
             )
-        entries.setdefault(replace(entry.asked, prompt="", seed=0), entry)
-    if not 1 <= len(entries) <= MOST_COLUMNS:
-        many = f"have {len(entries)} different settings" if entries else "are not there yet"
+        columns.setdefault(replace(entry.request, prompt="", seed=0), entry)
+    if not 1 <= len(columns) <= MOST_COLUMNS:
+        many = f"have {len(columns)} different settings" if columns else "are not there yet"
         raise ConfigError(f"runs: those that are ticked {many}; tick runs of 1 to {MOST_COLUMNS} settings.")
-    several = len({asked.model for asked in entries}) > 1
+    several = len({request.model for request in columns}) > 1
+    notes = [[entry.settings, MODELS[request.model].title if several else ""] for request, entry in columns.items()]
     return tuple(
-        Column(
-            asked,
-            entry.title,
-            ", ".join(filter(None, [entry.settings, MODELS[asked.model].title if several else ""])),
-            entry.seconds,
-        )
-        for asked, entry in entries.items()
+        replace(entry, note=", ".join(filter(None, note))) for entry, note in zip(columns.values(), notes, strict=True)
     )
 
 
-def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Column]) -> tuple[Row, ...]:
+def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Entry]) -> tuple[Row, ...]:
     """A row for every line of `prompts` and every seed; models that take no prompt have a row a seed.
 
-    Raises:
-        ConfigError: for no rows, too many, or a prompt that is too long.
+    Raises ConfigError for no rows, too many, or a prompt that is too long.
     """
     if type(seeds) is not int or not 1 <= seeds <= MOST_ROWS:
         raise ConfigError(f"seeds: {shown(seeds)} is not allowed; use a whole number from 1 to {MOST_ROWS}.")
-    asks = any(MODELS[column.asked.model].default_prompt for column in columns)
+    asks = any(column.request and MODELS[column.request.model].default_prompt for column in columns)
     lines = list(dict.fromkeys(filter(None, map(str.strip, prompts.splitlines())))) if asks else [""]
     if not lines:
         raise ConfigError("prompts: there is none; write at least one, or press one of the examples.")
@@ -85,29 +65,26 @@ def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Column]) 
             )
     if len(lines) * seeds > MOST_ROWS:
         raise ConfigError(
-            f"prompts: {len(lines)} with {_counted(seeds, 'seed')} each make a grid {len(lines) * seeds} high, "
+            f"prompts: {len(lines)} with {counted(seeds, 'seed')} each make a grid {len(lines) * seeds} high, "
             f"and {MOST_ROWS} is the most; remove prompts or use fewer seeds."
         )
     return tuple(Row(line, read_seed(first + more)) for line in lines for more in range(seeds))
 
 
-def fill(columns: Sequence[Column], rows: Sequence[Row], stopped: Callable[[], bool]) -> Iterator[Progress]:
+def fill(columns: Sequence[Entry], rows: Sequence[Row], stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode the cells row by row; see `decode_all`."""
-    cells = [[replace(column.asked, prompt=row.prompt, seed=row.seed) for column in columns] for row in rows]
-    yield from decode_all(cells, "prompts", stopped)
+    settings = [column.request for column in columns if column.request]
+    cells = [[replace(setting, prompt=row.prompt, seed=row.seed) for setting in settings] for row in rows]
+    yield from decode_all(cells, f"prompts: {len(rows)}", stopped)
 
 
-def planned(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+def planned(columns: Sequence[Entry], rows: Sequence[Row]) -> str:
     """What is asked for, in words, with what it takes going by the runs that the settings come from."""
     prompts, seeds = len({row.prompt for row in rows}), len({row.seed for row in rows})
     bare = not any(row.prompt for row in rows)
-    parts = [] if bare else [_counted(prompts, "prompt")]
-    parts += [_counted(seeds, "seed")] if bare or seeds > 1 else []
-    parts.append(_counted(len(columns), "setting"))
+    parts = [] if bare else [counted(prompts, "prompt")]
+    parts += [counted(seeds, "seed")] if bare or seeds > 1 else []
+    parts.append(counted(len(columns), "setting"))
     seconds = sum(column.seconds for column in columns) * len(rows)
     took = f", about {duration(seconds)} if they take as long as the ticked ones" if seconds else ""
-    return f"{' × '.join(parts)}: {_counted(len(columns) * len(rows), 'run')}{took}."
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{' × '.join(parts)}: {counted(len(columns) * len(rows), 'run')}{took}."

@@ -1,7 +1,7 @@
 """What was measured here, from the files that `make measured` writes.
 
 A file is a JSON object with `rows`, a list of flat objects that name their `method`; `title` and `environment` say what
-was measured and where. Files of another shape are left out.
+was measured and where.
 """
 
 import json
@@ -28,16 +28,9 @@ class Measured:
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """A result with its rows and environment; empty where there is none of this shape."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(result, dict) or not isinstance(result.get("rows"), list):
-        return {}
-    environment = result.get("environment")
-    rows = [row for row in result["rows"] if isinstance(row, dict)]
-    return {**result, "rows": rows, "environment": environment if isinstance(environment, dict) else {}}
+    """A result with its rows and environment; empty where there is no such file."""
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {"rows": [], "environment": {}, **result}
 
 
 def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
@@ -46,7 +39,7 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
     return [
         _of(result, rows, path.stem.replace("_", " "))
         for path, result in results.items()
-        if (rows := [row for row in result.get("rows", ()) if row.get("method") == method])
+        if (rows := [row for row in result["rows"] if row.get("method") == method])
     ]
 
 

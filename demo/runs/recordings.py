@@ -13,9 +13,9 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
 
-from demo.runs.naming import title_of
-from engines.config import ConfigError, as_values, make_config, settings
-from engines.methods import METHODS, SHARED, ordinary
+from demo.runs.naming import is_ordinary, title_of
+from engines.config import ConfigError, make_config, settings
+from engines.methods import METHODS, SHARED
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces import TraceError, read, write
@@ -48,7 +48,7 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     place = {name: number for number, name in enumerate(by_file)}
     paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
     sound = [(path, trace) for path in paths if (trace := _sound(path))]
-    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not _is_baseline(trace)]
+    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not is_ordinary(trace)]
     used = {path for pair in pairs for path, _ in pair}
     alone = [[entry] for entry in sound if entry[0] not in used]
     return tuple(_recording(entries, by_file.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
@@ -96,7 +96,7 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
     fits = [
         (path, other)
         for path, other in among
-        if _is_baseline(other)
+        if is_ordinary(other)
         and _same_model(other.model, trace.model)
         and (other.prompt, other.seed) == (trace.prompt, trace.seed)
         and all(trace.config.get(name) == other.config[name] for name in _shared(other))
@@ -110,15 +110,6 @@ def _same_model(one: ModelCard, other: ModelCard) -> bool:
     return files and (one.id, one.weights) == (other.id, other.weights)
 
 
-def _is_baseline(trace: Trace) -> bool:
-    """Whether a run is ordinary decoding."""
-    if trace.method not in METHODS:
-        return False
-    method, config = ordinary(METHODS[trace.method].family, {name: trace.config[name] for name in _shared(trace)})
-    # A setting that is newer than the recording is not in it.
-    return method.name == trace.method and trace.config.items() <= as_values(config).items()
-
-
 def _shared(trace: Trace) -> list[str]:
     """The settings of a run that its baseline has, too."""
     return [setting.name for setting in settings(SHARED[METHODS[trace.method].family]) if setting.name in trace.config]
@@ -126,10 +117,10 @@ def _shared(trace: Trace) -> list[str]:
 
 def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
     trace = entries[-1][1]
-    asked = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
+    prompt = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
     drafted = draft_forwards(trace.steps)
     passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
-    note = [asked or trace.model.title or trace.model.id, passes]
+    note = [prompt or trace.model.title or trace.model.id, passes]
     if len(entries) > 1:
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(
@@ -169,7 +160,8 @@ class Pair:
 
 def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
     """One pair for each kind that was recorded with its baseline, the one that shows best what guessing ahead does."""
-    fit = [one for one in among if len(one.traces) > 1 and _shown(one.traces[-1])]
+    last = [(one, one.traces[-1]) for one in among if len(one.traces) > 1 and one.method in METHODS]
+    fit = [one for one, trace in last if trace.summary.complete and trace.summary.judged]
     by_kind = {kind: [one for one in fit if kind_of(one.traces[-1]) == kind] for kind in KINDS}
     return tuple(_pair(kind, max(ones, key=_merit)) for kind, ones in by_kind.items() if ones)
 
@@ -179,11 +171,6 @@ def kind_of(trace: Trace) -> str:
     if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
         return "continuous"
     return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
-
-
-def _shown(trace: Trace) -> bool:
-    """Whether a run shows drafts that were put to the test."""
-    return trace.method in METHODS and trace.summary.complete and trace.summary.judged > 0
 
 
 def _merit(one: Recording) -> tuple[bool, bool, float]:

@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from demo.runs.decoding import Asked, LiveRuns, first_turns
+from demo.runs.decoding import LiveRuns, first_turns
 from demo.server.limits import Deadline, current
+from demo.server.log import for_visitors, refused
 from engines.config import ConfigError, shown
+from engines.models.errors import ModelError
 from engines.runtime.driver import Run
+from engines.runtime.request import Request
 from traces.schema import Trace
 
 _TELL_SECONDS: Final = 0.4
@@ -38,76 +41,66 @@ class Progress:
     def __str__(self) -> str:
         left = f"about {duration(self.seconds_left)}"
         if not self.share:
-            return f"{self.total} runs will take {left}."
-        return f"{self.done} of {self.total} runs are done, {left} left."
+            return f"{counted(self.total, 'run')} will take {left}."
+        return f"{self.done} of {counted(self.total, 'run')} done, {left} left."
 
 
-def decode_all(groups: Sequence[Sequence[Asked]], field: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
+def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode groups of runs; the groups have the same methods and settings, for other prompts or seeds.
 
-    The first message comes before anything counts and says about how long it will take.
-
-    Args:
-        groups: The runs.
-        field: What the groups are called where there are too many.
-        stopped: Whether to stop before the next pass; runs that are whole were told before.
-
-    Raises:
-        ConfigError: for runs that would take too long.
-        ValueError: for a prompt or setting that a model refuses, before anything is decoded.
-        ModelError: when a model cannot be had.
+    The first message comes before anything counts and says about how long it will take. `what` is asked for, such as
+    "seeds: 8". `stopped` is asked before every pass; runs that are whole were told before. Raises ValueError or
+    ModelError, before anything is decoded, for a prompt or setting that a model refuses, a model that cannot be had,
+    and runs that would take too long.
     """
     runs = [run for group in groups for run in group]
     for run in runs:
         _check(run)
     expected = {_setting(run): tried(run) for run in groups[0]}
-    each, most = sum(expected.values()), current().repeat_seconds
-    if most is not None and each * len(groups) > most:
-        fit = int(most // each)
+    seconds = [expected[_setting(run)] for run in runs]
+    most = current().repeat_seconds
+    if most is not None and sum(seconds) > most:
+        fit = int(most * len(groups) / sum(seconds))
         remedy = f"use at most {fit}" if fit else "choose a shorter text, a smaller model or fewer settings"
         raise ConfigError(
-            f"{field}: {len(groups)} would take about {duration(each * len(groups))} here, and the server gives "
-            f"{duration(most)}; {remedy}."
+            f"{what} would take about {duration(sum(seconds))} here, and the server gives {duration(most)}; {remedy}."
         )
-    yield Progress(done=0, total=len(runs), share=0.0, seconds_left=each * len(groups))
-    yield from _decode(runs, expected, Deadline.within(most, stopped))
+    yield Progress(done=0, total=len(runs), share=0.0, seconds_left=sum(seconds))
+    yield from _decode(runs, seconds, Deadline(most, stopped))
 
 
-def _decode(runs: Sequence[Asked], expected: dict[Asked, float], stopped: Deadline) -> Iterator[Progress]:
-    weights = [expected[_setting(run)] for run in runs]
-    whole = sum(weights) or 1.0
-    said = time.monotonic()
+def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline) -> Iterator[Progress]:
+    """Decode runs that are expected to take so many seconds each."""
+    begun = told = time.monotonic()
 
     def now(done: int, running: float = 0.0, trace: Trace | None = None, ended: str = "") -> Progress:
-        current_run = min(running, 0.95 * weights[done]) if running else 0.0
-        left = sum(expected[_setting(run)] for run in runs[done:]) - running
-        return Progress(
-            done=done,
-            total=len(runs),
-            share=min(1.0, (sum(weights[:done]) + current_run) / whole),
-            seconds_left=max(left, 0.0),
-            trace=trace,
-            ended=ended,
-        )
+        spent = sum(seconds[:done]) + (min(running, 0.95 * seconds[done]) if running else 0.0)
+        share = min(1.0, spent / (sum(seconds) or 1.0))
+        left = (time.monotonic() - begun) * (1 - share) / share if share else sum(seconds)
+        return Progress(done=done, total=len(runs), share=share, seconds_left=left, trace=trace, ended=ended)
 
-    for done, asked in enumerate(runs):
-        run, begun = Run(asked.job()), time.monotonic()
-        for _ in run:
-            if stopped():
-                yield now(done, ended=stopped.said)
-                return
-            if time.monotonic() - said > _TELL_SECONDS:
-                said = time.monotonic()
-                yield now(done, said - begun)
-        expected[_setting(asked)] = time.monotonic() - begun  # from now on as measured
-        yield now(done + 1, trace=run.trace())
+    done = 0
+    try:
+        for done, request in enumerate(runs):
+            run, started = Run(request.job()), time.monotonic()
+            for _ in run:
+                if stopped():
+                    yield now(done, ended=stopped.reason)
+                    return
+                if time.monotonic() - told > _TELL_SECONDS:
+                    told = time.monotonic()
+                    yield now(done, told - started)
+            yield now(done + 1, trace=run.trace())
+    except (ValueError, ModelError) as error:  # what is whole is kept all the same
+        refused("series", error)
+        yield now(done, ended=for_visitors(str(error)))
 
 
-def _setting(run: Asked) -> Asked:
+def _setting(run: Request) -> Request:
     return replace(run, prompt="", seed=0)
 
 
-def _check(run: Asked) -> None:
+def _check(run: Request) -> None:
     try:
         _ = run.job().task
     except ValueError as error:
@@ -115,7 +108,7 @@ def _check(run: Asked) -> None:
         raise ConfigError(f"{error}{prompt}") from error
 
 
-def tried(run: Asked) -> float:
+def tried(run: Request) -> float:
     """About how many seconds a run takes, from its first passes."""
     live = LiveRuns([run.job()])
     first_turns(live.turns())
@@ -127,3 +120,8 @@ def duration(amount: float) -> str:
     if amount < 90:
         return f"{max(1, round(amount))} s"
     return f"{amount / 60:.0f} min" if amount >= 600 else f"{amount / 60:.1f} min"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something, in words."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

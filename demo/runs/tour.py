@@ -15,18 +15,13 @@ from traces.schema import Fate, Trace
 SCENES: Final = Path(__file__).with_name("tour.toml")
 _REPAIRED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 _SEVERAL: Final = 3
-_KEYS: Final = {"title", "text", "files", "kind", "from", "to", "speed", "pin", "fates"}
 
 Scene = dict[str, Any]
 """`title`, `text` and what the player's `scene` takes."""
 
 
 def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Path = SCENES) -> list[Scene]:
-    """The scenes whose recordings are there, in order.
-
-    Raises:
-        ValueError: For a scene with a part that there is not.
-    """
+    """The scenes whose recordings are there, in order."""
     named = {
         file.name.removesuffix(".json.gz"): (file, trace)
         for entry in recordings
@@ -35,8 +30,6 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
     of_kind = {pair.kind: list(zip(pair.recording.paths, pair.recording.traces, strict=True)) for pair in pairs}
     scenes_there = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["scene"]:
-        if unknown := entry.keys() - _KEYS:
-            raise ValueError(f"scene: {', '.join(sorted(unknown))} is no part of one; choose of {', '.join(_KEYS)}")
         if "kind" in entry:
             shown = of_kind.get(entry["kind"], [])
         else:
@@ -61,15 +54,15 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
     }
 
 
-def _pass(asked: int | str, trace: Trace) -> int:
+def _pass(number: int | str, trace: Trace) -> int:
     """A number of passes, or the first after which several guesses stayed and one was redrawn."""
-    if isinstance(asked, int):
-        return asked
-    if asked != "repair":
-        raise ValueError(f"scene: pass {asked!r} is not known; give a number or repair")
-    for number, step in enumerate(trace.steps, 1):
+    if isinstance(number, int):
+        return number
+    if number != "repair":
+        raise ValueError(f"scene: pass {number!r} is not known; give a number or repair")
+    for passes, step in enumerate(trace.steps, 1):
         if step.fate.count(Fate.ACCEPTED) >= _SEVERAL and any(fate in _REPAIRED for fate in step.fate):
-            return number
+            return passes
     return len(trace.steps)
 
 

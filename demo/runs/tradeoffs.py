@@ -1,7 +1,7 @@
 """Speed against quality of every method: what shipped results say, what papers report, and which method to take.
 
-Measured numbers come from the files that `make measured` and the sweeps write. A file that is not there, or of another
-shape, adds nothing. Reported numbers stand in reported.json beside this module, each with its table.
+Measured numbers come from the files that `make measured` and the sweeps write; one that is not there adds nothing.
+Reported numbers stand in reported.json beside this module, each with its table.
 """
 
 import json
@@ -42,18 +42,11 @@ def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
 def reported_tradeoffs(path: Path = REPORTED) -> tuple[Tradeoff, ...]:
     """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
     entries = json.loads(path.read_text(encoding="utf-8"))
-    return tuple(Tradeoff(**{"batch": None, **_with_speed(entry)}, reported=True) for entry in entries)
-
-
-def _with_speed(entry: Row) -> dict[str, Any]:
-    entry = dict(entry)
-    if "seconds" in entry:  # ordinary decoding's stands first
-        usual, own = entry.pop("seconds")
-        entry["speed"] = usual / own
-    if "rates" in entry:
-        usual, own = entry.pop("rates")
-        entry["speed"] = own / usual
-    return entry
+    ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
+    return tuple(
+        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True)
+        for entry, (above, below) in zip(entries, ratios, strict=True)
+    )
 
 
 class _Result:
@@ -61,9 +54,9 @@ class _Result:
 
     def __init__(self, folder: Path, name: str) -> None:
         result = read_result(folder / f"{name}.json")
-        self.rows = result.get("rows", [])
+        self.rows = result["rows"]
         self.source = f"python -m benchmarks.{name}"
-        self.hardware = str(result.get("environment", {}).get("device", ""))
+        self.hardware = str(result["environment"].get("device", ""))
 
     def of(self, row: Row, method: str, settings: Mapping[str, object], **about: Any) -> Tradeoff:
         """What a row says of a method under settings."""
@@ -82,10 +75,10 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
             continue
         name, window = row["decoder"], row["window"]
         coupling = {"coupling": _COUPLINGS[name]} if name in _COUPLINGS else {}
-        said = f"{name}, window {window}" if coupling else f"window {window}"
+        setting = f"{name}, window {window}" if coupling else f"window {window}"
         quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
         settings = {"window": window, **coupling}
-        yield result.of(row, row["method"], settings, kind="picture", setting=said, model="studio-image", **quality)
+        yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
 
 
 def _videos(folder: Path) -> Iterator[Tradeoff]:
@@ -163,9 +156,9 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
             cost=network / (row["seconds_ordinary"] / tokens),
         )
         settings = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
-        said = ", ".join(f"{name} {value}" for name, value in settings.items())
+        setting = ", ".join(f"{name} {value}" for name, value in settings.items())
         about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
-        yield result.of(row, row["method"], settings, setting=said, **about, **beside)
+        yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
 
 
 def _swept(folder: Path) -> Iterator[Tradeoff]:
@@ -235,7 +228,8 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
         return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
     one = best(those, most_lost)
     if one is not None:
-        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}{_kept(one)}."
+        kept = "exact" if one.exact else "though not the model's own distribution"
+        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
     fastest = max(those, key=lambda each: each.speed)
     allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
     if fastest.faster:
@@ -271,10 +265,6 @@ def quality_in_words(one: Tradeoff) -> str:
     if one.within_noise:
         return f"quality within noise ({measured})"
     return f"quality {'higher' if one.change > 0 else 'lower'} by more than noise ({measured})"
-
-
-def _kept(one: Tradeoff) -> str:
-    return ", exact" if one.exact else ", though not the model's own distribution"
 
 
 def _times(ratio: float) -> str:

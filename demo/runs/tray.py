@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from demo.addresses import FILE, MOST_COMPARED, asked_of, fragment_of, fragment_of_tray
-from demo.runs.decoding import Asked
+from demo.addresses import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
 from demo.runs.naming import method_title, title_of
 from demo.runs.recordings import Recording, kind_of
 from engines.config import settings
 from engines.methods import METHODS
+from engines.runtime.request import Request
 from traces import read
 from traces.schema import Trace
 
@@ -23,6 +23,7 @@ MOST: Final = MOST_COMPARED
 MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
+_CHIP: Final = ("id", "title", "note", "prompt")
 _KINDS: Final[Mapping[str, str]] = {
     "picture": "a picture",
     "video": "a video",
@@ -50,7 +51,7 @@ class Entry:
     """Whether its passes have times."""
     address: str
     """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
-    asked: Asked | None
+    request: Request | None
     """What decodes it again; None where its method, model or settings are not here."""
     settings: str
     """Those that are not the defaults."""
@@ -80,12 +81,9 @@ class Tray:
         for entry in entries:
             if entry.id not in {one.id for one in chosen} and len(chosen) < MOST:
                 chosen = (*chosen, entry)
-        return replace(self, added=_bounded((*kept, *new.values()), chosen), chosen=chosen)
-
-
-def _bounded(entries: Sequence[Entry], chosen: Sequence[Entry]) -> tuple[Entry, ...]:
-    spare = [entry for entry in entries if entry not in chosen][: max(0, len(entries) - MOST_KEPT)]
-    return tuple(entry for entry in entries if entry not in spare)
+        added = (*kept, *new.values())
+        spare = [entry for entry in added if entry not in chosen][: max(0, len(added) - MOST_KEPT)]
+        return replace(self, added=tuple(entry for entry in added if entry not in spare), chosen=chosen)
 
 
 def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
@@ -99,30 +97,25 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     sizes = [trace.summary.complete, len(trace.steps)]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     unusual = _unusual(trace)
-    said = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
+    about = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
     count = len(trace.steps)
-    asked = asked_of(trace)
+    request = request_of(trace)
+    own = FILE if request is None else fragment_of(request, beside=True)
     return Entry(
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
         path=path,
         title=title_of(trace),
-        note=f"{', '.join(said)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
+        note=f"{', '.join(about)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
-        address=_address(asked, path, source),
-        asked=asked,
+        address=path.name.removesuffix(".json.gz") if source == "recorded" else own,
+        request=request,
         settings=", ".join(unusual),
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
-
-
-def _address(asked: Asked | None, path: Path, source: Source) -> str:
-    if source == "recorded":
-        return path.name.removesuffix(".json.gz")
-    return FILE if asked is None else fragment_of(asked, beside=True)
 
 
 def _unusual(trace: Trace) -> list[str]:
@@ -180,7 +173,7 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
     named += [(title, list(entries), False) for title, entries in groups.items()]
     return {
         "groups": [
-            {"name": name, "own": mine, "chips": [_chip(entry) for entry in entries]}
+            {"name": name, "own": mine, "chips": [{part: getattr(entry, part) for part in _CHIP} for entry in entries]}
             for name, entries, mine in named
             if entries
         ],
@@ -189,7 +182,3 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
         "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
-
-
-def _chip(entry: Entry) -> dict[str, str]:
-    return {"id": entry.id, "title": entry.title, "note": entry.note, "prompt": entry.prompt}

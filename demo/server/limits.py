@@ -90,8 +90,7 @@ LIGHT: Final = 40
 def read_limits(environment: Mapping[str, str]) -> Limits:
     """The limits that an environment asks for: a public server's on a Space, a laptop's elsewhere, and what it names.
 
-    Raises:
-        ConfigError: for a value that is no number above 0 and not "none".
+    Raises ConfigError for a value that is no number above 0 and not "none".
     """
     usual = PUBLIC if environment.get(ON_SPACE) else LAPTOP
     read: dict[str, Any] = {name: _read(environment, name, getattr(usual, name)) for name in _VARIABLES}
@@ -100,57 +99,45 @@ def read_limits(environment: Mapping[str, str]) -> Limits:
 
 @cache
 def current() -> Limits:
-    """The limits of this process.
-
-    Raises:
-        ConfigError: as `read_limits` does.
-    """
+    """The limits of this process. Raises ConfigError as `read_limits` does."""
     return read_limits(os.environ)
 
 
 def _read(environment: Mapping[str, str], name: str, usual: float | None) -> float | None:
     variable = _VARIABLES[name]
-    said = environment.get(variable, "").strip().lower()
-    if not said:
+    text = environment.get(variable, "").strip().lower()
+    if not text:
         return usual
-    if said == "none":
+    if text == "none":
         return None
     seconds = name.endswith("seconds")
     try:
-        value = float(said) if seconds else int(said)
+        value = float(text) if seconds else int(text)
     except ValueError:
         value = 0
     if not (math.isfinite(value) and value > 0):
         what = "seconds, above 0" if seconds else "a whole number from 1"
-        raise ConfigError(f"{variable}: {said[:40]!r} is not allowed; use {what}, or none for no limit.")
+        raise ConfigError(f"{variable}: {text[:40]!r} is not allowed; use {what}, or none for no limit.")
     return value
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """Whether to stop: somebody asked to, or the time is over. Plain data, so that it can go to another process."""
+    """Whether to stop: somebody asked to, or so many seconds from now are over; None is for as long as it takes."""
 
-    stopped: Callable[[], bool]
-    seconds: float | None
-    """What there was at the beginning; None for as long as it takes."""
-    at: float
-    """On the clock `time.monotonic`, which the processes of one machine share."""
-
-    @classmethod
-    def within(cls, seconds: float | None, stopped: Callable[[], bool]) -> "Deadline":
-        """So many seconds from now."""
-        return cls(stopped, seconds, time.monotonic() + (math.inf if seconds is None else seconds))
+    def __init__(self, seconds: float | None, stopped: Callable[[], bool]) -> None:
+        self.seconds, self._stopped = seconds, stopped
+        self._at = time.monotonic() + (math.inf if seconds is None else seconds)
 
     @property
     def over(self) -> bool:
         """Whether the time is over."""
-        return time.monotonic() >= self.at
+        return time.monotonic() >= self._at
 
     def __call__(self) -> bool:
         """Whether to stop."""
-        return self.over or self.stopped()
+        return self.over or self._stopped()
 
     @property
-    def said(self) -> str:
+    def reason(self) -> str:
         """Why it stopped, as a title."""
         return f"Stopped after {self.seconds:g} s, which is what this server gives." if self.over else "Stopped."

@@ -41,7 +41,7 @@ def event(name: str, *, level: int = logging.INFO, **values: Any) -> None:
 
 
 def refused(kind: str, error: Exception) -> None:
-    """Somebody was parts what is wrong with what they asked for."""
+    """Somebody was told what is wrong with what they asked for."""
     event("refused", kind=kind, why=str(error))
 
 

@@ -9,10 +9,11 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
+from statistics import fmean
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -20,13 +21,14 @@ import gradio as gr
 from gradio.context import LocalContext
 
 from demo.panels.widgets import notice
-from demo.runs.decoding import Asked, Ended, Opened, Turn, race
+from demo.runs.decoding import Ended, Opened, Turn, race
 from demo.server import log
 from demo.server.limits import TELL_SECONDS, Limits, current
 from demo.server.requests import address_of
 from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.models.errors import ModelError
+from engines.runtime.request import Request
 
 T = TypeVar("T")
 Work = Callable[[Update, gr.Request], Iterator[Update]]
@@ -88,12 +90,7 @@ class Line:
     def enter(self, asker: Asker, kind: str) -> Place:
         """Stand at the end; who enters an empty line has their turn at once.
 
-        Args:
-            asker: Who asks.
-            kind: What for; about how long it takes is remembered by it.
-
-        Raises:
-            ConfigError: when the line is full, or the asker has enough in it.
+        About how long it takes is remembered by `kind`. Raises ConfigError when the line or the asker's part is full.
         """
         most, places = self.limits, self.places
         if most.waiting is not None and len(places) > most.waiting:
@@ -122,17 +119,13 @@ class Line:
         """About how long the first so many will take together; None where nothing is known."""
         if not before:
             return 0.0
-        usual = [self._usual(place.kind) for place in self.places[:before]]
-        known = [seconds for seconds in usual if seconds is not None]
-        if len(known) < len(usual):
+        if not self._took:
             return None
+        every = [seconds for took in self._took.values() for seconds in took]
+        usual = [fmean(self._took.get(place.kind) or every) for place in self.places[:before]]
         begun = self.places[0].begun
         spent = 0.0 if begun is None else self._clock() - begun
-        return sum(known) - min(spent, known[0])
-
-    def _usual(self, kind: str) -> float | None:
-        took = self._took.get(kind) or [one for each in self._took.values() for one in each]
-        return sum(took) / len(took) if took else None
+        return sum(usual) - min(spent, usual[0])
 
     def _when(self) -> str:
         seconds = self.seconds_of(len(self.places))
@@ -173,8 +166,7 @@ async def _turn(
 ) -> AsyncGenerator[Place | T, None]:
     """Wait for the model, then work: yields the place while waiting, then what `work` yields; nothing once gone.
 
-    Raises:
-        ConfigError: where the line takes nobody, and what `work` raises.
+    Raises ConfigError where the line takes nobody, and what `work` raises.
     """
     place = the_line().enter(_asker(request), kind)
     begun = time.monotonic()
@@ -198,12 +190,7 @@ def queued(
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
     """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
 
-    Args:
-        site: Whose visitors.
-        box: A notice.
-        kind: What it is called in the log.
-        work: The handler.
-        stops: Whether it has a button that stops it.
+    `kind` is what the log calls it; `stops` whether it has a button that stops it.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
@@ -227,6 +214,21 @@ def queued(
     return handle
 
 
+@contextmanager
+def in_a_sentence(kind: str) -> Iterator[None]:
+    """Errors reach a program as a sentence."""
+    try:
+        yield
+    except gr.Error:  # which is a ValueError
+        raise
+    except (ValueError, ModelError) as error:
+        log.refused(kind, error)
+        raise gr.Error(log.for_visitors(str(error)), print_exception=False) from error
+    except Exception as error:
+        log.failed(kind, error)
+        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
+
+
 def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A program's call that waits for the model first, and ends soon after the program hung up."""
 
@@ -240,15 +242,11 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
             yield work(*given, **named)
 
         try:
-            async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
-                async for now in turn:
-                    if not isinstance(now, Place):
-                        return now
-        except gr.Error:
-            raise
-        except ValueError as error:
-            log.refused(kind, error)
-            raise gr.Error(str(error), print_exception=False) from error
+            with in_a_sentence(kind):
+                async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
+                    async for now in turn:
+                        if not isinstance(now, Place):
+                            return now
         finally:
             _gone.reset(kept)
         raise gr.Error("nobody waits for this any more.", print_exception=False)
@@ -256,20 +254,15 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
     return handle
 
 
-def decoded(asked: Sequence[Asked], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
-    """`race` within the time that this server gives, with its lines in the log.
-
-    Raises:
-        ValueError: for a prompt or setting that a model refuses, and for a run that would take too long.
-        ModelError: when a model cannot be had.
-    """
-    run = asked[-1]
+def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Turn | Ended]:
+    """`race` within the time that this server gives, with its lines in the log."""
+    run = requests[-1]
     about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
     begun = time.monotonic()
     log.event("run.begun", **about)
     ended, passes = "left", 0
     try:
-        for message in race(asked, stopped, current().run_seconds):
+        for message in race(requests, stopped, current().run_seconds):
             if isinstance(message, Ended):
                 ended = message.ended or "done"
             elif not isinstance(message, Opened):

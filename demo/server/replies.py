@@ -35,8 +35,7 @@ class Page(gr.Blocks):
     ) -> list[Any]:
         """The arguments of a handler. Those left out at the end have their defaults.
 
-        Raises:
-            gr.Error: naming what is wrong with them and the remedy.
+        Raises gr.Error naming what is wrong with them and the remedy.
         """
         public, wanted = block_fn.api_visibility == "public", block_fn.inputs
         if public and len(inputs) > len(wanted):
@@ -113,10 +112,6 @@ def taking_files_as(handle: Handler, file_format: str) -> Handler:
     return list_tools
 
 
-def as_json(show: Callable[[Sequence[Any], str], list[Any]]) -> Callable[[Sequence[Any], str], list[Any]]:
-    """Tools of the Model Context Protocol answer with text, and gradio would write data as Python does."""
-
-    def is_data(value: object) -> bool:
-        return isinstance(value, dict | list) and not (isinstance(value, dict) and value.get("meta"))
-
-    return lambda data, root_url: show([json.dumps(one) if is_data(one) else one for one in data], root_url)
+def as_json(data: Sequence[Any], _: str) -> list[types.TextContent]:
+    """What a tool of the Model Context Protocol answers; gradio would write data as Python does."""
+    return [types.TextContent(type="text", text=json.dumps(one)) for one in data]

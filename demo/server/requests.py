@@ -10,7 +10,7 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,8 +213,13 @@ class UploadRoom:
             )
 
     def _held(self) -> int:
-        """Bytes that everybody holds; gradio gives an upload a folder once it is there."""
-        return _bytes([self._pages, *(path for path in _inside(self._uploads) if path.is_dir())])
+        """Bytes that everybody holds; gradio gives an upload a folder once it is there. What goes meanwhile is none."""
+        held = 0
+        for folder in (self._pages, *(path for path in _inside(self._uploads) if path.is_dir())):
+            for path in folder.rglob("*"):
+                with suppress(OSError):
+                    held += path.lstat().st_size
+        return held
 
     def _remove_partial(self, begun: float) -> None:
         """Remove what uploads left that were given up: files beside the folders, and older than any that arrive."""
@@ -231,16 +236,6 @@ def _no_room(why: str) -> _NoRoomError:
 def _inside(folder: Path) -> Iterator[Path]:
     with suppress(OSError):
         yield from folder.iterdir()
-
-
-def _bytes(folders: Sequence[Path]) -> int:
-    """Bytes of all files; what goes meanwhile counts nothing."""
-    total = 0
-    for folder in folders:
-        for path in folder.rglob("*"):
-            with suppress(OSError):
-                total += path.lstat().st_size
-    return total
 
 
 def address_of(client: str, headers: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ from demo.server.queue import the_line
 from demo.server.replies import as_json, handlers, refusing, taking_files_as
 from demo.server.requests import RequestFilter, UploadRoom
 from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
-from demo.server.startup import free_port, private_folder
+from demo.server.startup import ServerError, private_folder, read_port
 from demo.theme import CSS, theme
 from engines.assets import ASSETS
 from engines.models.catalog import UNREADABLE
@@ -50,17 +50,17 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
     or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
     that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
-    files; `gone` are recordings left out.
-
-    Raises:
-        ServerError: for a port that is none, or taken.
+    files; `gone` are recordings left out. Raises ServerError for a port that is none, or taken.
     """
     log.begin()
-    options.setdefault("server_port", free_port())
+    options.setdefault("server_port", read_port())
     blocks.queue(max_size=None)  # demo.server.queue counts what waits for the model, and nothing else is refused
-    service, address = _launched(blocks, folders, options)
+    try:
+        service, address = _launched(blocks, folders, options)
+    except OSError as error:  # gradio's sentence about a port that is taken
+        raise ServerError(str(error)) from error
     tools: Any = blocks.mcp_server_obj
-    tools.postprocess_output_data = as_json(tools.postprocess_output_data)
+    tools.postprocess_output_data = as_json
     handling = tools.mcp_server.request_handlers
     handling[CallToolRequest] = refusing(handling[CallToolRequest], refusal)
     handling[ListToolsRequest] = taking_files_as(handling[ListToolsRequest], FILE_FORMAT)
@@ -113,8 +113,7 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
 def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: Sequence[str] = ()) -> None:
     """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then.
 
-    Raises:
-        ServerError: as `start` does.
+    Raises ServerError as `start` does.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(blocks, [visitors.root, recorded], gone)
@@ -143,9 +142,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
 def readiness(folder: Path, gone: Sequence[str]) -> JSONResponse:
     """The answer to GET /readyz: 200, or 503 with what is wrong, one line each, and no path of this machine.
 
-    Args:
-        folder: Where visitors' files go.
-        gone: Recordings that were left out of the gallery.
+    Visitors' files go into `folder`; `gone` are recordings that were left out of the gallery.
     """
     problems = _missing_weights()
     try:

@@ -12,7 +12,6 @@ import hmac
 import re
 import secrets
 import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from typing import Final
 from urllib.parse import quote
 
 from demo.server.limits import KEPT_SECONDS
+from demo.server.startup import temporary_folder
 from traces import read, write
 from traces.schema import Trace
 
@@ -74,12 +74,10 @@ class Visitor:
 
     def start(self) -> None:
         """Forget an earlier request to stop."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _STOP).unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Ask the decoder to stop."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _STOP).touch()
 
     def stopped(self) -> bool:
@@ -88,7 +86,6 @@ class Visitor:
 
     def keep(self, traces: Sequence[Trace], origin: str) -> Shown:
         """Write traces where the browser can fetch them."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for trace in traces:
             path = self.folder / f"{file_name(trace)}-{secrets.token_hex(4)}.json.gz"
@@ -99,7 +96,7 @@ class Visitor:
     def file(self, name: str) -> Path:
         """A path for a file the visitor will download; `name` is ours, never the visitor's."""
         folder = self.folder / secrets.token_hex(4)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
         return folder / name
 
     def leave(self) -> None:
@@ -114,7 +111,7 @@ class Visitors:
     """The folders of all visitors, below one that goes when the program ends."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
+        self.root = temporary_folder()
         """The folder the server may hand files out from."""
         self._secret = secrets.token_bytes(32)
         weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
@@ -122,7 +119,9 @@ class Visitors:
     def of(self, session: str | None) -> Visitor:
         """The visitor of a session."""
         name = hmac.new(self._secret, (session or "").encode(), hashlib.sha256).hexdigest()[:32]
-        return Visitor(self.root / name)
+        folder = self.root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return Visitor(folder)
 
     def prune(self, kept_seconds: float = KEPT_SECONDS) -> None:
         """Remove the folders nobody wrote to for a while."""

@@ -6,7 +6,6 @@ So nothing of gradio may be imported here.
 import atexit
 import os
 import shutil
-import socket
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,47 +21,26 @@ class ServerError(RuntimeError):
 
 
 def read_port() -> int:
-    """The port to serve on.
-
-    Raises:
-        ServerError: for what is no port.
-    """
+    """The port to serve on. Raises ServerError for what is no port."""
     text = os.environ.get(PORT) or str(_USUAL_PORT)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= _LAST_PORT):
         raise ServerError(f"{PORT}: {text[:40]!r} is no port; use a whole number from 1 to {_LAST_PORT}.")
     return int(text)
 
 
-def free_port() -> int:
-    """The port to serve on, which nobody else does.
-
-    Raises:
-        ServerError: for what is no port, or taken.
-    """
-    port = read_port()
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ServerError(f"{PORT}: {port} cannot be served on ({error.strerror}); choose another.") from None
-    return port
+def temporary_folder() -> Path:
+    """A folder that nobody else may read and whose name says nothing. Raises ServerError where none can be made."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
+    except OSError as error:
+        message = f"{error.filename or 'visitors'}: {error.strerror}; make room, or set TMPDIR to another folder."
+        raise ServerError(message) from error
 
 
 @cache
 def private_folder() -> Path:
-    """Where gradio keeps visitors' files, whose paths it tells the browser: a folder whose name says nothing.
-
-    Nobody else may read it; the first call makes it, and it goes at the end of the process.
-
-    Raises:
-        ServerError: where none can be made.
-    """
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
-    except OSError as error:
-        message = f"{error.filename or 'visitors'}: {error.strerror}; make room, or set TMPDIR to another folder."
-        raise ServerError(message) from error
+    """Where gradio keeps visitors' files, whose paths it tells the browser; it goes at the end of the process."""
+    folder = temporary_folder()
     os.environ["GRADIO_TEMP_DIR"] = str(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

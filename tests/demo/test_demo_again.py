@@ -1,7 +1,5 @@
 """The run at hand once more with one thing changed: what is offered, and what stands side by side afterwards."""
 
-import csv
-import io
 from dataclasses import replace
 
 import gradio as gr
@@ -10,12 +8,10 @@ from support import handmade
 from support.parts import Parts
 from support.raster import decoded
 
-from demo.addresses import asked_of
-from demo.panels.again import AtHand
-from demo.runs.outcome import as_csv, beside
+from demo.addresses import request_of
+from demo.panels.again import MOST, AtHand, variations
 from demo.runs.recordings import Recording
 from demo.runs.tray import Tray
-from demo.runs.variations import MOST, variations
 from demo.server.sessions import Shown
 from engines.config import as_values
 from traces.schema import Trace
@@ -24,7 +20,7 @@ ORDINARY, AT_HAND, OTHER = decoded("ar"), decoded("scd", window=16), decoded("sc
 
 
 def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
-    asked = asked_of(AT_HAND)
+    asked = request_of(AT_HAND)
     assert asked is not None and asked.config.window == 16
     offered = variations(asked)
     assert len({one.label for one in offered}) == len(offered) <= MOST
@@ -48,17 +44,17 @@ def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
     ],
 )
 def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: Trace) -> None:
-    assert asked_of(elsewhere) is None
+    assert request_of(elsewhere) is None
 
 
 def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:
     run, compare, paths = parts.run, parts.compare, recorded[0].paths
-    at_hand = AtHand(asked_of(AT_HAND), paths)
-    index = [one.label for one in at_hand.offered].index("Window L: 8")
+    at_hand = run.again.show([AT_HAND], paths)[run.again.at_hand]
+    index = [one.label for one in at_hand.variations].index("Window L: 8")
     update = compare.vary({run.again.at_hand: at_hand}, gr.EventData(None, {"index": index}))
-    assert update[run.own["scd"].of["window"]] == 8 and update[run.seed] == AT_HAND.seed
+    assert update[run.own["scd"].of["window"]]["value"] == 8 and update[run.seed] == AT_HAND.seed
     assert update[run.again.wanted] == paths
 
     request = gr.Request(session_hash="mine")
@@ -77,9 +73,3 @@ def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
         with pytest.raises(gr.Error, match=r"setting: there is no number .*; choose one of the 0 shown") as caught:
             compare.vary({run.again.at_hand: AtHand()}, gr.EventData(None, {"index": wrong}))
         assert "<" not in str(caught.value)
-
-
-def test_what_runs_took_is_a_file_too() -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(beside([ORDINARY, AT_HAND])).decode())))
-    assert rows[0][:3] == ["Run", "Tokens", "Target passes"]
-    assert rows[2][2] == str(AT_HAND.summary.forwards)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import accessible, press_once
+from support.browser import accessible, press_once, visit
 from support.raster import decoded
 
 from traces import write
 
-COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
+COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
 FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
   const open = name => [...document.querySelectorAll('[role=tab]')].find(tab => tab.innerText.trim() === name).click();
   const ticks = () => tray.querySelectorAll('input:checked').length;
@@ -29,13 +29,8 @@ FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    yield opened
-    context.close()
-    assert wrong == []
+    with visit(browser) as opened:
+        yield opened
 
 
 def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(

@@ -16,7 +16,7 @@ import gradio as gr
 import pytest
 
 from demo.panels.widgets import notice
-from demo.runs.decoding import Asked, Ended, race
+from demo.runs.decoding import Ended, race
 from demo.server.limits import LAPTOP, PUBLIC, Deadline, read_limits
 from demo.server.log import for_visitors
 from demo.server.queue import Asker, Line, queued
@@ -24,6 +24,7 @@ from demo.server.sessions import Shown, Visitors, url
 from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.methods import METHODS
+from engines.runtime.request import Request
 
 ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"))
 
@@ -111,8 +112,8 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
 # ---------------------------------------------------------------- a run's time
 
 
-def asked(method: str, **settings: Any) -> Asked:
-    return Asked(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
+def asked(method: str, **settings: Any) -> Request:
+    return Request(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
 
 
 def test_a_run_that_cannot_fit_is_refused_before_it_is_shown() -> None:

@@ -78,7 +78,7 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
         assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[panel.model]["value"] == model
     assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
     update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
-    assert "value" not in update[panel.model] and "Choose a method of the family discrete-ar" in str(update)
+    assert panel.model not in update and "Choose a method of the family discrete-ar" in str(update)
     for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]

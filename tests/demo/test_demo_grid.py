@@ -17,7 +17,7 @@ from support.raster import decoded
 from demo.panels import grid as grid_panel
 from demo.panels.grid import grid_value, preview
 from demo.runs import series
-from demo.runs.grid import Column, Row, columns_of, fill, planned, rows_of
+from demo.runs.grid import Row, columns_of, fill, planned, rows_of
 from demo.runs.series import Progress
 from demo.runs.tray import Entry, Tray, entries_of, entry_of
 from engines.config import ConfigError
@@ -37,7 +37,7 @@ def entry(trace: Trace) -> Entry:
     return entry_of(trace, Path("run.json.gz"), "yours")
 
 
-def columns(*traces: Trace) -> tuple[Column, ...]:
+def columns(*traces: Trace) -> tuple[Entry, ...]:
     return columns_of([entry(trace) for trace in traces])
 
 
@@ -46,8 +46,8 @@ def never() -> bool:
 
 
 def test_columns_are_settings_and_each_stands_once() -> None:
-    found = columns(RUN, SHORT, replace(SHORT, seed=3), LONG)
-    assert [one.note for one in found] == ["", "window 8", "window 16"]
+    settings = columns(RUN, SHORT, replace(SHORT, seed=3), LONG)
+    assert [one.note for one in settings] == ["", "window 8", "window 16"]
     with pytest.raises(ConfigError, match="tick runs of 1 to 4 settings"):
         columns()
     many = [other(window=window) for window in (2, 3, 4, 5, 6)]
@@ -58,7 +58,7 @@ def test_columns_are_settings_and_each_stands_once() -> None:
 
 
 def test_rows_are_prompts_by_seeds() -> None:
-    pictures = [replace(column, asked=replace(column.asked, model="studio-image")) for column in columns(SHORT)]
+    pictures = [replace(column, request=replace(column.request, model="studio-image")) for column in columns(SHORT)]
     assert rows_of(" a boot \n\na bag\na boot", 2, 7, pictures) == (
         Row("a boot", 7),
         Row("a boot", 8),
@@ -152,7 +152,7 @@ def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(
     update = page.play_row(values, request, gr.EventData(None, {"index": 3}))
     chosen = update[page.tray].chosen
     assert [trace.seed for trace in update[site.shown].traces()] == [1, 1]
-    assert [one.asked for one in columns_of(chosen)] == [one.asked for one in columns_of(ticked)]
+    assert [one.note for one in columns_of(chosen)] == [one.note for one in columns_of(ticked)]
     for wrong in (9, -1, True, "0", None, [0]):
         with pytest.raises(gr.Error, match="cell: "):
             page.play_row(values, request, gr.EventData(None, {"index": wrong}))

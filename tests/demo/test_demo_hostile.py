@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from support import handmade
+from support.browser import visit
 from support.hostile import EVERY, RAN, TEXTS, hostile
 from support.results import sweep
 
@@ -25,18 +26,10 @@ FILE_NAME = "${eval(name)} `${globalThis.pwned=1}` <img src=x onerror=globalThis
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: str) -> Iterator[Page]:
     """The app, for all tests: one fails when script of a stranger ran, or made an element, a dialog or an error."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("dialog", lambda dialog: wrong.append(dialog.message))
-    opened.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    opened.goto(f"{server}/?prompt={quote(EVERY)}#step={quote(EVERY)}&{quote(EVERY)}")
-    opened.wait_for_function("globalThis.draftscopePlayers?.viewer")
-    yield opened
-    harmless(opened)
-    context.close()
-    assert wrong == []
+    address = f"{server}/?prompt={quote(EVERY)}#step={quote(EVERY)}&{quote(EVERY)}"
+    with visit(browser, address, console=True) as opened:
+        yield opened
+        harmless(opened)
 
 
 def harmless(page: Page) -> None:

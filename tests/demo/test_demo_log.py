@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from demo.runs.decoding import Asked
 from demo.server import log
 from demo.server.queue import decoded
 from engines.methods import METHODS
+from engines.runtime.request import Request
 
 HOSTILE = "a\r\n2026-01-01 INFO started\x1b[2J\u202e\u2028${x}" + "y" * 5000
 
@@ -33,7 +33,7 @@ def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -
 
 def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "draftscope")
-    asked = Asked("ar", "toy-raster", "", METHODS["ar"].config(), 7)
+    asked = Request("ar", "toy-raster", "", METHODS["ar"].config(), 7)
     list(decoded([asked], lambda: False, "page"))
     running = decoded([asked], lambda: False, "page")
     next(running), next(running)
@@ -44,5 +44,5 @@ def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pyt
     assert done.startswith(f"run.ended {about} seconds=") and done.endswith(' passes=256 ended="done"')
     assert left.endswith(' passes=1 ended="left"')
     with pytest.raises(ValueError, match="draws without a prompt"):
-        list(decoded([Asked("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
+        list(decoded([Request("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
     assert lines(caplog)[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in caplog.text

@@ -8,7 +8,7 @@ import pytest
 from support.raster import MODEL
 
 from demo.pages import methods as methods_page
-from demo.pages.method_text import described
+from demo.pages.methods import described
 from demo.panels.controls import own_settings
 from demo.runs.decoding import LiveRuns
 from engines.config import make_config

@@ -6,16 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
-from support.browser import accessible, choose, press_once, still
-from support.raster import decoded
+from support.browser import SNAPSHOT, accessible, choose, press_once, still, visit
 from support.results import sweep
 
-from traces import dumps, read
+from traces import read
 from visualizers import FIGURES
 
 TABS = ("Run", "Compare", "Which one?", "Figures", "Gallery", "Trace", "Methods")
@@ -28,27 +26,12 @@ COUNT_PUSHES = """() => {
     push(lane, sequence, step);
   };
 }"""
-SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 
 
 @pytest.fixture
 def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The opened app; fails the test on a request to elsewhere or an error of the page's scripts."""
-    options: dict[str, Any] = getattr(request, "param", {})
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options)
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("request", lambda sent: wrong.append(sent.url) if leaves(sent.url, server) else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.goto(server)
-    opened.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
-    yield opened
-    context.close()
-    assert wrong == []
-
-
-def leaves(url: str, address: str) -> bool:
-    return not url.startswith((address, "data:", "blob:"))
+    with visit(browser, server, **getattr(request, "param", {})) as opened:
+        yield opened
 
 
 def steps(page: Page) -> list[list[int]]:
@@ -75,14 +58,6 @@ def run(page: Page) -> None:
 def settled(page: Page) -> None:
     expect(page.locator("#stop")).to_be_hidden(timeout=60_000)
     expect(page.locator("#run")).to_be_enabled()
-
-
-def test_the_first_paint_is_a_recorded_run(page: Page) -> None:
-    take_over(page)
-    (ordinary, ordinary_finals), (coupled, coupled_finals) = steps(page)
-    assert ordinary == ordinary_finals == coupled_finals == 256
-    assert coupled < ordinary
-    expect(page.locator("#viewer")).to_contain_text("Speculative Coupled Decoding")
 
 
 @pytest.mark.timed
@@ -159,22 +134,6 @@ def test_a_bad_prompt_is_answered_and_loses_nothing(page: Page) -> None:
     expect(prompt).to_have_value("<img src=x onerror=alert(1)> boot")
     assert steps(page) == before
     assert page.locator("#problem img").count() == 0
-
-
-def test_a_broken_upload_is_named_and_changes_nothing(page: Page, tmp_path: Path) -> None:
-    document = json.loads(dumps(decoded("scd", window=16)))
-    document["steps"][0]["accept_prob"][0] = 1.5
-    broken = tmp_path / "broken.json.gz"
-    broken.write_bytes(gzip.compress(json.dumps(document).encode()))
-    page.get_by_role("tab", name="Trace").click()
-    expect(page.get_by_text("It comes from a recorded run")).to_be_visible()
-    page.locator("#upload input[type=file]").set_input_files(broken)
-    expect(page.locator("#upload-problem [role=alert]")).to_contain_text("steps[0].accept_prob[0]")
-    expect(page.get_by_text("It comes from a recorded run")).to_be_visible()
-    expect(page.locator("#trace-outcome")).to_contain_text("Forward passes (NFE)")
-    expect(page.locator("#trace-why")).to_contain_text("Why is it not faster here?")
-    expect(page.locator("#trace-outcome .ds-term").first).to_be_visible()  # terms are marked by now
-    assert page.locator("#upload label .ds-term").count() == 0  # whose parts would stand without a space between them
 
 
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:

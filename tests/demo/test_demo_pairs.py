@@ -72,10 +72,10 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.run
     monkeypatch.setattr(page, "pairs", pairs([some]))
     event: Any = SimpleNamespace(index=0)
-    update = page.choose_pair({page.method: "s2d2"}, event)
+    update = page.choose_pair({page.method: "s2d2", page.model: "text-target"}, event)
     assert update[page.site.shown].paths == some.paths
     assert update[page.method] == "scd"
-    assert "scd" not in str(page.choose_pair({page.method: "ar"}, event)[page.method])
+    assert page.method not in page.choose_pair({page.method: "ar", page.model: "studio-image"}, event)
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
-            page.choose_pair({page.method: "scd"}, event)
+            page.choose_pair({page.method: "scd", page.model: "studio-image"}, event)

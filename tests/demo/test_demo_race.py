@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import still
+from support.browser import SNAPSHOT, still, visit
 
 from traces import read
 from traces.schema import Fate
 
 FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-dress-guided.json.gz"
 """Of the race of pictures, the run that is faster."""
-SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 NOW = f"{SNAPSHOT}.now"
 SIZES = [(1440, 900), (1280, 720), (390, 844)]
 
@@ -25,19 +24,11 @@ def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) 
     """The opened app with the race of two pictures, or another that is asked for; fails the test on any error."""
     options: dict[str, Any] = {"viewport": {"width": 1280, "height": 720}} | getattr(request, "param", {})
     race = options.pop("race", "picture")
-    context = browser.new_context(**options)
-    opened = context.new_page()
-    wrong: list[str] = []
-    context.on("weberror", lambda error: wrong.append(str(error.error)))  # of every page
-    context.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    opened.goto(shipped_server, wait_until="load")
-    opened.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
-    if race != "video":  # which is first
-        opened.get_by_role("button", name=race, exact=True).click()
-        opened.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} < 20")
-    yield opened
-    context.close()
-    assert wrong == []
+    with visit(browser, shipped_server, console=True, **{"reduced_motion": "no-preference", **options}) as opened:
+        if race != "video":  # which is first
+            opened.get_by_role("button", name=race, exact=True).click()
+            opened.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} < 20")
+        yield opened
 
 
 def counters(page: Page) -> list[int]:
@@ -173,14 +164,6 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     assert still(page, NOW) == middle and not page.evaluate(f"{SNAPSHOT}.playing")
     assert counters(page)[0] == middle
     expect(page.locator("#viewer .ds-say strong")).to_contain_text("checked in one pass")
-
-
-def test_a_place_in_the_address_is_shown_instead(page: Page) -> None:
-    address = page.url.partition("#")[0]
-    page = page.context.new_page()  # gradio says an error where a page is left while it calls
-    page.goto(f"{address}#step=7", wait_until="load")
-    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
-    assert still(page, NOW) == 7 and not page.evaluate(f"{SNAPSHOT}.playing")
 
 
 def test_a_run_replaces_the_race(page: Page) -> None:

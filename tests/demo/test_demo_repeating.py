@@ -6,13 +6,13 @@ from statistics import fmean, stdev
 import pytest
 from support.raster import MODEL, decoded
 
+from demo.panels.repeat import repeat, rows_of, summarized, whole_seeds
 from demo.runs import series
-from demo.runs.decoding import Asked
-from demo.runs.repeating import repeat, rows_of, summarized, whole_seeds
 from demo.runs.series import Progress, duration
 from demo.server.limits import Deadline
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
+from engines.runtime.request import Request
 from traces.pairing import estimate, paired, target_forwards
 from traces.results import SweepError, read_results
 from traces.schema import Trace
@@ -20,9 +20,9 @@ from visualizers import FIGURES
 from visualizers.groups import gathered
 
 
-def asked(*methods: str) -> list[Asked]:
+def asked(*methods: str) -> list[Request]:
     settings = {"ar": {}, "scd": {"window": 32}}
-    return [Asked(name, MODEL, "", make_config(METHODS[name].config, settings[name])) for name in methods]
+    return [Request(name, MODEL, "", make_config(METHODS[name].config, settings[name])) for name in methods]
 
 
 def never() -> bool:

@@ -176,7 +176,6 @@ def test_traces_are_handed_out_by_names_that_say_no_path(tmp_path: Path) -> None
     (recorded / "link.json.gz").symlink_to(tmp_path / "home" / "own.json.gz")
     visitors = Visitors()
     mine = visitors.of("me").folder
-    mine.mkdir()
     (mine / "scd.json.gz").write_text("scd")
     service = FastAPI()
     service.add_api_route(

@@ -9,14 +9,14 @@ from support import elsewhere
 from support.parts import Parts
 from support.raster import MODEL
 
-from demo.addresses import Address, read_address
+from demo.addresses import Address
 from demo.pages.run import RunPage
 from demo.panels.controls import CUSTOM, DEFAULTS
-from demo.runs.decoding import Asked
 from demo.server.queue import queued
 from engines.methods import METHODS
 from engines.models import catalog
 from engines.models.bundled.snakes import EXAMPLE, LINE, read
+from engines.runtime.request import Request
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
 def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: RunPage) -> None:
     block, length = page.own["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
 
-    def opened(model: str, opening: Address | None = None) -> dict[Any, Any]:
-        return page.choose_model({page.model: model, page.opening: opening})
+    def opened(model: str) -> dict[Any, Any]:
+        return page.choose_model({page.model: model})
 
     texts = opened("text-target")
     assert texts[block]["value"] == "32" and texts[length]["value"] == 64
@@ -75,27 +75,22 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     assert game[page.prompt]["value"] == EXAMPLE and game[length]["value"] > LINE * len(read(EXAMPLE).rolls)
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
-    asked = Asked("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
-    told = opened("text-target", Address(asked=asked))
-    assert block not in told and told[page.prompt]["value"] == "How many?" and told[page.length]["visible"] is True
+    asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
+    named = page.opened(Address(request=asked))
+    assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
 
 
 def test_a_patch_model_opens_with_guidance_and_other_families_keep_theirs(page: RunPage) -> None:
     guidance = page.sampling["continuous-ar"].of["guidance"]
-    settings = page.choose_model({page.model: "patch-target", page.opening: None})
+    settings = page.choose_model({page.model: "patch-target"})
     assert settings[guidance]["value"] == 3.0
     assert page.sampling["discrete-ar"].of["guidance"] not in settings
-    assert page.choose_model({page.model: "patch-mixture", page.opening: None})[guidance]["value"] == 1.0  # it has none
+    assert page.choose_model({page.model: "patch-mixture"})[guidance]["value"] == 1.0  # it has none
 
 
-def test_a_method_leaves_the_model_of_an_address_and_one_that_fits(page: RunPage) -> None:
-    def told(method: str, model: str, address: str = "") -> dict[str, Any]:
-        opening = read_address(address) if address else None
-        values = {page.method: method, page.model: model, page.opening: opening}
-        return dict(page.choose_method(values)[page.model])
+def test_a_method_leaves_a_model_that_fits(page: RunPage) -> None:
+    def chosen(method: str) -> dict[str, Any]:
+        return dict(page.choose_method({page.method: method, page.model: "studio-video"})[page.model])
 
-    assert "value" not in told("ar", "studio-video")  # another may have been chosen meanwhile
-    assert told("blockwise", "studio-video")["value"] == "text-target"
-    named = "method=ar&model=studio-image"
-    assert told("ar", "studio-video", named)["value"] == "studio-image"  # the form still had the model before it
-    assert "value" not in told("scd", "studio-video", named)
+    assert "value" not in chosen("ar")  # another may have been chosen meanwhile
+    assert chosen("blockwise")["value"] == "text-target"

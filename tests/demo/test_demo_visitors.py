@@ -29,8 +29,8 @@ def test_a_request_to_stop_concerns_one_visitor_and_one_run() -> None:
 
 
 def test_kept_traces_can_be_read_again_until_the_visitor_leaves() -> None:
-    visitor = Visitors().of("me")
-    trace = decoded("scd", window=16)
+    visitors, trace = Visitors(), decoded("scd", window=16)
+    visitor = visitors.of("me")
     shown = visitor.keep([trace], "your last run")
     assert shown.traces() == (trace,)
     visitor.leave()
@@ -38,7 +38,8 @@ def test_kept_traces_can_be_read_again_until_the_visitor_leaves() -> None:
 
 
 def test_a_trace_cannot_choose_where_it_is_kept() -> None:
-    visitor, trace = Visitors().of("me"), decoded("ar")
+    visitors, trace = Visitors(), decoded("ar")
+    visitor = visitors.of("me")
     for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):
         (path,) = visitor.keep([replace(trace, method=method)], "the file you opened").paths
         assert path.resolve().parent == visitor.folder and path.name.startswith("trace-seed-0-")

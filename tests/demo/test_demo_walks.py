@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from support.browser import accessible
-
-SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
+from support.browser import SNAPSHOT, accessible, visit
 
 
 class Walk:
@@ -24,16 +22,8 @@ class Walk:
 
 @pytest.fixture
 def walk(browser: Browser, shipped_server: str) -> Iterator[Walk]:
-    """The opened app; fails the test on an error of the page's scripts."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="no-preference")
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(shipped_server, wait_until="load")
-    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2", timeout=60_000)
-    yield Walk(page)
-    context.close()
-    assert wrong == []
+    with visit(browser, shipped_server, reduced_motion="no-preference") as page:
+        yield Walk(page)
 
 
 def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> None:

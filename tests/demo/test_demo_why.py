@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.handmade import make, step
 
-from demo.runs.why import why
+from demo.runs.outcome import why
 from traces.breakeven import acceptance_for, account
 from traces.schema import Canvas, Milliseconds, Step, Trace
 
@@ -31,24 +31,24 @@ def drafted(cost: float = 3) -> Trace:
 
 
 def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
-    found = account(drafted(), ordinary())
-    assert found is not None
-    assert (found.verifying, found.draft_cost, found.draft_passes) == pytest.approx((2.0, 0.3, 2.0))
-    assert (found.yielded, found.needed) == pytest.approx((3.0, 2.6))
-    assert found.speed == pytest.approx(60 / 52)  # 6 x 10 ms against 4 x 3 + 2 x 20
-    assert (found.guesses, found.acceptance) == (2.0, 0.75)
-    assert found.with_free_drafts == pytest.approx(1.5)
-    assert found.with_cheap_checks == pytest.approx(3 / 1.6)
-    assert found.break_even is not None
-    assert 1 + found.break_even + found.break_even**2 == pytest.approx(2.6)
+    costs = account(drafted(), ordinary())
+    assert costs is not None
+    assert (costs.verifying, costs.draft_cost, costs.draft_passes) == pytest.approx((2.0, 0.3, 2.0))
+    assert (costs.yielded, costs.needed) == pytest.approx((3.0, 2.6))
+    assert costs.speed == pytest.approx(60 / 52)  # 6 x 10 ms against 4 x 3 + 2 x 20
+    assert (costs.guesses, costs.acceptance) == (2.0, 0.75)
+    assert costs.with_free_drafts == pytest.approx(1.5)
+    assert costs.with_cheap_checks == pytest.approx(3 / 1.6)
+    assert costs.break_even is not None
+    assert 1 + costs.break_even + costs.break_even**2 == pytest.approx(2.6)
 
 
 def test_no_acceptance_is_enough_where_a_check_costs_more_than_it_can_yield() -> None:
     assert acceptance_for(3.01, 2) is None
     assert acceptance_for(3, 2) == pytest.approx(1)
     assert acceptance_for(1, 2) == pytest.approx(0, abs=1e-9)
-    found = account(drafted(cost=8), ordinary())
-    assert found is not None and found.break_even is None and found.speed < 1
+    costs = account(drafted(cost=8), ordinary())
+    assert costs is not None and costs.break_even is None and costs.speed < 1
 
 
 def test_the_reasons_are_told_in_words() -> None:

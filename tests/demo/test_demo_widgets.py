@@ -8,7 +8,7 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
-from support.browser import still
+from support.browser import still, visit
 from support.film import film, plain_film
 from support.hostile import EVERY, RAN
 
@@ -63,18 +63,10 @@ def page(browser: Browser) -> Iterator[Page]:
         button.click(change, None, [said, row, data, grid])
         wall.choose(choose, None, chosen)
     _, address, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="127.0.0.1")
-    context = browser.new_context(viewport={"width": 1000, "height": 800})
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("dialog", lambda dialog: wrong.append(dialog.message))
-    try:
+    with visit(browser, reduced_motion="no-preference") as opened:
         opened.goto(address)
         yield opened
-    finally:
-        context.close()
-        blocks.close()
-    assert wrong == []
+    blocks.close()
 
 
 def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:

@@ -19,7 +19,6 @@ from benchmarks._rows import Rows, RowsError
 from demo.addresses import fragment_of, read_address
 from demo.pages.api import methods, refusal
 from demo.panels.controls import read_config
-from demo.runs.decoding import Asked
 from engines.config import ConfigError, settings
 from engines.methods import METHODS
 from engines.models.catalog import load_model
@@ -104,8 +103,8 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
         except ConfigError as error:
             assert "\n" not in str(error)
             return
-        if found and isinstance(found.asked, Asked):
-            assert read_address(fragment_of(found.asked, found.beside)) is not None
+        if found and found.request is not None:
+            assert read_address(fragment_of(found.request, found.beside)) is not None
 
 
 CALL = {"method": "scd", "prompt": "a red boot", "seed": 0, "model": None, "settings": {}, "preset": None}

@@ -22,6 +22,7 @@ _ARGUMENTS = [
     "--disable-sync",
 ]
 
+SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 _RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 _QUIET = """() => new Promise((done) => {
   let timer = setTimeout(done, 250);
@@ -50,6 +51,27 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         yield browser
         browser.close()
+
+
+@contextmanager
+def visit(browser: Browser, address: str = "", *, console: bool = False, **options: Any) -> Iterator[Page]:
+    """A page of the app, once its player is there; fails on script errors, dialogs and requests to elsewhere.
+
+    With `console`, whatever the browser writes as an error fails, too; `options` are those of the browser's context.
+    """
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
+    page, wrong = context.new_page(), list[str]()
+    own = ("/".join(address.split("/")[:3]), "data:", "blob:")
+    context.on("weberror", lambda error: wrong.append(str(error.error)))
+    context.on("dialog", lambda dialog: wrong.append(dialog.message))
+    context.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
+    context.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
+    if address:
+        page.goto(address, wait_until="load")
+        page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2", timeout=60_000)
+    yield page
+    context.close()
+    assert wrong == []
 
 
 def press_once(page: Page, button: str, *, there: str = "body") -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import gradio as gr
 
+from demo.app import Opening
 from demo.pages.compare import ComparePage
 from demo.pages.gallery import GalleryPage
-from demo.pages.opening import Opening
 from demo.pages.run import RunPage
 from demo.runs.recordings import Recording
 from demo.server.sessions import Shown, Visitors
