@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result
+from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._sizes import REAL, TINY, Build, Built
 from engines.config import make_config
 from engines.methods import METHODS
@@ -45,14 +45,13 @@ METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("gpu", __doc__)
     options.add_argument("--tiny", action="store_true", help="small networks of the same form")
     options.add_argument("--families", nargs="+", metavar="NAME", help=f"of {', '.join(REAL)}; default: all")
     options.add_argument("--passes", type=positive, default=24, metavar="N")
     options.add_argument("--device", help=HELP)
     options.add_argument("--dtype", choices=sorted(DTYPES), help="default: float32 on a CPU, bfloat16 elsewhere")
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     offered = TINY if chosen.tiny else REAL
     names = chosen.families or list(offered)
     if unknown := [name for name in names if name not in offered]:
@@ -70,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    title = "Published sizes with random weights"
-    finish(result(title, command("gpu", given), claims, rows, device), chosen.json)
+    finish(chosen, "Published sizes with random weights", claims, rows, device)
     return 0
 
 

@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 from benchmarks._pictures import features, frechet, marks, reference, right, write_sheet
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result
+from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._runs import prompts
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.devices import add_option
 from engines.runtime.driver import Job, sample_tokens
+from engines.runtime.request import Request
 from traces.streams import piped
 
 TARGET: Final = "patch-target"
@@ -44,9 +43,8 @@ class Decoder:
 
     def job(self, model: Any, prompt: str, sample: int, guidance: float) -> Job:
         """A picture to decode."""
-        method = METHODS[self.method]
-        config = make_config(method.config, {"guidance": guidance, **self.settings})
-        return Job(method, model, prompt, config, seed=0, sample=sample)
+        settings = {"guidance": guidance, **self.settings}
+        return Request(self.method, model, prompt, settings=settings, sample=sample).job()
 
 
 DECODERS: Final = {
@@ -63,8 +61,7 @@ EXACT: Final = ("CSpD whole paths", "CSpD exact")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("patches", __doc__)
     options.add_argument("--images", type=positive, default=128, help="pictures of every decoder")
     options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
     options.add_argument(
@@ -76,15 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
-    chosen = options.parse_args(given)
-    asked, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
+    chosen = options.read(arguments)
+    every, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
     for guidance in chosen.guidance:
-        drawn = pictures(asked, guidance, chosen.batch, chosen.device)
-        rows += [row(name, pixels, asked, drawn["target"], guidance) for name, pixels in drawn.items()]
+        drawn = pictures(every, guidance, chosen.batch, chosen.device)
+        rows += [row(name, pixels, every, drawn["target"], guidance) for name, pixels in drawn.items()]
     if chosen.sheet:
-        write_sheet(chosen.sheet, asked, drawn)
+        write_sheet(chosen.sheet, every, drawn)
     title = "Studio patch models: what pictures show, and how far they lie from real ones"
-    finish(result(title, command("patches", given), claims(rows), rows, torch.device(chosen.device)), chosen.json)
+    finish(chosen, title, claims(rows), rows, torch.device(chosen.device))
 
 
 def pictures(asked: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks._pictures import marks, right, write_sheet
-from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
+from benchmarks._results import Claim, Options, Row, finish, off, positive, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
@@ -49,15 +49,14 @@ class Pictures:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("quality", __doc__)
     options.add_argument("--images", type=positive, default=192, help="pictures of every decoder")
     options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
     options.add_argument("--window", type=positive, default=32)
     options.add_argument("--guidance", type=float, default=1.0)
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     model = load(device=chosen.device)
     asked, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in NAMES:
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.sheet:
         write_sheet(chosen.sheet, asked, {NAMES[name]: own.pixels for name, own in pictures.items()})
     title = "Studio image model, 96x96: prompt agreement and likelihood"
-    finish(result(title, command("quality", given), claims(rows), rows, model.device), chosen.json)
+    finish(chosen, title, claims(rows), rows, model.device)
 
 
 def draw(jobs: Sequence[Job], batch: int) -> Pictures:

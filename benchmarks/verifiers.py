@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
+from benchmarks._results import Claim, Options, Row, finish, positive, standard_error
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Layout, TextTask
 from engines.diffusion_lm.sequence import Row as Text
@@ -43,12 +43,11 @@ EXACT: Final = "exact"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("verifiers", __doc__)
     options.add_argument("--problems", type=positive, default=40)
     options.add_argument("--block", default="4")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     target = load_model(MODEL, chosen.device)
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 measured[label, order].append(numbers)
         rows += [_row(name, label, order, found) for (label, order), found in sorted(measured.items())]
         claims += _claims(name, measured)
-    finish(result(f"{MODELS[MODEL].title}: verifiers", command("verifiers", given), claims, rows), chosen.json)
+    finish(chosen, f"{MODELS[MODEL].title}: verifiers", claims, rows)
 
 
 @torch.inference_mode()
