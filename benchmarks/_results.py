@@ -86,6 +86,11 @@ def off(values: Sequence[float], baseline: Sequence[float]) -> float:
     return statistics.fmean(differences) / error
 
 
+def same(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
+    """The claim that a difference is no larger than chance makes it, in standard errors."""
+    return Claim(name=name, measured=errors, unit="standard errors", bound="at most", target=most, reason=reason)
+
+
 class Options(argparse.ArgumentParser):
     """The command line of a benchmark: its own options, and --json."""
 

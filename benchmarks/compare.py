@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks._results import Claim, Options, Row, finish, standard_error
+from benchmarks._results import Claim, Options, Row, finish, same, standard_error
 from traces.streams import piped
 from visualizers import read_results
 from visualizers.groups import Group, gathered, records
@@ -120,15 +120,8 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     )
     if pair.target is None:
         return [speed]
-    equal = Claim(
-        name=f"{name}: accuracies apart",
-        measured=errors,
-        unit="standard errors",
-        bound="at most",
-        target=MOST_ERRORS,
-        reason=f"of the difference, problem by problem, {problems} of them",
-    )
-    return [speed, equal]
+    reason = f"of the difference, problem by problem, {problems} of them"
+    return [speed, same(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
 
 
 def apart(one: Group, other: Group) -> tuple[float, int]:

@@ -20,12 +20,11 @@ import torch
 
 from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._sizes import REAL, TINY, Build, Built
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, usual
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
 from traces.streams import piped
 
 WARM: Final = 4
@@ -64,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             rows += list(measured(name, offered[name], device, dtype, chosen.passes))
         except (ModelError, torch.OutOfMemoryError) as error:
-            said = str(error).splitlines()[0]
-            claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=f"Not run: {said}"))
+            reason = f"Not run: {str(error).splitlines()[0]}"
+            claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=reason))
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
@@ -78,34 +77,43 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     torch.manual_seed(0)
     built = build(device, dtype)
     model = built.model
-    for method, settings in METHODS_OF[model.families[0]]:
-        chosen = METHODS[method]
-        length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
-        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
-        config = make_config(chosen.config, {**length, **settings, **few})
-        steps = list(islice(Run(Job(chosen, model, built.prompt, config)), passes + WARM))
-        steps = steps[WARM:] or steps
-        yield {
+
+    def row(method: str, settings: str, tokens_fed: float, seconds: float, whole: float) -> Row:
+        return {
             "family": name,
             "method": method,
-            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            "settings": settings,
             "parameters": model.parameters,
             "dtype": str(model.dtype).removeprefix("torch."),
-            "tokens_fed": statistics.median(step.call.query_tokens for step in steps),
-            "seconds": statistics.median(step.call.milliseconds.forward / 1000 for step in steps),
-            "whole_seconds": statistics.median(step.call.milliseconds.total / 1000 for step in steps),
+            "tokens_fed": tokens_fed,
+            "seconds": seconds,
+            "whole_seconds": whole,
         }
+
+    for method, settings in METHODS_OF[model.families[0]]:
+        length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
+        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
+        job = Request(method, model, built.prompt, settings={**length, **settings, **few}).job()
+        steps = list(islice(Run(job), passes + WARM))
+        calls = [step.call for step in steps[WARM:] or steps]
+        yield row(
+            method,
+            " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            statistics.median(call.query_tokens for call in calls),
+            statistics.median(call.milliseconds.forward / 1000 for call in calls),
+            statistics.median(call.milliseconds.total / 1000 for call in calls),
+        )
     if built.causal is not None:
-        yield _generated(name, built, passes)
+        seconds = generating(built, passes)
+        yield row("transformers' generate", "greedy, on the same decoder", 1, seconds, seconds)
 
 
-def _generated(name: str, built: Built, passes: int) -> Row:
-    """Transformers' own loop on the same decoder: the difference of a long text and a short one, a token."""
-    model = built.model
-    prompt = torch.zeros(1, 8, dtype=torch.long, device=model.device)
+def generating(built: Built, passes: int) -> float:
+    """Seconds a token of transformers' own loop on the same decoder: the difference of a long text and a short one."""
+    prompt = torch.zeros(1, 8, dtype=torch.long, device=built.model.device)
 
     def seconds(count: int) -> float:
-        _wait(model.device)
+        _wait(prompt.device)
         begun = time.perf_counter()
         built.causal.generate(
             prompt,
@@ -115,22 +123,12 @@ def _generated(name: str, built: Built, passes: int) -> Row:
             max_new_tokens=count,
             pad_token_id=0,
         )
-        _wait(model.device)
+        _wait(prompt.device)
         return time.perf_counter() - begun
 
     with torch.inference_mode():
         seconds(WARM + 1)
-        each = statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
-    return {
-        "family": name,
-        "method": "transformers' generate",
-        "settings": "greedy, on the same decoder",
-        "parameters": model.parameters,
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "tokens_fed": 1,
-        "seconds": each,
-        "whole_seconds": each,
-    }
+        return statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
 
 
 def _wait(device: torch.device) -> None:

@@ -17,8 +17,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import features, frechet, marks, reference, right, write_sheet
-from benchmarks._results import Claim, Options, Row, finish, positive
+from benchmarks._pictures import features, frechet, marks, reference, right, sheet
+from benchmarks._results import Claim, Options, Row, finish, positive, same
 from benchmarks._runs import prompts
 from engines.models.catalog import load_model
 from engines.models.devices import add_option
@@ -27,7 +27,6 @@ from engines.runtime.request import Request
 from traces.streams import piped
 
 TARGET: Final = "patch-target"
-MOST_STANDARD_ERRORS: Final = 3.0
 GUIDANCE: Final = (1.0, 3.0)
 LEAST_AS_ASKED_PERCENT: Final = 50.0
 """With guidance."""
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         drawn = pictures(every, guidance, chosen.batch, chosen.device)
         rows += [row(name, pixels, every, drawn["target"], guidance) for name, pixels in drawn.items()]
     if chosen.sheet:
-        write_sheet(chosen.sheet, every, drawn)
+        sheet(chosen.sheet, every, drawn)
     title = "Studio patch models: what pictures show, and how far they lie from real ones"
     finish(chosen, title, claims(rows), rows, torch.device(chosen.device))
 
@@ -131,13 +130,10 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                 )
             )
         made += [
-            Claim(
-                name=f"{name}{how}: prompt agreement off ordinary decoding's",
-                measured=abs(by_name[name]["all_three_off_errors"]),
-                unit="standard errors",
-                bound="at most",
-                target=MOST_STANDARD_ERRORS,
-                reason=f"{by_name[name]['all_three_percent']:.0f} against {usual['all_three_percent']:.0f} %",
+            same(
+                f"{name}{how}: prompt agreement off ordinary decoding's",
+                abs(by_name[name]["all_three_off_errors"]),
+                f"{by_name[name]['all_three_percent']:.0f} against {usual['all_three_percent']:.0f} %",
             )
             for name in EXACT
         ]

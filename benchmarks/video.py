@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from benchmarks._pictures import Reference, features, frechet
-from benchmarks._results import Claim, Options, Row, finish, positive, standard_error
+from benchmarks._results import Claim, Options, Row, finish, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import GIVEN_FRAMES, StudioVideo, load
 from engines.models.bundled.video_networks import GIVEN, LENGTH, to_floats
@@ -213,13 +213,10 @@ def _likeness(name: str, rows: Sequence[Row]) -> Claim:
         return abs(row[f"{name}_off_ordinary"]) / max(row[f"{name}_off_ordinary_error"], 1e-12)
 
     worst = max(rows, key=errors)
-    return Claim(
-        name=f"Video: distance of {name} to real clips, off ordinary decoding's, the worst at L = {WINDOWS[-1]}",
-        measured=errors(worst),
-        unit="standard errors",
-        bound="at most",
-        target=3.0,
-        reason=f"{worst['decoder']}: {worst[f'{name}_distance']:.3g}, {worst[f'{name}_off_ordinary']:+.2g} off; "
+    return same(
+        f"Video: distance of {name} to real clips, off ordinary decoding's, the worst at L = {WINDOWS[-1]}",
+        errors(worst),
+        f"{worst['decoder']}: {worst[f'{name}_distance']:.3g}, {worst[f'{name}_off_ordinary']:+.2g} off; "
         f"Fréchet distance on a small classifier's features, {worst['samples']} clips",
     )
 

@@ -14,7 +14,7 @@ from support.results import row
 
 from benchmarks import _results, sweep
 from benchmarks._grid import GridError, read_grid
-from benchmarks._results import Claim, finish, result
+from benchmarks._results import Claim, Options, finish
 from benchmarks._rows import rows_of
 from engines.diffusion_lm import calibration
 from traces import dumps
@@ -90,7 +90,7 @@ def test_a_benchmark_writes_its_result_alone(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_results, "environment", lambda *_: handmade.scd().environment)
-    finish(result("Title", "command", [Claim(name="a", measured=1.0)], [{"x": 1}]), Path("-"))
+    finish(Options("toy", "").read(["--json", "-"]), "Title", [Claim(name="a", measured=1.0)], [{"x": 1}])
     out, err = capfd.readouterr()
     assert json.loads(out)["rows"] == [{"x": 1}]
     assert "-: a: 1" in err

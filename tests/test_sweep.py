@@ -60,22 +60,21 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _solving.ready.cache_clear()
 
 
-RIGHT = ("5*3=15\n#### 15", "#### 15.0", "#### 14\n#### 15", "####15", "####  +15 \n")
+RIGHT = (
+    *((text, "15") for text in ("5*3=15\n#### 15", "#### 15.0", "#### 14\n#### 15", "####15", "####  +15 \n")),
+    *(("#### 1,200", "1200"), ("#### 1,200.50", "1200.5"), ("#### 12,345,678", "12345678"), ("#### -5", "-5")),
+)
 WRONG = (
     *("#### 15\n#### 14", "#### 15 or 14", "#### 15 14", "#### 15\n14", "#### 15/2", "#### -15", "#### 15%"),
-    *("#### 1e15", "#### 1,5", "#### \u0661\u0665", "the answer is 15", "#### none", "####", ""),
+    *("#### 1e15", "#### 1,5", "#### \u0661\u0665", "the answer is 15", "#### none", "####", "", "#### 15.01"),
 )
-EQUAL = (("1,200", "1200"), ("1,200.50", "1200.5"), ("12,345,678", "12345678"), ("-5", "-5"), ("0.1", "0.1"))
 OTHER = (("12,00", "1200"), ("1,2000", "12000"), ("1,200", "1"), ("5", "-5"), ("9007199254740993", "9007199254740992"))
 
 
 class TestProblems:
-    def test_all_that_stands_behind_the_last_mark_decides(self) -> None:
-        assert [text for text in RIGHT if not solved(text, "15")] == []
+    def test_the_number_behind_the_last_mark_decides_by_its_value(self) -> None:
+        assert [pair for pair in RIGHT if not solved(*pair)] == []
         assert [text for text in WRONG if solved(text, "15")] == []
-
-    def test_numbers_are_compared_by_value(self) -> None:
-        assert [pair for pair in EQUAL if not solved(f"#### {pair[0]}", pair[1])] == []
         assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
 
     def test_what_counts_here_counts_for_the_scorer_too(self) -> None:
@@ -96,59 +95,59 @@ class TestProblems:
 
 class TestGrids:
     def test_lists_become_all_combinations_with_labels_of_their_own(self) -> None:
-        found = expand(grid()).configurations
-        assert [one.label for one in found] == [
+        made = expand(grid()).configurations
+        assert [one.label for one in made] == [
             f"confidence, block {block}, threshold {threshold}" for block in (4, 8) for threshold in (0.5, 0.9)
         ]
-        assert found[1].config["block"] == "4" and found[1].config["threshold"] == 0.9
-        assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in found)
+        assert made[1].config["block"] == "4" and made[1].config["threshold"] == 0.9
+        assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in made)
 
     def test_presets_are_settings_that_config_overrules(self, monkeypatch: pytest.MonkeyPatch) -> None:
         presets = {"calm": {"threshold": 0.95, "block": "4"}, "bold": {"threshold": 0.6, "block": "4"}}
         monkeypatch.setattr(_grid, "METHODS", {"blockwise": replace(METHODS["blockwise"], presets=presets)})
         entry = {"label": "B", "method": "blockwise", "preset": ["calm", "bold"], "config": {"block": "8"}}
-        found = expand(grid(configurations=[entry])).configurations
-        assert [(one.label, one.config["threshold"], one.config["block"]) for one in found] == [
+        made = expand(grid(configurations=[entry])).configurations
+        assert [(one.label, one.config["threshold"], one.config["block"]) for one in made] == [
             ("B, calm", 0.95, "8"), ("B, bold", 0.6, "8")
         ]  # fmt: skip
         with pytest.raises(GridError, match=r"preset: blockwise has no 'wild'; there are calm, bold"):
             expand(grid(configurations=[entry | {"preset": "wild"}]))
 
     @pytest.mark.parametrize(
-        ("changed", "said"),
+        ("changed", "message"),
         [
             ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of text-target"),
-            ({"problems": 0}, r"^problems: 0 is not valid; give a whole number from 1 to \d"),
-            ({"problems": True}, r"^problems: True"),
-            ({"seeds": []}, r"^seeds: \[\] is not valid"),
-            ({"seeds": [1, 1]}, r"^seeds: \[1, 1\] is not valid; give a list of different"),
+            ({"problems": 10**4}, r"^problems: 10000 is not valid; give a whole number from 1 to \d"),
+            ({"problems": True}, r"^problems: True should be a valid integer; correct it, see benchmarks/grids"),
+            ({"seeds": []}, r"^seeds: a list of 0"),
+            ({"seeds": [1, 1]}, r"^seeds: \(1, 1\) is not valid; give a list of different"),
             ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),
-            ({"speed": 1}, r"^grid\.speed: there is no such field; there are model, problems"),
-            ({"configurations": []}, r"^configurations: \[\] is not valid"),
-            ({"configurations": [3]}, r"^configurations\[0\]: 3 is no object"),
-            ({"label": ""}, r"^configurations\[0\]\.label: '' is not valid"),
+            ({"speed": 1}, r"^speed: is no field of this record; remove it"),
+            ({"configurations": [3]}, r"^configurations\[0\]: 3 should be an object"),
+            ({"label": ""}, r"^configurations\[0\]\.label: ''"),
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
             ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; there are Fast"),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
-            ({"config": {"block": 7}}, r"^configurations\[0\]\.config: block: 7 is not allowed; use one of 1, 2"),
-            ({"config": {"block": []}}, r"^configurations\[0\]\.block: \[\] is not valid; list different values"),
-            ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: "),
-            ({"config": [1]}, r"^configurations\[0\]\.config: \[1\] is no object"),
-            ({"colour": 1}, r"^configurations\[0\]\.colour: there is no such field"),
+            ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: .* list different values"),
+            ({"curve": 3}, r"^configurations\[0\]\.curve: 3 should be a valid string"),
         ],
     )
-    def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], said: str) -> None:
+    def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], message: str) -> None:
         whole = changed.keys() & {*grid(), "seeds", "speed"}
-        with pytest.raises(GridError, match=said):
+        with pytest.raises(GridError, match=message):
             expand(grid(**changed) if whole else grid(configurations=[CONFIGURATION | changed]))
 
-    def test_the_same_settings_or_label_twice_are_refused(self) -> None:
-        other = {"label": "again", "method": "blockwise", "config": {"block": "4", "threshold": 0.5}}
-        with pytest.raises(GridError, match=r"'again' has the settings of 'confidence, block 4, threshold 0.5'"):
+    @pytest.mark.parametrize(
+        ("label", "block", "message"),
+        [
+            ("again", "4", r"'again' has the settings of 'confidence, block 4, threshold 0.5'"),
+            ("confidence, block 4, threshold 0.5", "2", r"label: .* used twice"),
+        ],
+    )
+    def test_the_same_settings_or_label_twice_are_refused(self, label: str, block: str, message: str) -> None:
+        other = {"label": label, "method": "blockwise", "config": {"block": block, "threshold": 0.5}}
+        with pytest.raises(GridError, match=message):
             expand(grid(configurations=[CONFIGURATION, other]))
-        same = {"label": "confidence, block 4, threshold 0.5", "method": "blockwise", "config": {"block": "2"}}
-        with pytest.raises(GridError, match=r"label: .* is used twice"):
-            expand(grid(configurations=[CONFIGURATION, same]))
 
     @pytest.mark.usefixtures("letters")
     def test_what_the_model_refuses_is_said_before_any_work(
@@ -172,8 +171,6 @@ class TestGrids:
         assert [(one.label, one.curve) for one in made.configurations] == [
             ("Spiffy, depth 1", "Spiffy"), ("Spiffy, depth 3", "Spiffy"), ("plain", "")
         ]  # fmt: skip
-        with pytest.raises(GridError, match="curve: 3 is not valid"):
-            expand(grid(configurations=[{**entry, "curve": 3}]))
 
     def test_psd_compares_the_papers_configurations(self) -> None:
         made = expand(json.loads((ROOT / "benchmarks" / "grids" / "psd.json").read_text()))
@@ -229,8 +226,8 @@ def line(**fields: Any) -> bytes:
 
 class TestFiles:
     def row(self, name: str, **fields: Any) -> ResultRow:
-        (found,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
-        return found
+        (made,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
+        return made
 
     def append(self, path: Path, *names: str) -> Rows:
         writer = Rows(path)
@@ -242,9 +239,9 @@ class TestFiles:
     def test_rows_outlive_a_line_that_was_cut_off(self, tmp_path: Path, ending: str) -> None:
         path = tmp_path / f"rows{ending}"
         self.append(path, "a", "b").release()  # as a kill does
-        under_way = path if ending == ".jsonl" else tmp_path / "rows.jsonl.gz.part"
-        with under_way.open("ab") as file:
-            file.write(b'{"key": "c", "lab')
+        torn = b'{"key": "c", "lab'
+        with path.open("ab") as file:
+            file.write(torn if ending == ".jsonl" else gzip.compress(torn)[:-9])
         assert list(Rows(path).rows) == ["a", "b"]
         self.append(path, "c").finish()
         assert [path.name for path in tmp_path.iterdir()] == [path.name]
@@ -286,7 +283,7 @@ class TestFiles:
     ) -> None:
         path, grown = tmp_path / "rows.jsonl", [self.row(letter) for letter in "abc"]
 
-        def full(rows: Rows, lines: Any) -> None:
+        def full(rows: Rows, data: bytes) -> None:
             raise OSError(28, "No space left on device")
 
         def solved(*_: object) -> Iterator[list[ResultRow]]:
@@ -311,13 +308,11 @@ class TestFiles:
             ("rows.json", None, "must end in .jsonl or .jsonl.gz"),
             ("missing/rows.jsonl", None, "make it first"),
             ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
-            ("rows.jsonl", b'{"key": "a"}\n', "line 1.method: is missing; every row needs"),
-            ("rows.jsonl", line(key=[1]), "line 1.key: a list of 1 should be a valid string; correct the row"),
             ("rows.jsonl", line(key="a" * 10**6), "line 1.key: 'aaaa"),
             ("rows.jsonl", line(), "line 1.key: is missing, so no sweep wrote the row; name another file with -o"),
             ("rows.jsonl", line(key="a"), "line 1.weights: is missing"),
             ("rows.jsonl.gz", b"no gzip", "cannot be unpacked"),
-            ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:-9], "cannot be unpacked"),
+            ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:12] + b"a", "cannot be unpacked"),
         ],
     )
     def test_files_that_are_not_ours_are_left_alone(
@@ -334,9 +329,11 @@ class TestFiles:
     def test_what_could_not_be_read_again_is_not_written(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"
         writer = Rows(path)
+        writer.begin({})
         with pytest.raises(SweepError, match=r"row 'b'\.seconds: "):
             writer.append([self.row("a"), replace(self.row("b"), seconds=float("nan"))])
-        assert not path.exists()
+        writer.release()
+        assert Rows(path).rows == {}
 
 
 @pytest.mark.usefixtures("letters")
@@ -406,13 +403,6 @@ class TestCommandLine:
             self.run(tmp_path, grid(), *arguments)
         assert left.value.code == 2
         assert said in capsys.readouterr().err
-
-    def test_a_grid_that_is_no_json_is_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (tmp_path / "grid.json").write_text("{")
-        for path, said in (("grid.json", "is no JSON"), ("none.json", "cannot be read")):
-            assert sweep.main([str(tmp_path / path), "-o", str(tmp_path / "rows.jsonl")]) == 2
-            error = capsys.readouterr().err
-            assert said in error and error.count("\n") == 1
 
 
 def started(command: list[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
