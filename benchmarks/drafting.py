@@ -44,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_option(options)
     chosen = options.read(arguments)
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
-    asked = prompts(PICTURES, chosen.images)
+    captions = prompts(PICTURES, chosen.images)
 
     def draw(method: str, number: int, settings: Mapping[str, object]) -> Job:
-        return job(method, pictures, asked[number], number, **settings)
+        return job(method, pictures, captions[number], number, **settings)
 
     def answer(method: str, number: int, settings: Mapping[str, object]) -> Job:
         likeliest = {"top_k": 1, "length": LENGTH, **settings}

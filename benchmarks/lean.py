@@ -93,7 +93,8 @@ def short() -> list[Claim]:
     ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
     by_hand = partial(_by_hand.picture, model, ordinary.prompt, ordinary.config, 0)
     networks = [partial(_by_hand.passes, network, 10) for network in (model._transformer, Transformer().eval())]
-    for once in (partial(decode, [ordinary]), *networks):
+    decode([ordinary])
+    for once in networks:
         once()
     measured = {
         "Ordinary decoding over a loop": ratios(turns(partial(decode, [ordinary]), by_hand, 5)),

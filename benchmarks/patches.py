@@ -73,40 +73,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
     chosen = options.read(arguments)
-    every, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
+    captions, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
     for guidance in chosen.guidance:
-        drawn = pictures(every, guidance, chosen.batch, chosen.device)
-        rows += [row(name, pixels, every, drawn["target"], guidance) for name, pixels in drawn.items()]
+        drawn = pictures(captions, guidance, chosen.batch, chosen.device)
+        rows += [row(name, pixels, captions, drawn["target"], guidance) for name, pixels in drawn.items()]
     if chosen.sheet:
-        sheet(chosen.sheet, every, drawn)
+        sheet(chosen.sheet, captions, drawn)
     title = "Studio patch models: what pictures show, and how far they lie from real ones"
     finish(chosen, title, claims(rows), rows, torch.device(chosen.device))
 
 
-def pictures(asked: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:
+def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:
     """What every decoder makes of the prompts; a mixture has no guidance."""
     drawn: dict[str, Tensor] = {}
     for name, decoder in DECODERS.items():
         if name == "mixture" and guidance != 1:
             continue
         model: Any = load_model(decoder.model, device)
-        jobs = [decoder.job(model, prompt, sample, guidance) for sample, prompt in enumerate(asked)]
+        jobs = [decoder.job(model, prompt, sample, guidance) for sample, prompt in enumerate(captions)]
         batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
         drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(some))).float().cpu() for some in batches])
-        print(f"{name}, guidance {guidance:g}: {len(asked)} pictures", file=sys.stderr, flush=True)
+        print(f"{name}, guidance {guidance:g}: {len(captions)} pictures", file=sys.stderr, flush=True)
     return drawn
 
 
-def row(name: str, pixels: Tensor, asked: Sequence[str], baseline: Tensor, guidance: float) -> Row:
+def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, guidance: float) -> Row:
     """The marks of one decoder with standard errors."""
-    floor = reference().floors.get(len(asked))
+    floor = reference().floors.get(len(captions))
     return {
         "method": DECODERS[name].method,
         "decoder": name,
         "model": DECODERS[name].model,
         "guidance": guidance,
-        "pictures": len(asked),
-        **marks(right(pixels, asked), right(baseline, asked)),
+        "pictures": len(captions),
+        **marks(right(pixels, captions), right(baseline, captions)),
         "frechet_like": frechet(features(pixels), reference()),
         **({} if floor is None else {"frechet_like_real": floor}),
     }

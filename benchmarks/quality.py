@@ -57,14 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_option(options)
     chosen = options.read(arguments)
     model = load(device=chosen.device)
-    asked, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
+    captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in NAMES:
         settings = {"guidance": chosen.guidance} | ({} if decoder == "ar" else {"window": chosen.window})
-        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(asked)]
+        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(captions)]
         pictures[decoder] = draw(jobs, chosen.batch)
     rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in NAMES]
     if chosen.sheet:
-        sheet(chosen.sheet, asked, {NAMES[name]: own.pixels for name, own in pictures.items()})
+        sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
     title = "Studio image model, 96x96: prompt agreement and likelihood"
     finish(chosen, title, claims(rows), rows, model.device)
 

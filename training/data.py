@@ -103,7 +103,8 @@ def silhouette(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def enlarged(grey: NDArray[np.uint8], size: int) -> NDArray[np.float32]:
     """A picture at another size, from 0 to 1."""
     picture = Image.fromarray(grey).resize((size, size), Image.Resampling.BICUBIC)
-    return np.asarray(picture, np.float32) / 255
+    values: NDArray[np.float32] = np.divide(np.asarray(picture), 255, dtype=np.float32)
+    return values
 
 
 def compose(

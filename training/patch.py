@@ -205,11 +205,11 @@ def measure_transformer(
     def average(teacher: PatchTransformer | None) -> float:
         generator, total = torch.Generator(device()).manual_seed(0), 0.0
         for latent, label in chunks:
-            token, asked = tokenizer.tokens(latent.float().to(device())), label.to(device())
+            token, known = tokenizer.tokens(latent.float().to(device())), label.to(device())
             if isinstance(model.head, MixtureHead):
-                total += float(loss(model, token, asked, generator, None))
+                total += float(loss(model, token, known, generator, None))
             else:
-                out, wanted, _ = estimated(model, token, asked, generator, teacher)
+                out, wanted, _ = estimated(model, token, known, generator, teacher)
                 total += float(F.mse_loss(out[0], wanted))
         return round(total / len(chunks), 4)
 
