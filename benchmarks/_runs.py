@@ -17,7 +17,7 @@ from engines.methods import METHODS
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
 from engines.models.catalog import MODELS
 from engines.protocol import Answer, Lap, Model, Session
-from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.runtime.request import Request
 from traces.measures import COUPLINGS
 from traces.schema import Step
@@ -93,14 +93,14 @@ class Decoded:
 def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     """Decode jobs in lockstep and time it."""
     start = now()
-    lanes = [Lane(one.decoder()) for one in jobs]
+    sequences = [RunningSequence(one.decoder()) for one in jobs]
     watch, passes, forwards = Stopwatch(open_session(jobs)), Counter[int](), 0
-    for took_part in drive(lanes, watch, jobs[0].config, record=record):
+    for took_part in drive(sequences, watch, jobs[0].config, record=record):
         passes.update(took_part)
         forwards += 1
-    tokens = tuple(tuple(lane.result[0].tolist()) for lane in lanes)
-    seconds, steps = now() - start, tuple(tuple(lane.steps) for lane in lanes)
-    each = tuple(passes[i] for i in range(len(lanes)))
+    tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
+    seconds, steps = now() - start, tuple(tuple(sequence.steps) for sequence in sequences)
+    each = tuple(passes[i] for i in range(len(sequences)))
     return Decoded(tokens, each, forwards, watch.drafts, seconds, watch.seconds, steps)
 
 

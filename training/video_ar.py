@@ -37,7 +37,7 @@ ATTENTION = "causal-blocks"
 def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
 ) -> tuple[Tensor, None]:
-    """Causal attention [B, N, H, D] of queries, keys and values [B, H, N, D], a latent frame of queries at a time.
+    """Causal attention [B, N, H, D] of Q, K and V [B, H, N, D], a latent frame of queries at a time.
 
     torch's fused kernel takes a third longer on a CPU, most of it in the backward pass.
     """
