@@ -66,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for done in as_completed(running):
                 name, (code, seconds) = running[done], done.result()
                 failed += [name] * (code != 0)
-                said = "done" if code == 0 else f"ended with {code}, see {chosen.output / name}.log"
-                print(f"{name}: {said} after {seconds:.0f} s", flush=True)
+                outcome = "done" if code == 0 else f"ended with {code}, see {chosen.output / name}.log"
+                print(f"{name}: {outcome} after {seconds:.0f} s", flush=True)
     results = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in chosen.output.glob("*.json")}
     (chosen.output / "measured.md").write_text(f"{tables(results)}\n", encoding="utf-8")
     print(f"{len(names)} benchmarks in {(time.monotonic() - since) / 60:.1f} minutes: {chosen.output / 'measured.md'}")
@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(name: str, folder: Path, full: bool) -> tuple[int, float]:
     """Run one benchmark and return its exit code and its seconds."""
-    asked = [] if full else BRIEF[name].split()
-    command = [sys.executable, "-m", f"benchmarks.{name}", *asked, "--json", str(folder / f"{name}.json")]
+    brief = [] if full else BRIEF[name].split()
+    command = [sys.executable, "-m", f"benchmarks.{name}", *brief, "--json", str(folder / f"{name}.json")]
     since = time.monotonic()
     with (folder / f"{name}.log").open("w", encoding="utf-8") as log:
         code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode

@@ -38,36 +38,36 @@ class Reference:
 def right(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B 3"]:
     """For each of SLOTS, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
     read = torch.stack([logits.argmax(-1) for logits in load_classifier()(pixels)], 1)
-    said = [parse_prompt(prompt) for prompt in prompts]
-    return read == torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in said])
+    words = [parse_prompt(prompt) for prompt in prompts]
+    return read == torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in words])
 
 
 @torch.inference_mode()
 def features(pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
     """The classifier's pooled features, in float64."""
-    found: Tensor = load_classifier().features(pixels).double()
-    return found
+    pooled: Tensor = load_classifier().features(pixels).double()
+    return pooled
 
 
 @functools.cache
 def reference() -> Reference:
     """Features of held-out composites; see training.features."""
     with safe_open(FEATURES, "pt") as file:
-        told = {name: value for name, value in file.metadata().items() if name.startswith(_FLOOR)}
-        floors = {int(name.removeprefix(_FLOOR)): float(value) for name, value in told.items()}
+        about = file.metadata().items()
+        floors = {int(name.removeprefix(_FLOOR)): float(value) for name, value in about if name.startswith(_FLOOR)}
         return Reference(file.get_tensor("mean").double(), file.get_tensor("covariance").double(), floors)
 
 
-def frechet(found: Float[Tensor, "N F"], real: Reference) -> float:
+def frechet(own: Float[Tensor, "N F"], real: Reference) -> float:
     """Fréchet distance of two Gaussians with the moments of features; as FID (arXiv 1706.08500), on a small classifier.
 
     It falls with N, so that only sets of one size can be compared.
     """
-    covariance = found.T.cov()
+    covariance = own.T.cov()
     values, vectors = torch.linalg.eigh(real.covariance)
     root = vectors * values.clamp(min=0).sqrt() @ vectors.T
     mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
-    apart = (found.mean(0) - real.mean).square().sum()
+    apart = (own.mean(0) - real.mean).square().sum()
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
 
 
@@ -82,29 +82,23 @@ def marks(own: Bool[Tensor, "N 3"], ordinary: Bool[Tensor, "N 3"]) -> Row:
     }
 
 
-def write_sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:
-    """Write a few pictures of every decoder into a PNG."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet(prompts, columns).save(path, optimize=True)
-
-
-def sheet(prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> Image.Image:
-    """Pictures in [-1, 1] for the first prompts with different garments: a row a prompt, a column a decoder."""
+def sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:
+    """Write a PNG of the pictures for the first prompts with different garments: a row a prompt, a column a decoder."""
     garments = [parse_prompt(prompt).garment for prompt in prompts]
-    shown = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
+    picked = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
     side = _SCALE * next(iter(columns.values())).shape[-1]
-    size = (_LEFT + len(columns) * (side + _GAP), _HEAD + len(shown) * (side + _GAP))
+    size = (_LEFT + len(columns) * (side + _GAP), _HEAD + len(picked) * (side + _GAP))
     page = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(page)
-    for number, i in enumerate(shown):
-        draw.text(
-            (4, _HEAD + number * (side + _GAP) + side // 2 - 6), prompts[i].replace(" on ", "\non "), fill="black"
-        )
+    for number, i in enumerate(picked):
+        middle = _HEAD + number * (side + _GAP) + side // 2
+        draw.text((4, middle - 6), prompts[i].replace(" on ", "\non "), fill="black")
     for column, (name, pictures) in enumerate(columns.items()):
         left = _LEFT + column * (side + _GAP)
         draw.text((left, 3), name, fill="black")
-        for number, i in enumerate(shown):
+        for number, i in enumerate(picked):
             bytes_ = ((pictures[i] + 1) * 127.5).round().clamp(0, 255).byte().permute(1, 2, 0).numpy()
             picture = Image.fromarray(bytes_).resize((side, side), Image.Resampling.NEAREST)
             page.paste(picture, (left, _HEAD + number * (side + _GAP)))
-    return page
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.save(path, optimize=True)

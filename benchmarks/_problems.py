@@ -2,14 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from benchmarks._results import Row, standard_error
+from benchmarks._runs import Decoded
 from engines.models.bundled.snakes import held_out_games
+from engines.protocol import Model
 
 PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
 _MARK: Final = "####"
@@ -76,3 +80,14 @@ def solved(text: str, answer: str) -> bool:
     """
     number = given(text)
     return bool(_NUMBER.fullmatch(number)) and Decimal(number.replace(",", "")) == Decimal(answer)
+
+
+def accuracy(model: Model, runs: Sequence[Decoded], problems: Sequence[Problem]) -> Row:
+    """Share of the problems that a model solved, the first of each run, with its standard error."""
+    texts = [model.output(run.tokens[0]).text or "" for run in runs]
+    right = [float(solved(text, problem.answer)) for text, problem in zip(texts, problems, strict=True)]
+    return {
+        "problems": len(right),
+        "accuracy": statistics.fmean(right),
+        "accuracy_standard_error": standard_error(right),
+    }

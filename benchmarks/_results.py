@@ -86,11 +86,31 @@ def off(values: Sequence[float], baseline: Sequence[float]) -> float:
     return statistics.fmean(differences) / error
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """The command line of a benchmark, with --json."""
-    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--json", type=Path, help="write the result to this file; - is standard output")
-    return made
+def same(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
+    """The claim that a difference is no larger than chance makes it, in standard errors."""
+    return Claim(name=name, measured=errors, unit="standard errors", bound="at most", target=most, reason=reason)
+
+
+class Options(argparse.ArgumentParser):
+    """The command line of a benchmark: its own options, and --json."""
+
+    def __init__(self, name: str, doc: str | None) -> None:
+        super().__init__(
+            prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        self.add_argument("--json", type=Path, help="write the result to this file; - is standard output")
+
+    def read(self, arguments: Sequence[str] | None) -> argparse.Namespace:
+        """The options that are given, and as `command` what repeats the benchmark, without where its result goes."""
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        chosen = self.parse_args(given)
+        kept = [
+            argument
+            for before, argument in zip(["", *given], given, strict=False)
+            if before != "--json" and not argument.startswith("--json")
+        ]
+        chosen.command = " ".join([self.prog, *map(shlex.quote, kept)])
+        return chosen
 
 
 def positive(text: str) -> int:
@@ -101,23 +121,13 @@ def positive(text: str) -> int:
     return number
 
 
-def command(name: str, arguments: Sequence[str]) -> str:
-    """The command that repeats a benchmark, without where its result goes."""
-    kept, skip = [], False
-    for argument in arguments:
-        if not skip and not argument.startswith("--json"):
-            kept.append(argument)
-        skip = argument == "--json"
-    return " ".join(["python -m", f"benchmarks.{name}", *map(shlex.quote, kept)])
-
-
 def result(
-    title: str, asked: str, claims: Sequence[Claim], rows: Sequence[Row], device: torch.device | None = None
+    title: str, command: str, claims: Sequence[Claim], rows: Sequence[Row], device: torch.device | None = None
 ) -> dict[str, Any]:
-    """The content of a result file; `asked` is the command."""
+    """The content of a result file."""
     return {
         "title": title,
-        "command": asked,
+        "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": asdict(environment(device or torch.device("cpu"), torch.float32)),
         "claims": [asdict(claim) | {"met": claim.met} for claim in claims],
@@ -125,17 +135,24 @@ def result(
     }
 
 
-def finish(content: Mapping[str, Any], path: Path | None) -> None:
-    """Print the rows and claims of a result, and write it where asked."""
-    standard = path is not None and str(path) == STANDARD
-    told = sys.stderr if standard else sys.stdout
+def finish(
+    chosen: argparse.Namespace,
+    title: str,
+    claims: Sequence[Claim],
+    rows: Sequence[Row],
+    device: torch.device | None = None,
+) -> None:
+    """Print the rows and claims of a result, and write it where the options say."""
+    content, path = result(title, chosen.command, claims, rows, device), chosen.json
+    standard = str(path) == STANDARD
+    report = sys.stderr if standard else sys.stdout
     for row in content["rows"]:
-        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()), file=told)
+        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()), file=report)
     for claim in content["claims"]:
         verdict = {True: "met", False: "MISSED", None: "-"}[claim["met"]]
         target = "" if claim["target"] is None else f" (target {claim['bound']} {claim['target']:g})"
         measured = "not measured" if claim["measured"] is None else f"{claim['measured']:.4g} {claim['unit']}".strip()
-        print(f"{verdict}: {claim['name']}: {measured}{target}. {claim['reason']}", file=told)
+        print(f"{verdict}: {claim['name']}: {measured}{target}. {claim['reason']}", file=report)
     text = json.dumps(content, indent=1) + "\n"
     if standard:
         sys.stdout.write(text)

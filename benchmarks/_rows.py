@@ -9,8 +9,8 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -29,7 +29,7 @@ class Rows:
     """The rows of one file. Only one process may write: from `begin` on the file is locked, and a kill unlocks it."""
 
     def __init__(self, path: Path) -> None:
-        """Read what is there, without its last line where that was cut off.
+        """Read what is there, without what an interruption cut off at its end.
 
         Raises:
             RowsError: for a name or folder that cannot be, and for lines that are no rows.
@@ -39,29 +39,10 @@ class Rows:
         if not path.parent.is_dir():
             raise RowsError(f"-o: the folder {str(path.parent)!r} does not exist; make it first")
         self.path = path
-        self._zipped = path.suffix == ".gz"
-        self._plain = path.with_name(path.name + ".part") if self._zipped else path
-        self._sound_bytes = 0
-        self._open: IO[bytes] | None = None
-        self.rows = self._read()
-
-    def _read(self) -> dict[str, ResultRow]:
-        """Key -> row."""
-        source = self._plain if self._plain.exists() else self.path
-        rows: dict[str, ResultRow] = {}
-        if not source.exists():
-            return rows
-        data = source.read_bytes()
-        try:
-            data = gzip.decompress(data) if source.suffix == ".gz" else data
-        except (OSError, EOFError, zlib.error) as error:
-            raise RowsError(f"-o: {source} cannot be unpacked ({error}); name another file") from None
-        self._sound_bytes = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[: self._sound_bytes].splitlines(), 1):
-            row = _parsed(line, f"{source}, line {number}")
-            if row:
-                rows[row.key] = row
-        return rows
+        self._packed = path.suffix == ".gz"
+        self._file: IO[bytes] | None = None
+        parsed = [_parsed(line, f"{path}, line {i}") for i, line in enumerate(self._lines(), 1)]
+        self.rows = {row.key: row for row in parsed if row}
 
     def begin(self, about: Mapping[str, Any]) -> None:
         """Make ready to append, and say about what.
@@ -70,17 +51,13 @@ class Rows:
             RowsError: while another process writes, or where one wrote since the rows were read.
             OSError: where the file cannot be written.
         """
-        with self._claimed() as free:
-            if free and self._zipped and self.path.exists():
-                with whole(self._plain) as part:
-                    part.write_bytes(gzip.decompress(self.path.read_bytes()))
-            self._open = self._locked()
-        there = list(self.rows)
-        if list(self._read()) != there:
-            self.release()
-            raise RowsError(f"-o: another sweep wrote to {self.path} just now; give the same command again")
-        self._open.truncate(self._sound_bytes)
-        self._write([json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"])
+        file = self._locked()
+        with file:
+            now = Rows(self.path)
+            if list(now.rows) != list(self.rows) or not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                raise RowsError(f"-o: another sweep wrote to {self.path} just now; give the same command again")
+            self._replace([*now._lines(), _about_line(about)])
+            self._file = self._locked()
 
     def append(self, rows: Sequence[ResultRow]) -> None:
         """Add rows; they are in the file when this returns.
@@ -88,50 +65,42 @@ class Rows:
         Raises:
             SweepError: for a row that could not be read again; then none is written.
         """
-        self._write([written(row) for row in rows])
+        self._write(b"".join([written(row) for row in rows]))
         self.rows |= {row.key: row for row in rows}
 
     def finish(self) -> None:
-        """All rows are there: compress them where the name says so, and let others write.
+        """All rows are there: compress them together where the name says so, and let others write.
 
         Raises:
-            RowsError: while another process writes.
             OSError: where the file cannot be written.
         """
-        if self._zipped and self._plain.exists():
-            self._open = self._open or self._locked()
-            with whole(self.path) as part:
-                part.write_bytes(gzip.compress(self._plain.read_bytes(), 9, mtime=0))
-            with self._claimed():
-                self._plain.unlink()
+        if self._packed and self._file:
+            self._replace(self._lines())
         self.release()
 
     def release(self) -> None:
         """Let others write, with what is there."""
-        if self._open:
+        if self._file:
             with suppress(OSError):  # what could not be written was told when it was tried
-                self._open.close()
-            self._open = None
+                self._file.close()
+            self._file = None
 
-    def _write(self, lines: Iterable[bytes]) -> None:
-        file = self._open or self._locked()
-        file.write(b"".join(lines))
-        file.flush()
-        self._open = file
-
-    @contextmanager
-    def _claimed(self) -> Iterator[bool]:
-        """Whether nobody began yet, while the folder is locked: what is unpacked is unpacked once."""
-        folder = os.open(self.path.parent, os.O_RDONLY)
+    def _lines(self) -> list[bytes]:
+        """The whole lines of the file."""
+        lines: list[bytes] = []
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield not self._plain.exists()
-        finally:
-            os.close(folder)
+            with gzip.open(self.path) if self._packed else self.path.open("rb") as file:
+                lines.extend(file)
+        except FileNotFoundError:
+            pass
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            if not (lines and isinstance(error, EOFError)):  # a kill cut off what was compressed last
+                raise RowsError(f"-o: {self.path} cannot be unpacked ({error}); name another file") from None
+        return [line for line in lines if line.endswith(b"\n")]
 
     def _locked(self) -> IO[bytes]:
         """The file to append to, which nobody else may now."""
-        file = self._plain.open("ab")
+        file = self.path.open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,26 +109,33 @@ class Rows:
             raise RowsError(f"-o: another sweep is writing to {self.path}; {remedy}") from None
         return file
 
+    def _replace(self, lines: Iterable[bytes]) -> None:
+        data = b"".join(lines)
+        with whole(self.path) as part:
+            part.write_bytes(gzip.compress(data, 9, mtime=0) if self._packed else data)
+
+    def _write(self, data: bytes) -> None:
+        """Append; what is compressed here is compressed again with all else in the end."""
+        assert self._file, "begin first"
+        self._file.write(gzip.compress(data) if self._packed else data)
+        self._file.flush()
+
 
 class PrintedRows(Rows):
     """Rows that go to standard output: nothing is there before, and nothing can go on from there."""
 
     def __init__(self) -> None:
         """Begin without any."""
-        self.path = Path(STANDARD)
-        self._open = None
-        self.rows = {}
+        self.path, self.rows, self._packed, self._file = Path(STANDARD), {}, False, None
 
     def begin(self, about: Mapping[str, Any]) -> None:
         """Say about what."""
-        self._write([json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"])
+        self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        self._write(_about_line(about))
 
-    def finish(self) -> None:
-        """All rows are there."""
 
-    def _write(self, lines: Iterable[bytes]) -> None:
-        sys.stdout.buffer.write(b"".join(lines))
-        sys.stdout.flush()
+def _about_line(about: Mapping[str, Any]) -> bytes:
+    return json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"
 
 
 def rows_of(path: Path) -> Rows:

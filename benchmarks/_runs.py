@@ -1,15 +1,18 @@
-"""What the benchmarks that decode share: prompts, jobs, and a stopwatch around the driver."""
+"""What the benchmarks that decode share: prompts, jobs, a stopwatch around the driver, and runs in pairs."""
 
 import itertools
 import random
+import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
+from benchmarks._results import Claim, Row, spread
 from engines.methods import METHODS
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
 from engines.models.catalog import MODELS
@@ -21,6 +24,8 @@ from traces.schema import Step
 
 NAMES = {"ar": "vanilla", **COUPLINGS, "gsd": "GSD"}
 """Decoders by the names the papers use: a method, or a coupling of SCD."""
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def prompts(model_id: str, count: int) -> list[str]:
@@ -69,34 +74,88 @@ class Stopwatch:
         return self.session.answer(requests, sampling, timed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Decoded:
     """One decoding, timed by `now` from opening the session to the last token."""
 
     tokens: tuple[tuple[Any, ...], ...]
+    passes: tuple[int, ...]
+    """Those in which each sequence took part."""
     forwards: int
     """Passes in which at least one sequence took part."""
     draft_forwards: int
     """Those of them that were of a drafter alone."""
     seconds: float
     forward_seconds: float
-    steps: tuple[tuple[Step, ...], ...] = ()
+    steps: tuple[tuple[Step, ...], ...]
 
 
 def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     """Decode jobs in lockstep and time it."""
-    config = jobs[0].config
     start = now()
     sequences = [RunningSequence(one.decoder()) for one in jobs]
-    session = open_session(jobs)
-    watch = Stopwatch(session)
-    forwards = sum(1 for _ in drive(sequences, watch, config, record=record))
+    watch, passes, forwards = Stopwatch(open_session(jobs)), Counter[int](), 0
+    for took_part in drive(sequences, watch, jobs[0].config, record=record):
+        passes.update(took_part)
+        forwards += 1
     tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
-    return Decoded(
-        tokens=tokens,
-        forwards=forwards,
-        draft_forwards=watch.drafts,
-        seconds=now() - start,
-        forward_seconds=watch.seconds,
-        steps=tuple(tuple(sequence.steps) for sequence in sequences),
+    seconds, steps = now() - start, tuple(tuple(sequence.steps) for sequence in sequences)
+    each = tuple(passes[i] for i in range(len(sequences)))
+    return Decoded(tokens, each, forwards, watch.drafts, seconds, watch.seconds, steps)
+
+
+Pair = tuple[Decoded, Decoded]
+"""An ordinary run and another, of the same prompt."""
+
+
+def paired(rounds: Iterable[tuple[Job, Mapping[Key, Job]]]) -> dict[Key, list[Pair]]:
+    """Decode an ordinary job beside each of the others of its round, so that the machine's other work falls on both.
+
+    Which of a pair goes first changes from round to round.
+    """
+    pairs: dict[Key, list[Pair]] = defaultdict(list)
+    for turn, (ordinary, others) in enumerate(rounds):
+        for key, other in others.items():
+            if turn % 2:
+                usual, own = decode([ordinary]), decode([other])
+            else:
+                own, usual = decode([other]), decode([ordinary])
+            pairs[key].append((usual, own))
+    return pairs
+
+
+def speed(pairs: Sequence[Pair]) -> Row:
+    """Passes and seconds of the others, and how many times faster than ordinary decoding they are."""
+    forwards = statistics.fmean(own.forwards for _, own in pairs)
+    faster = spread([usual.seconds / own.seconds for usual, own in pairs])
+    return {
+        "nfe": forwards,
+        "fewer_passes": statistics.fmean(usual.forwards for usual, _ in pairs) / forwards,
+        "seconds_median": spread([own.seconds for _, own in pairs]).median,
+        "faster_median": faster.median,
+        "faster_low_quartile": faster.low,
+        "faster_high_quartile": faster.high,
+    }
+
+
+def throughput(jobs: Sequence[Job], repeats: int, label: str, noun: str) -> Claim:
+    """How many more `noun` a second lockstep gives than one at a time, and whether they are the same.
+
+    Its `numbers` are those of the last repetition.
+    """
+    ratios, numbers, same = [], dict[str, float](), 0
+    for _ in range(repeats):
+        batch, singles = decode(jobs), [decode([one]) for one in jobs]
+        alone = sum(run.seconds for run in singles)
+        ratios.append(alone / batch.seconds)
+        numbers = {"batch": len(jobs), "per_second": len(jobs) / batch.seconds, "per_second_alone": len(jobs) / alone}
+        same = sum(run.tokens[0] == tokens for run, tokens in zip(singles, batch.tokens, strict=True))
+    ratio = spread(ratios)
+    rates = f"{numbers['per_second']:.2f} against {numbers['per_second_alone']:.2f} {noun} a second"
+    return Claim(
+        name=f"{label}: throughput of {len(jobs)} in lockstep over one at a time",
+        measured=ratio.median,
+        unit="×",
+        reason=f"{rates}, {same} of {len(jobs)} with the same tokens; {ratio}",
+        numbers={"decoder": label, **numbers},
     )

@@ -3,7 +3,7 @@
 Nothing is fetched. Sizes are those of the published config.json; every family has a tiny size of the same form.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,34 +37,22 @@ class Built:
     """A class of transformers around the same decoder that has `generate`; None where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Of a decoder of Llama's kind: width, inner width, layers, heads, groups of them, vocabulary."""
-
-    width: int
-    inner: int
-    layers: int
-    heads: int
-    groups: int
-    words: int
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Of a native config."""
-        return {
-            "hidden_size": self.width,
-            "intermediate_size": self.inner,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "num_key_value_heads": self.groups,
-            "head_dim": self.width // self.heads,
-            "vocab_size": self.words,
-            "attn_implementation": "sdpa",
-            "pad_token_id": None,
-        }
-
-
 Build = Callable[[torch.device, torch.dtype], Built]
+
+
+def decoder(width: int, inner: int, layers: int, heads: int, groups: int, words: int) -> dict[str, Any]:
+    """Fields of the native config of a decoder of Llama's kind."""
+    return {
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": groups,
+        "head_dim": width // heads,
+        "vocab_size": words,
+        "attn_implementation": "sdpa",
+        "pad_token_id": None,
+    }
 
 
 def _on(device: torch.device, dtype: torch.dtype, build: Callable[[], nn.Module]) -> Any:
@@ -76,6 +64,11 @@ def _on(device: torch.device, dtype: torch.dtype, build: Callable[[], nn.Module]
             return build().eval().requires_grad_(False)
     finally:
         torch.set_default_dtype(before)
+
+
+def _qwen3(fields: Mapping[str, Any], base: float, device: torch.device, dtype: torch.dtype) -> Any:
+    config = Qwen3Config(**fields, rope_parameters={"rope_type": "default", "rope_theta": base})
+    return _on(device, dtype, lambda: Qwen3ForCausalLM(config))
 
 
 def _card(name: str) -> ModelCard:
@@ -90,14 +83,13 @@ def _words(count: int, *special: str) -> Tokenizer:
     return made
 
 
-def sdar(name: str, size: Size) -> Build:
+def sdar(name: str, fields: Mapping[str, Any]) -> Build:
     """A block-diffusion language model on Qwen3; from left to right it is a causal one with masks beside drafts."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
-        config = Qwen3Config(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-        network = _on(device, dtype, lambda: Qwen3ForCausalLM(config))
-        tokenizer = _words(size.words, _MASK, _END)
-        kind = Kind(tokenizer.token_to_id(_MASK), (size.words,), longest=2048)
+        network, words = _qwen3(fields, 1e6, device, dtype), fields["vocab_size"]
+        tokenizer = _words(words, _MASK, _END)
+        kind = Kind(tokenizer.token_to_id(_MASK), (words,), longest=2048)
         plain = Qwen3ForCausalLM.__new__(Qwen3ForCausalLM)  # the wrapper puts a lean decoder into its own object
         plain.__dict__ = {**network.__dict__, "_modules": dict(network._modules)}
         return Built(DiffusionLM(network, tokenizer, kind, _card(name), device), "How many are left?", plain)
@@ -105,38 +97,38 @@ def sdar(name: str, size: Size) -> Build:
     return build
 
 
-def janus(name: str, size: Size, codes: JanusVQVAEConfig, side: int) -> Build:
+def janus(name: str, fields: Mapping[str, Any], codes: JanusVQVAEConfig, side: int) -> Build:
     """A Janus-Pro; `generate` beside it writes text on the same decoder."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
-        codes.projection_dim = codes.image_token_embed_dim = size.width
+        width, words = fields["hidden_size"], fields["vocab_size"]
+        codes.projection_dim = codes.image_token_embed_dim = width
         cell = 1 << (len(codes.channel_multiplier) - 1)
         config = JanusConfig(
-            text_config={"model_type": "llama", **size.fields, "max_position_embeddings": 4096},
+            text_config={"model_type": "llama", **fields, "max_position_embeddings": 4096},
             vq_config=codes.to_dict(),
             vision_config={"image_size": side * cell, "patch_size": cell},
         )
         parts = _on(device, dtype, lambda: JanusPictures(config))
         parts.model.vqmodel.float()
-        model = Janus(parts, _words(size.words, *_JANUS), _card(name), str(device))
+        model = Janus(parts, _words(words, *_JANUS), _card(name), str(device))
         causal = _on(torch.device("meta"), dtype, lambda: LlamaForCausalLM(config.text_config))
         causal.model = parts.model.language_model
-        causal.lm_head = _on(device, dtype, lambda: nn.Linear(size.width, size.words, bias=False))
+        causal.lm_head = _on(device, dtype, lambda: nn.Linear(width, words, bias=False))
         return Built(model, "a red boot", causal)
 
     return build
 
 
-def cosmos(name: str, size: Size, tokenizer: TokenizerSize, shape: tuple[int, int, int]) -> Build:
+def cosmos(name: str, fields: Mapping[str, Any], tokenizer: TokenizerSize, shape: tuple[int, int, int]) -> Build:
     """A Cosmos autoregressive model; `shape` is frames, and pixels each way."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
-        config = Qwen3Config(**size.fields, rope_parameters={"rope_type": "default", "rope_theta": 5e5})
-        network = _on(device, dtype, lambda: Qwen3ForCausalLM(config))
+        network = _qwen3(fields, 5e5, device, dtype)
         pixels: CosmosTokenizer = _on(device, torch.float32, lambda: CosmosTokenizer(tokenizer))
         cell, frames = tokenizer.cell, shape[0]
         clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, pixels.codes)
-        angles = torch.rand(clip.latents * clip.plane + 1, config.head_dim, device=device)
+        angles = torch.rand(clip.latents * clip.plane + 1, fields["head_dim"], device=device)
         network.model.rotary_emb = PlaceRotary(angles)
         model = CosmosVideo(network, pixels, clip, _card(name), str(device))
         return Built(model, pack([0] * clip.given), network)
@@ -162,26 +154,20 @@ def mar(name: str, size: MARSize) -> Build:
 _LEVELS: Final = (8, 8, 8, 5, 5, 5)
 _CODES: Final = JanusVQVAEConfig(embed_dim=8, num_embeddings=16384)
 SIZES: Final = {
-    "Janus-Pro 1B": Size(2048, 5632, 24, 16, 16, 102_400),
-    "Janus-Pro 7B": Size(4096, 11_008, 30, 32, 32, 102_400),
-    "SDAR 1.7B": Size(2048, 6144, 28, 16, 8, 151_936),
-    "SDAR 8B": Size(4096, 12_288, 36, 32, 8, 151_936),
-    "Cosmos 4B": Size(4096, 14_336, 16, 32, 8, 64_000),
+    "Janus-Pro 1B": decoder(2048, 5632, 24, 16, 16, 102_400),
+    "Janus-Pro 7B": decoder(4096, 11_008, 30, 32, 32, 102_400),
+    "SDAR 1.7B": decoder(2048, 6144, 28, 16, 8, 151_936),
+    "SDAR 8B": decoder(4096, 12_288, 36, 32, 8, 151_936),
+    "Cosmos 4B": decoder(4096, 14_336, 16, 32, 8, 64_000),
 }
+_LARGE_TOKENIZER: Final = TokenizerSize(4, (128, 256, 512, 512), 2, 16, (2, 1), _LEVELS)
 REAL: Final[dict[str, Build]] = {
-    "Janus-Pro 1B": janus("Janus-Pro 1B", SIZES["Janus-Pro 1B"], _CODES, 24),
-    "Janus-Pro 7B": janus("Janus-Pro 7B", SIZES["Janus-Pro 7B"], _CODES, 24),
-    "SDAR 1.7B": sdar("SDAR 1.7B", SIZES["SDAR 1.7B"]),
-    "SDAR 8B": sdar("SDAR 8B", SIZES["SDAR 8B"]),
+    **{name: janus(name, SIZES[name], _CODES, 24) for name in ("Janus-Pro 1B", "Janus-Pro 7B")},
+    **{name: sdar(name, SIZES[name]) for name in ("SDAR 1.7B", "SDAR 8B")},
     "MAR-H": mar("MAR-H", MARSize(width=1280, depth=20, heads=16, head_width=1536, head_depth=12)),
-    "Cosmos 4B": cosmos(
-        "Cosmos 4B",
-        SIZES["Cosmos 4B"],
-        TokenizerSize(4, (128, 256, 512, 512), 2, 16, (2, 1), _LEVELS),
-        (33, 640, 1024),
-    ),
+    "Cosmos 4B": cosmos("Cosmos 4B", SIZES["Cosmos 4B"], _LARGE_TOKENIZER, (33, 640, 1024)),
 }
-_SMALL: Final = Size(32, 48, 2, 4, 2, 64)
+_SMALL: Final = decoder(32, 48, 2, 4, 2, 64)
 _FEW: Final = JanusVQVAEConfig(
     embed_dim=4, num_embeddings=24, base_channels=32, channel_multiplier=[1, 1], num_res_blocks=1, latent_channels=4
 )
@@ -190,6 +176,6 @@ TINY: Final[dict[str, Build]] = {
     "SDAR": sdar("SDAR", _SMALL),
     "MAR": mar("MAR", MARSize(side=4, token=4, width=16, depth=1, heads=2, buffer=4, head_width=16, head_depth=1)),
     "Cosmos": cosmos(
-        "Cosmos", Size(32, 48, 2, 4, 2, 8), TokenizerSize(2, (32, 32), 1, 4, (1, 1), (2, 2, 2)), (17, 16, 16)
+        "Cosmos", decoder(32, 48, 2, 4, 2, 8), TokenizerSize(2, (32, 32), 1, 4, (1, 1), (2, 2, 2)), (17, 16, 16)
     ),
 }

@@ -69,7 +69,7 @@ def ready(model_id: str, device: str) -> Model:
 def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> ResultRow:
     one, index, task = chunk.configuration, chunk.problems[place], job.task
     assert isinstance(task, TextTask)
-    text, asked = job.model.output(tokens).text or "", exam(chunk.model)
+    text, judge = job.model.output(tokens).text or "", exam(chunk.model)
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     spent = cost(steps)
     draft = draft_forwards(steps)
@@ -85,8 +85,8 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         config=dict(one.config),
         seed=chunk.seed,
         problem=index,
-        correct=asked.solved(text, asked.problems[index].answer),
-        answer=asked.given(text)[:ANSWER_CHARACTERS],
+        correct=judge.solved(text, judge.problems[index].answer),
+        answer=judge.given(text)[:ANSWER_CHARACTERS],
         forwards=spent.forwards,
         draft_forwards=draft,
         forwards_by_mode=dict(Counter(step.call.mode for step in steps)),

@@ -1,9 +1,10 @@
 """The app as a visitor meets it: how soon it answers, what it holds in memory, whether the player keeps up.
 
-    python -m benchmarks.app [--json FILE] [--runs 10] [--model ID] [--no-browser]
+    python -m benchmarks.app [--json FILE] [--runs 10]
 
 Starts app.py in a process of its own, decodes through its API, then opens it in Chromium: every forward pass of a live
-run has to arrive, and a made-up run of 600 passes over 2,400 tokens has to be scrubbed without stutter.
+run has to arrive, and a made-up run of 600 passes over 2,400 tokens has to be scrubbed without stutter. Without
+Chromium the page is left out.
 """
 
 import os
@@ -21,11 +22,12 @@ from typing import IO, Any, Final
 
 from gradio_client import Client
 
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread
-from engines.models.catalog import MODELS
+from benchmarks._results import Claim, Options, Row, finish, positive, spread
 from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
+MODEL: Final = "studio-image"
+"""The page opens with it."""
 MOST_SECONDS_TO_START: Final = 180.0
 LEAST_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
@@ -78,19 +80,16 @@ _LENGTHS: Final = "draftscopePlayers.viewer.snapshot().lanes.map(lane => lane.st
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("app", __doc__)
     options.add_argument(
         "--runs", type=positive, default=10, help="five times as many follow, for the memory they leave"
     )
-    options.add_argument("--model", choices=MODELS, default="studio-image")
-    options.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     with served() as (address, seconds, process):
         idle = resident_megabytes(process)
-        rows = decoded(address, chosen.model, chosen.runs)
+        rows = decoded(address, chosen.runs)
         held = resident_megabytes(process)
-        decoded(address, chosen.model, (TIMES_LONGER - 1) * chosen.runs)
+        decoded(address, (TIMES_LONGER - 1) * chosen.runs)
         claims = [
             Claim(
                 name="Seconds from starting the app until /healthz answers",
@@ -102,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ),
             *memory(chosen.runs, idle, held, resident_megabytes(process)),
         ]
-        if not chosen.no_browser and any(map(shutil.which, CHROMIUM)):
-            claims += in_browser(address, chosen.model)
-    finish(result("The app", command("app", given), claims, rows), chosen.json)
+        if any(map(shutil.which, CHROMIUM)):
+            claims += in_browser(address)
+    finish(chosen, "The app", claims, rows)
 
 
 @contextmanager
@@ -153,13 +152,13 @@ def answers(url: str) -> bool:
     return False
 
 
-def decoded(address: str, model: str, runs: int) -> list[Row]:
+def decoded(address: str, runs: int) -> list[Row]:
     """Decode through the API, one run after another."""
     client = Client(address, verbose=False)
     seconds, forwards = [], []
     for seed in range(runs):
         start = time.monotonic()
-        trace: dict[str, Any] = client.predict(method="scd", seed=seed, model=model, api_name="/run")
+        trace: dict[str, Any] = client.predict(method="scd", seed=seed, model=MODEL, api_name="/run")
         seconds.append(time.monotonic() - start)
         forwards.append(len(trace["steps"]))
     took = spread(seconds)
@@ -167,7 +166,7 @@ def decoded(address: str, model: str, runs: int) -> list[Row]:
         {
             "method": "scd",
             "through": "/run",
-            "model": model,
+            "model": MODEL,
             "runs": runs,
             "nfe": sum(forwards) / runs,
             "seconds_median": took.median,
@@ -210,13 +209,13 @@ def memory(runs: int, idle: float | None, held: float | None, later: float | Non
     ]
 
 
-def in_browser(address: str, model: str) -> list[Claim]:
+def in_browser(address: str) -> list[Claim]:
     """What needs Chromium."""
     from tests.support.browser import chromium
 
     with chromium() as browser:
         opened = opening(browser, address)
-        return [opened, live(page := browser.new_page(), address, model), clicking(page), scrubbing(browser.new_page())]
+        return [opened, live(page := browser.new_page(), address), clicking(page), scrubbing(browser.new_page())]
 
 
 def opening(browser: Any, address: str) -> Claim:
@@ -229,14 +228,14 @@ def opening(browser: Any, address: str) -> Claim:
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {_LENGTHS}.length === 2")
         seconds.append(time.monotonic() - start)
         context.close()
-    found = spread(seconds)
+    took = spread(seconds)
     return Claim(
         name="Seconds from opening the page until its first run plays, in a browser that has not seen it",
-        measured=found.median,
+        measured=took.median,
         unit="s",
         bound="at most",
         target=READY_SECONDS,
-        reason=str(found),
+        reason=str(took),
     )
 
 
@@ -249,27 +248,21 @@ def clicking(page: Any) -> Claim:
         milliseconds.append(page.evaluate(_CLICK))
         page.evaluate("() => document.querySelector('#stop')?.click()")  # which may have ended by itself
         page.locator("#stop").wait_for(state="hidden", timeout=300_000)
-    found = spread(milliseconds)
+    took = spread(milliseconds)
     return Claim(
         name="Milliseconds from the click on Run until the first forward pass is on the page, once warm",
-        measured=found.median,
+        measured=took.median,
         unit="ms",
         bound="at most",
         target=FIRST_STEP_MILLISECONDS,
-        reason=f"two requests, to make ready and to decode, and gradio draws the page between them; {found}",
+        reason=f"two requests, to make ready and to decode, and gradio draws the page between them; {took}",
     )
 
 
-def live(page: Any, address: str, model: str) -> Claim:
+def live(page: Any, address: str) -> Claim:
     """Watch a run arrive. The runs are long enough for lost messages to show: ordinary decoding goes beside SCD."""
     page.goto(address)
     page.wait_for_function("globalThis.draftscopePlayers?.viewer")
-    page.locator(".settings > button").first.click()
-    choice = page.get_by_label("Model")
-    if choice.input_value() != MODELS[model].title:
-        choice.click()
-        page.get_by_role("option", name=MODELS[model].title, exact=True).click()
-        page.wait_for_timeout(1000)
     page.evaluate(_LISTEN)
     page.locator("#run").click()
     page.locator("#stop").wait_for(state="visible")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks._results import Claim, Row, command, finish, parser, result, standard_error
+from benchmarks._results import Claim, Options, Row, finish, same, standard_error
 from traces.streams import piped
 from visualizers import read_results
 from visualizers.groups import Group, gathered, records
@@ -56,17 +56,16 @@ PAIRS: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("compare", __doc__)
     options.add_argument("--folder", type=Path, default=FOLDER)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     sweeps = {
         path.name.partition(".")[0]: gathered(read_results(path.read_bytes()).rows)
         for path in sorted(chosen.folder.glob("*.jsonl.gz"))
     }
     rows = [row for name, groups in sweeps.items() for row in table(name, groups)]
-    found = [claim for pair in PAIRS if pair.sweep in sweeps for claim in compare(pair, sweeps[pair.sweep])]
-    finish(result("Sweeps", command("compare", given), found, rows), chosen.json)
+    claims = [claim for pair in PAIRS if pair.sweep in sweeps for claim in compare(pair, sweeps[pair.sweep])]
+    finish(chosen, "Sweeps", claims, rows)
 
 
 def table(sweep: str, groups: Sequence[Group]) -> list[Row]:
@@ -121,15 +120,8 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     )
     if pair.target is None:
         return [speed]
-    equal = Claim(
-        name=f"{name}: accuracies apart",
-        measured=errors,
-        unit="standard errors",
-        bound="at most",
-        target=MOST_ERRORS,
-        reason=f"of the difference, problem by problem, {problems} of them",
-    )
-    return [speed, equal]
+    reason = f"of the difference, problem by problem, {problems} of them"
+    return [speed, same(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
 
 
 def apart(one: Group, other: Group) -> tuple[float, int]:

@@ -1,7 +1,6 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
-    python -m benchmarks.continuous [--json FILE] [--method NAME] [--model ID] [--prompt TEXT] [--gammas N ...]
-                                    [--batches N ...] [--drafters NAME ...] [--verdicts NAME ...]
+    python -m benchmarks.continuous [--json FILE] [--method NAME] [--model ID] [--gammas N ...] [--batches N ...]
 
 Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
 
@@ -25,14 +24,15 @@ import torch
 from torch import Tensor
 
 from benchmarks._pictures import features, frechet, reference, right
-from benchmarks._results import Row, command, finish, parser, positive, result, spread
+from benchmarks._results import Options, Row, finish, positive, spread
 from benchmarks._runs import now, prompts
-from engines.config import as_values, make_config, settings
+from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
+from engines.runtime.request import Request
 from traces.breakeven import acceptance_for
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
@@ -51,48 +51,38 @@ FEW: Final = 4
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("continuous", __doc__)
     family = [name for name, info in MODELS.items() if "continuous-ar" in info.families and info.small]
     options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
     options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
-    options.add_argument("--prompt", help="default: one after the other, through the whole vocabulary")
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
     options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
     options.add_argument("--repeats", type=positive, default=REPEATS)
-    options.add_argument("--drafters", choices=DRAFTERS, nargs="+", default=DRAFTERS)
-    options.add_argument("--verdicts", choices=VERDICTS, nargs="+", default=VERDICTS)
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     model: Any = load_model(chosen.model, chosen.device)
     rows = []
     for batch in chosen.batches:
-        asked = prompts(chosen.model, batch) if chosen.prompt is None else [chosen.prompt] * batch
-        for k, way in enumerate(ways(chosen.method, chosen.model, chosen.drafters, chosen.verdicts)):
-            for gamma in chosen.gammas:
-                if k and gamma > FEW:
-                    continue
-                jobs = [job(model, prompt, gamma, seed, chosen.method, **way) for seed, prompt in enumerate(asked)]
+        for k, way in enumerate(ways(chosen.method, chosen.model)):
+            for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
+                jobs = [
+                    Request(chosen.method, model, prompt, seed=seed, settings={"gamma": gamma, **way}).job()
+                    for seed, prompt in enumerate(prompts(chosen.model, batch))
+                ]
                 rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
-                said = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
-                print(f"{said}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
+                setting = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
+                print(f"{setting}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
     title = f"{MODELS[chosen.model].title}: {METHODS[chosen.method].title}"
-    finish(result(title, command("continuous", given), [], rows, model.device), chosen.json)
+    finish(chosen, title, [], rows, model.device)
 
 
-def ways(method: str, model: str, drafters: Sequence[str], verdicts: Sequence[str]) -> list[dict[str, str]]:
+def ways(method: str, model: str) -> list[dict[str, str]]:
     """Settings of drafter and verdict, as far as method and model have them."""
     known = {setting.name: setting.choices for setting in settings(METHODS[method].config)}
-    had = [name for name in drafters if name in known["drafter"] and (name != "mixture" or MODELS[model].mixture)]
+    drafters = [name for name in DRAFTERS if name in known["drafter"] and (name != "mixture" or MODELS[model].mixture)]
     if "verdict" not in known:
-        return [{"drafter": drafter} for drafter in had]
-    return [{"drafter": drafter, "verdict": verdict} for drafter in had for verdict in verdicts]
-
-
-def job(model: Any, prompt: str, gamma: int, seed: int, name: str = DRAFTING[0], **values: object) -> Job:
-    """A method with default settings but for `gamma`."""
-    method = METHODS[name]
-    return Job(method, model, prompt, make_config(method.config, {"gamma": gamma, **values}), seed)
+        return [{"drafter": drafter} for drafter in drafters]
+    return [{"drafter": drafter, "verdict": verdict} for drafter in drafters for verdict in VERDICTS]
 
 
 def measure(jobs: Sequence[Job], repeats: int) -> Row:
@@ -146,14 +136,10 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
 
 def passes(traces: Sequence[Trace]) -> dict[str, float]:
     """Share of the time of a run that one draft takes, and one verification."""
-    whole = sum(step.call.milliseconds.total / step.call.batch for trace in traces for step in trace.steps)
-    found = {}
-    for mode in ("draft", "verify"):
-        each = [
-            s.call.milliseconds.total / s.call.batch for trace in traces for s in trace.steps if s.call.mode == mode
-        ]
-        found[mode] = len(traces) * statistics.fmean(each) / whole
-    return found
+    calls = [step.call for trace in traces for step in trace.steps]
+    seconds = {mode: [c.milliseconds.total / c.batch for c in calls if c.mode == mode] for mode in ("draft", "verify")}
+    whole = sum(call.milliseconds.total / call.batch for call in calls)
+    return {mode: len(traces) * statistics.fmean(each) / whole for mode, each in seconds.items()}
 
 
 def shares(traces: Sequence[Trace]) -> dict[str, float]:
@@ -177,8 +163,8 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
         return {"spread": model.spread(tokens.double())}
     pixels = model.pixels(tokens)
     agree = right(pixels, [one.prompt for one in jobs]).all(1).double()
-    found = {"prompt_agreement_percent": 100 * float(agree.mean())}
-    return found | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
+    figures = {"prompt_agreement_percent": 100 * float(agree.mean())}
+    return figures | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
 
 
 if __name__ == "__main__":

@@ -10,20 +10,18 @@ measured acceptance and the cost of a drafter's pass over a target's.
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from benchmarks import _pairs
-from benchmarks._pairs import Pair, gathered, paired
-from benchmarks._problems import held_out, solved
-from benchmarks._results import Row, command, finish, parser, positive, result, standard_error
-from benchmarks._runs import decode, prompts
-from engines.config import make_config
-from engines.methods import METHODS
+from benchmarks import _runs
+from benchmarks._problems import accuracy, held_out
+from benchmarks._results import Options, Row, finish, positive
+from benchmarks._runs import Pair, decode, job, paired, prompts
 from engines.models.catalog import load_model, small_of
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
+from engines.runtime.request import Request
 from traces.schema import Trace
 from traces.streams import piped
 
@@ -33,62 +31,46 @@ TEXT: Final = "text-target"
 LENGTH: Final = 96
 DRAFTERS: Final = ("small", "lookup")
 
-Ask = Callable[[str, int, dict[str, object]], Job]
+Make = Callable[[str, int, Mapping[str, object]], Job]
 """A method, the number of a prompt and settings to a job."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("drafting", __doc__)
     options.add_argument("--images", type=positive, default=12)
     options.add_argument("--problems", type=positive, default=20)
     options.add_argument("--gammas", type=positive, nargs="+", default=list(GAMMAS))
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
-    rows = table(pictures, asks_for_pictures(pictures, chosen.images), chosen.images, chosen.gammas)
-    rows += table(text, asks_for_answers(text), chosen.problems, chosen.gammas)
-    finish(result("Speculative decoding", command("drafting", given), [], rows, pictures.device), chosen.json)
+    captions = prompts(PICTURES, chosen.images)
+
+    def draw(method: str, number: int, settings: Mapping[str, object]) -> Job:
+        return job(method, pictures, captions[number], number, **settings)
+
+    def answer(method: str, number: int, settings: Mapping[str, object]) -> Job:
+        likeliest = {"top_k": 1, "length": LENGTH, **settings}
+        return Request(method, text, held_out()[number].question, settings=likeliest).job()
+
+    rows = table(pictures, draw, chosen.images, chosen.gammas) + table(text, answer, chosen.problems, chosen.gammas)
+    finish(chosen, "Speculative decoding", [], rows, pictures.device)
 
 
-def asks_for_pictures(model: Model, count: int) -> Ask:
-    """Jobs that draw a picture of each of `count` prompts."""
-    asked = prompts(PICTURES, count)
-
-    def ask(method: str, number: int, settings: dict[str, object]) -> Job:
-        return Job(METHODS[method], model, asked[number], make_config(METHODS[method].config, settings), 0, number)
-
-    return ask
-
-
-def asks_for_answers(model: Model) -> Ask:
-    """Jobs that answer held-out problems with the likeliest tokens."""
-
-    def ask(method: str, number: int, settings: dict[str, object]) -> Job:
-        config: Any = make_config(METHODS[method].config, {"top_k": 1, "length": LENGTH, **settings})
-        return Job(METHODS[method], model, held_out()[number].question, config)
-
-    return ask
-
-
-def table(model: Model, ask: Ask, count: int, gammas: Sequence[int]) -> list[Row]:
+def table(model: Model, make: Make, count: int, gammas: Sequence[int]) -> list[Row]:
     """Ordinary decoding, then every drafter with every draft length; pairs of all of them are interleaved."""
-    cells: dict[tuple[str, int], dict[str, object]] = {
-        (drafter, gamma): {"drafter": drafter, "gamma": gamma} for drafter in DRAFTERS for gamma in gammas
-    }
+    cells = {(drafter, gamma): {"drafter": drafter, "gamma": gamma} for drafter in DRAFTERS for gamma in gammas}
     for settings in list(cells.values())[:: len(gammas)]:
-        decode([ask("speculative", 0, settings)])  # load kernels and grow memory pools before anything is timed
-    rounds = []
-    for number in range(count):
-        others = {cell: ask("speculative", number, settings) for cell, settings in cells.items()}
-        rounds.append(paired(ask("ar", number, {}), others, number))
-    pairs = gathered(rounds)
+        decode([make("speculative", 0, settings)])  # load kernels and grow memory pools before anything is timed
+    pairs = paired(
+        (make("ar", i, {}), {cell: make("speculative", i, settings) for cell, settings in cells.items()})
+        for i in range(count)
+    )
     usual = [(run, run) for run, _ in next(iter(pairs.values()))]
-    ordinary = {name: value for name, value in _pairs.speed(usual).items() if not name.startswith(("faster", "fewer"))}
+    ordinary = {name: value for name, value in _runs.speed(usual).items() if not name.startswith(("faster", "fewer"))}
     rows: list[Row] = [{"method": "ar", "model": model.card.id, **_quality(model, usual), **ordinary}]
     for cell, settings in cells.items():
-        traces = [run_batch([ask("speculative", number, settings)])[0] for number in range(count)]
+        traces = [run_batch([make("speculative", number, settings)])[0] for number in range(count)]
         rows.append(_row(model, cell, pairs[cell], traces))
     return rows
 
@@ -107,7 +89,7 @@ def _row(model: Model, cell: tuple[str, int], pairs: Sequence[Pair], traces: Seq
         "target_passes": len(by_role["target"]) / len(traces),
         "fewer_target_passes": sum(run.forwards for run, _ in pairs) / len(by_role["target"]),
         "draft_passes": len(by_role["draft"]) / len(traces),
-        **_pairs.speed(pairs),
+        **_runs.speed(pairs),
     }
     if by_role["draft"]:
         cost = [statistics.median(call.milliseconds.forward for call in by_role[role]) for role in ("draft", "target")]
@@ -125,13 +107,7 @@ def predicted(acceptance: float, gamma: int, cost: float) -> float:
 def _quality(model: Model, pairs: Sequence[Pair]) -> Row:
     if model.card.id != TEXT:
         return {"pictures": len(pairs)}
-    texts = [model.output(run.tokens[0]).text or "" for _, run in pairs]
-    right = [float(solved(text, one.answer)) for text, one in zip(texts, held_out(), strict=False)]
-    return {
-        "problems": len(pairs),
-        "accuracy": statistics.fmean(right),
-        "accuracy_standard_error": standard_error(right),
-    }
+    return accuracy(model, [run for _, run in pairs], held_out()[: len(pairs)])
 
 
 if __name__ == "__main__":

@@ -18,14 +18,13 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result
+from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._sizes import REAL, TINY, Build, Built
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, usual
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
 from traces.streams import piped
 
 WARM: Final = 4
@@ -45,14 +44,13 @@ METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("gpu", __doc__)
     options.add_argument("--tiny", action="store_true", help="small networks of the same form")
     options.add_argument("--families", nargs="+", metavar="NAME", help=f"of {', '.join(REAL)}; default: all")
     options.add_argument("--passes", type=positive, default=24, metavar="N")
     options.add_argument("--device", help=HELP)
     options.add_argument("--dtype", choices=sorted(DTYPES), help="default: float32 on a CPU, bfloat16 elsewhere")
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     offered = TINY if chosen.tiny else REAL
     names = chosen.families or list(offered)
     if unknown := [name for name in names if name not in offered]:
@@ -65,13 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             rows += list(measured(name, offered[name], device, dtype, chosen.passes))
         except (ModelError, torch.OutOfMemoryError) as error:
-            said = str(error).splitlines()[0]
-            claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=f"Not run: {said}"))
+            reason = f"Not run: {str(error).splitlines()[0]}"
+            claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=reason))
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    title = "Published sizes with random weights"
-    finish(result(title, command("gpu", given), claims, rows, device), chosen.json)
+    finish(chosen, "Published sizes with random weights", claims, rows, device)
     return 0
 
 
@@ -80,34 +77,43 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     torch.manual_seed(0)
     built = build(device, dtype)
     model = built.model
-    for method, settings in METHODS_OF[model.families[0]]:
-        chosen = METHODS[method]
-        length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
-        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
-        config = make_config(chosen.config, {**length, **settings, **few})
-        steps = list(islice(Run(Job(chosen, model, built.prompt, config)), passes + WARM))
-        steps = steps[WARM:] or steps
-        yield {
+
+    def row(method: str, settings: str, tokens_fed: float, seconds: float, whole: float) -> Row:
+        return {
             "family": name,
             "method": method,
-            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            "settings": settings,
             "parameters": model.parameters,
             "dtype": str(model.dtype).removeprefix("torch."),
-            "tokens_fed": statistics.median(step.call.query_tokens for step in steps),
-            "seconds": statistics.median(step.call.milliseconds.forward / 1000 for step in steps),
-            "whole_seconds": statistics.median(step.call.milliseconds.total / 1000 for step in steps),
+            "tokens_fed": tokens_fed,
+            "seconds": seconds,
+            "whole_seconds": whole,
         }
+
+    for method, settings in METHODS_OF[model.families[0]]:
+        length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
+        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
+        job = Request(method, model, built.prompt, settings={**length, **settings, **few}).job()
+        steps = list(islice(Run(job), passes + WARM))
+        calls = [step.call for step in steps[WARM:] or steps]
+        yield row(
+            method,
+            " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            statistics.median(call.query_tokens for call in calls),
+            statistics.median(call.milliseconds.forward / 1000 for call in calls),
+            statistics.median(call.milliseconds.total / 1000 for call in calls),
+        )
     if built.causal is not None:
-        yield _generated(name, built, passes)
+        seconds = generating(built, passes)
+        yield row("transformers' generate", "greedy, on the same decoder", 1, seconds, seconds)
 
 
-def _generated(name: str, built: Built, passes: int) -> Row:
-    """Transformers' own loop on the same decoder: the difference of a long text and a short one, a token."""
-    model = built.model
-    prompt = torch.zeros(1, 8, dtype=torch.long, device=model.device)
+def generating(built: Built, passes: int) -> float:
+    """Seconds a token of transformers' own loop on the same decoder: the difference of a long text and a short one."""
+    prompt = torch.zeros(1, 8, dtype=torch.long, device=built.model.device)
 
     def seconds(count: int) -> float:
-        _wait(model.device)
+        _wait(prompt.device)
         begun = time.perf_counter()
         built.causal.generate(
             prompt,
@@ -117,22 +123,12 @@ def _generated(name: str, built: Built, passes: int) -> Row:
             max_new_tokens=count,
             pad_token_id=0,
         )
-        _wait(model.device)
+        _wait(prompt.device)
         return time.perf_counter() - begun
 
     with torch.inference_mode():
         seconds(WARM + 1)
-        each = statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
-    return {
-        "family": name,
-        "method": "transformers' generate",
-        "settings": "greedy, on the same decoder",
-        "parameters": model.parameters,
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "tokens_fed": 1,
-        "seconds": each,
-        "whole_seconds": each,
-    }
+        return statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
 
 
 def _wait(device: torch.device) -> None:

@@ -17,18 +17,16 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import features, frechet, marks, reference, right, write_sheet
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result
+from benchmarks._pictures import features, frechet, marks, reference, right, sheet
+from benchmarks._results import Claim, Options, Row, finish, positive, same
 from benchmarks._runs import prompts
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.devices import add_option
 from engines.runtime.driver import Job, sample_tokens
+from engines.runtime.request import Request
 from traces.streams import piped
 
 TARGET: Final = "patch-target"
-MOST_STANDARD_ERRORS: Final = 3.0
 GUIDANCE: Final = (1.0, 3.0)
 LEAST_AS_ASKED_PERCENT: Final = 50.0
 """With guidance."""
@@ -44,9 +42,8 @@ class Decoder:
 
     def job(self, model: Any, prompt: str, sample: int, guidance: float) -> Job:
         """A picture to decode."""
-        method = METHODS[self.method]
-        config = make_config(method.config, {"guidance": guidance, **self.settings})
-        return Job(method, model, prompt, config, seed=0, sample=sample)
+        settings = {"guidance": guidance, **self.settings}
+        return Request(self.method, model, prompt, settings=settings, sample=sample).job()
 
 
 DECODERS: Final = {
@@ -63,8 +60,7 @@ EXACT: Final = ("CSpD whole paths", "CSpD exact")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("patches", __doc__)
     options.add_argument("--images", type=positive, default=128, help="pictures of every decoder")
     options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
     options.add_argument(
@@ -76,41 +72,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
-    chosen = options.parse_args(given)
-    asked, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
+    chosen = options.read(arguments)
+    captions, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
     for guidance in chosen.guidance:
-        drawn = pictures(asked, guidance, chosen.batch, chosen.device)
-        rows += [row(name, pixels, asked, drawn["target"], guidance) for name, pixels in drawn.items()]
+        drawn = pictures(captions, guidance, chosen.batch, chosen.device)
+        rows += [row(name, pixels, captions, drawn["target"], guidance) for name, pixels in drawn.items()]
     if chosen.sheet:
-        write_sheet(chosen.sheet, asked, drawn)
+        sheet(chosen.sheet, captions, drawn)
     title = "Studio patch models: what pictures show, and how far they lie from real ones"
-    finish(result(title, command("patches", given), claims(rows), rows, torch.device(chosen.device)), chosen.json)
+    finish(chosen, title, claims(rows), rows, torch.device(chosen.device))
 
 
-def pictures(asked: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:
+def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:
     """What every decoder makes of the prompts; a mixture has no guidance."""
     drawn: dict[str, Tensor] = {}
     for name, decoder in DECODERS.items():
         if name == "mixture" and guidance != 1:
             continue
         model: Any = load_model(decoder.model, device)
-        jobs = [decoder.job(model, prompt, sample, guidance) for sample, prompt in enumerate(asked)]
+        jobs = [decoder.job(model, prompt, sample, guidance) for sample, prompt in enumerate(captions)]
         batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
         drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(some))).float().cpu() for some in batches])
-        print(f"{name}, guidance {guidance:g}: {len(asked)} pictures", file=sys.stderr, flush=True)
+        print(f"{name}, guidance {guidance:g}: {len(captions)} pictures", file=sys.stderr, flush=True)
     return drawn
 
 
-def row(name: str, pixels: Tensor, asked: Sequence[str], baseline: Tensor, guidance: float) -> Row:
+def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, guidance: float) -> Row:
     """The marks of one decoder with standard errors."""
-    floor = reference().floors.get(len(asked))
+    floor = reference().floors.get(len(captions))
     return {
         "method": DECODERS[name].method,
         "decoder": name,
         "model": DECODERS[name].model,
         "guidance": guidance,
-        "pictures": len(asked),
-        **marks(right(pixels, asked), right(baseline, asked)),
+        "pictures": len(captions),
+        **marks(right(pixels, captions), right(baseline, captions)),
         "frechet_like": frechet(features(pixels), reference()),
         **({} if floor is None else {"frechet_like_real": floor}),
     }
@@ -134,13 +130,10 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                 )
             )
         made += [
-            Claim(
-                name=f"{name}{how}: prompt agreement off ordinary decoding's",
-                measured=abs(by_name[name]["all_three_off_errors"]),
-                unit="standard errors",
-                bound="at most",
-                target=MOST_STANDARD_ERRORS,
-                reason=f"{by_name[name]['all_three_percent']:.0f} against {usual['all_three_percent']:.0f} %",
+            same(
+                f"{name}{how}: prompt agreement off ordinary decoding's",
+                abs(by_name[name]["all_three_off_errors"]),
+                f"{by_name[name]['all_three_percent']:.0f} against {usual['all_three_percent']:.0f} %",
             )
             for name in EXACT
         ]

@@ -20,8 +20,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks._pictures import marks, right, write_sheet
-from benchmarks._results import Claim, Row, command, finish, off, parser, positive, result, standard_error
+from benchmarks._pictures import marks, right, sheet
+from benchmarks._results import Claim, Options, Row, finish, off, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
@@ -32,7 +32,6 @@ from traces.measures import COUPLINGS
 from traces.streams import piped
 
 LOSSLESS: Final = tuple(COUPLINGS)
-MOST_STANDARD_ERRORS: Final = 3.0
 LEAST_AS_ASKED_PERCENT: Final = 70.0
 
 
@@ -49,26 +48,25 @@ class Pictures:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("quality", __doc__)
     options.add_argument("--images", type=positive, default=192, help="pictures of every decoder")
     options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
     options.add_argument("--window", type=positive, default=32)
     options.add_argument("--guidance", type=float, default=1.0)
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     model = load(device=chosen.device)
-    asked, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
+    captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in NAMES:
         settings = {"guidance": chosen.guidance} | ({} if decoder == "ar" else {"window": chosen.window})
-        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(asked)]
+        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(captions)]
         pictures[decoder] = draw(jobs, chosen.batch)
     rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in NAMES]
     if chosen.sheet:
-        write_sheet(chosen.sheet, asked, {NAMES[name]: own.pixels for name, own in pictures.items()})
+        sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
     title = "Studio image model, 96x96: prompt agreement and likelihood"
-    finish(result(title, command("quality", given), claims(rows), rows, model.device), chosen.json)
+    finish(chosen, title, claims(rows), rows, model.device)
 
 
 def draw(jobs: Sequence[Job], batch: int) -> Pictures:
@@ -122,13 +120,10 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     ):
         worst = max(lossless, key=lambda row: abs(row[f"{figure}_off_errors"]))
         made.append(
-            Claim(
-                name=f"SJD, MC-SJD and GS-SJD: {title} off ordinary decoding's, the worst of three",
-                measured=abs(worst[f"{figure}_off_errors"]),
-                unit="standard errors",
-                bound="at most",
-                target=MOST_STANDARD_ERRORS,
-                reason=f"{worst['decoder']} {worst[value]:.3g} against {vanilla[value]:.3g}",
+            same(
+                f"SJD, MC-SJD and GS-SJD: {title} off ordinary decoding's, the worst of three",
+                abs(worst[f"{figure}_off_errors"]),
+                f"{worst['decoder']} {worst[value]:.3g} against {vanilla[value]:.3g}",
             )
         )
     return made

@@ -12,12 +12,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import _headlines
 from traces.streams import piped
 
+Record = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Speculative decoding": ("drafting",),
@@ -30,46 +31,60 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "The app": ("app",),
 }
 """Heading -> benchmarks; those that no heading names come last."""
-_SPEED: Final = ("speedup", "faster_median", ".2f")
-TABLES: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
+Column = tuple[str, str, str]
+_DECODER: Final = ("decoder", "decoder", "")
+_WINDOW: Final = ("L", "window", "")
+_FEWER: Final = ("fewer passes", "fewer_passes", ".1f")
+_SPEEDUP: Final = ("speedup", "faster_median", ".2f")
+TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "drafting": (
-        *(
-            ("model", "model", ""),
-            ("drafts by", "drafter", ""),
-            ("γ", "gamma", ""),
-            ("acceptance", "acceptance", ".2f"),
-        ),
-        *(("tokens per target pass", "fewer_target_passes", ".1f"), _SPEED),
+        ("model", "model", ""),
+        ("drafts by", "drafter", ""),
+        ("γ", "gamma", ""),
+        ("acceptance", "acceptance", ".2f"),
+        ("tokens per target pass", "fewer_target_passes", ".1f"),
+        _SPEEDUP,
     ),
     "video": (
-        *(("decoder", "decoder", ""), ("L", "window", ""), ("fewer passes", "nfe_ratio", ".1f")),
-        *(("speedup", "time_ratio", ".2f"), ("Fréchet-like distance of frames", "frames_distance", ".1f")),
+        _DECODER,
+        _WINDOW,
+        ("fewer passes", "nfe_ratio", ".1f"),
+        ("speedup", "time_ratio", ".2f"),
+        ("Fréchet-like distance of frames", "frames_distance", ".1f"),
         ("of changes", "changes_distance", ".2f"),
     ),
-    "speed": (
-        *(("decoder", "decoder", ""), ("L", "window", ""), ("guidance", "guidance", "g")),
-        *(("fewer passes", "fewer_passes", ".1f"), _SPEED),
-    ),
-    "quality": (
-        *(("decoder", "decoder", ""), ("as asked, %", "all_three_percent", ".1f")),
-        ("bits per token", "bits_per_token", ".2f"),
-    ),
+    "speed": (_DECODER, _WINDOW, ("guidance", "guidance", "g"), _FEWER, _SPEEDUP),
+    "quality": (_DECODER, ("as asked, %", "all_three_percent", ".1f"), ("bits per token", "bits_per_token", ".2f")),
     "text": (
-        *(("decoder", "decoder", ""), ("solved", "accuracy", ".1%"), ("±", "accuracy_standard_error", ".1%")),
-        ("fewer passes", "fewer_passes", ".1f"),
-        *(("fewer target passes", "fewer_target_passes", ".1f"), _SPEED),
+        _DECODER,
+        ("solved", "accuracy", ".1%"),
+        ("±", "accuracy_standard_error", ".1%"),
+        _FEWER,
+        ("fewer target passes", "fewer_target_passes", ".1f"),
+        _SPEEDUP,
     ),
     "compare": (
-        *(("setting", "setting", ""), ("against", "baseline", ""), ("tokens per pass, times", "speed", ".2f")),
-        *(("speedup", "speed_by_clock", ".2f"), ("solved", "accuracy", ".1%"), ("against", "baseline_accuracy", ".1%")),
+        ("setting", "setting", ""),
+        ("against", "baseline", ""),
+        ("tokens per pass, times", "speed", ".2f"),
+        ("speedup", "speed_by_clock", ".2f"),
+        ("solved", "accuracy", ".1%"),
+        ("against", "baseline_accuracy", ".1%"),
     ),
     "continuous": (
-        *(("drafter", "drafter", ""), ("verdict", "verdict", ""), ("γ", "gamma", ""), ("batch", "batch", "")),
-        *(("acceptance", "acceptance", ".2f"), ("breaks even at", "acceptance_to_break_even", ".2f")),
-        *(("tokens per target pass", "tokens_per_verification", ".1f"), _SPEED),
+        ("drafter", "drafter", ""),
+        ("verdict", "verdict", ""),
+        ("γ", "gamma", ""),
+        ("batch", "batch", ""),
+        ("acceptance", "acceptance", ".2f"),
+        ("breaks even at", "acceptance_to_break_even", ".2f"),
+        ("tokens per target pass", "tokens_per_verification", ".1f"),
+        _SPEEDUP,
     ),
     "patches": (
-        *(("decoder", "decoder", ""), ("guidance", "guidance", "g"), ("as asked, %", "all_three_percent", ".0f")),
+        _DECODER,
+        ("guidance", "guidance", "g"),
+        ("as asked, %", "all_three_percent", ".0f"),
         ("Fréchet-like distance", "frechet_like", ".0f"),
     ),
 }
@@ -78,6 +93,88 @@ TABLES: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 Rows without the last column are left out. Of "compare" the numbers of its claims are shown.
 """
 _VERDICTS: Final = {True: "met", False: "**missed**", None: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """README's row of a method: what it does, and where its figures stand."""
+
+    method: str
+    paper: str
+    does: str
+    result: str
+    """Name of the benchmark whose result holds the row."""
+    row: Record
+    """What the row says of itself; of several that say it, the fastest counts."""
+    tokens: str
+    """Field with the tokens that one pass of the target gives; ordinary decoding gives one."""
+    faster: str = "faster_median"
+    """Field with times faster than ordinary decoding, one sequence at a time."""
+    exact: str = "yes, proved"
+
+
+HEADLINES: Final = (
+    Headline(
+        "Speculative decoding",
+        "2211.17192",
+        "a small model drafts a few tokens, the large one checks them in one pass",
+        "drafting",
+        {"method": "speculative", "model": "text-target", "drafter": "text-draft"},
+        "fewer_target_passes",
+    ),
+    Headline(
+        "SCD",
+        "2510.24211",
+        "Jacobi iteration on a window of drafts, each coupled to the one before",
+        "speed",
+        {"method": "scd", "guidance": 1.0},
+        "fewer_passes",
+    ),
+    Headline(
+        "SCD, video",
+        "2510.24211",
+        "the same where tokens resemble those of the frame before: 24 frames behind 9",
+        "video",
+        {"method": "scd", "kind": "video"},
+        "nfe_ratio",
+        "time_ratio",
+    ),
+    Headline(
+        "S2D2",
+        "2603.25702",
+        "a block-diffusion language model drafts, and checks itself with blocks of one token",
+        "text",
+        {"method": "s2d2", "decoder": "S2D2, block 32"},
+        "fewer_passes",
+        exact="approximate",
+    ),
+    Headline(
+        "PSD",
+        "2605.15609",
+        "unmasks in parallel, drafts future steps, and keeps the deepest draft that holds",
+        "text",
+        {"method": "psd", "decoder": "PSD 0.99, block 32"},
+        "fewer_passes",
+        exact="as its policy decodes",
+    ),
+    Headline(
+        "SimSD",
+        "2606.02544",
+        "a small diffusion language model drafts for a large one under a temporal mask",
+        "text",
+        {"method": "simsd"},
+        "fewer_target_passes",
+        exact="approximate; an exact verifier is there",
+    ),
+    Headline(
+        "CSpD",
+        "2411.11925",
+        "drafts and verdicts for continuous tokens that a diffusion head draws",
+        "continuous",
+        {"method": "cspd-block", "batch": 1},
+        "tokens_per_verification",
+    ),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not results:
             raise ValueError("benchmarks/results: there is no *.json in it; run a benchmark with --json first")
         rewrite(root / "docs" / "measured.md", "benchmarks", tables(results))
-        rewrite(root / "README.md", "methods", _headlines.table(results))
+        rewrite(root / "README.md", "methods", headlines(results))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
@@ -101,11 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def rewrite(path: Path, marker: str, content: str) -> None:
-    """Put `content` between the markers of a file.
-
-    Raises:
-        ValueError: when the markers are not there once each, in this order.
-    """
+    """Put `content` between the markers of a file; see `fill`."""
     try:
         path.write_text(fill(path.read_text(encoding="utf-8"), marker, content), encoding="utf-8")
     except ValueError as error:
@@ -126,29 +219,52 @@ def fill(text: str, marker: str, content: str) -> str:
     return f"{before}{opening}\n{content}\n{closing}{after}"
 
 
-def models_table(manifest: Mapping[str, Any]) -> str:
+def headlines(results: Mapping[str, Record]) -> str:
+    """README's table: a row for every method whose result there is; ordinary decoding is 1 in both speeds."""
+    head = ("method", "paper", "what it does", "tokens per target pass", "speedup", "quality here", "exact")
+    return _table(head, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
+
+
+def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
+    row = max((row for row in rows if line.row.items() <= row.items()), key=lambda row: float(row[line.faster]))
+    quality = "same distribution"
+    if line.exact != "yes, proved":  # the share of problems solved, with the larger of both standard errors
+        error = max(each["accuracy_standard_error"] for each in (row, rows[0]))
+        quality = f"{row['accuracy']:.1%} solved, ordinary {rows[0]['accuracy']:.1%} (± {error:.1%})"
+    return [
+        f"**{line.method}**",
+        f"[{line.paper}](https://arxiv.org/abs/{line.paper})",
+        line.does,
+        f"{row[line.tokens]:.1f}",
+        f"{row[line.faster]:.2f}×",
+        quality,
+        line.exact,
+    ]
+
+
+def models_table(manifest: Record) -> str:
     """What the manifest says of every model."""
-    lines = ["| model | parameters | command | trained | measured |", "|---|---|---|---|---|"]
+    rows = []
     for name, entry in manifest.items():
         run = entry["trained"]
         trained = f"{run['steps']:,} steps of {run['batch']} in {run['minutes']:g} minutes, {run['device']}"
         metrics = "; ".join(f"{metric.replace('_', ' ')} {value:g}" for metric, value in entry["metrics"].items())
-        lines.append(f"| {name} | {entry['parameters']:,} | `{entry['command']}` | {trained} | {metrics} |")
-    return "\n".join(lines)
+        rows.append([name, f"{entry['parameters']:,}", f"`{entry['command']}`", trained, metrics])
+    return _table(["model", "parameters", "command", "trained", "measured"], rows)
 
 
-def tables(results: Mapping[str, Mapping[str, Any]]) -> str:
+def tables(results: Mapping[str, Record]) -> str:
     """All results by method."""
     named = {name for names in SECTIONS.values() for name in names}
     sections = {**SECTIONS, "Other": tuple(sorted(results.keys() - named))}
     parts = []
     for heading, names in sections.items():
-        shown = [section(name, results[name]) for name in names if name in results]
-        parts += [f"## {heading}", *shown] if shown else []
+        written = [section(name, results[name]) for name in names if name in results]
+        parts += [f"## {heading}", *written] if written else []
     return "\n\n".join(parts)
 
 
-def section(name: str, result: Mapping[str, Any]) -> str:
+def section(name: str, result: Record) -> str:
     """The rows and claims of one result."""
     rows, claims = result["rows"], result["claims"]
     if name == "compare":
@@ -173,7 +289,7 @@ def _cell(value: Any, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def place(result: Mapping[str, Any]) -> str:
+def place(result: Record) -> str:
     """Device, threads, commit and date of a result."""
     environment = result["environment"]
     commit, _, dirty = environment["commit"].partition("+")
@@ -182,7 +298,7 @@ def place(result: Mapping[str, Any]) -> str:
     return ", ".join([environment["device"], threads, state, result["created"][:10]])
 
 
-def _claim(claim: Mapping[str, Any]) -> list[str]:
+def _claim(claim: Record) -> list[str]:
     """A claim with the first clause of where it comes from; the rest stands in the result."""
     measured = "not measured" if claim["measured"] is None else _quantity(claim["measured"], claim["unit"])
     target = "" if claim["target"] is None else f"{claim['bound']} {_quantity(claim['target'], '')}"

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import _pairs
-from benchmarks._pairs import Pair, gathered, paired
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
-from benchmarks._runs import NAMES, decode, job, prompts
+from benchmarks import _runs
+from benchmarks._results import Claim, Options, Row, finish, positive, spread, standard_error
+from benchmarks._runs import NAMES, Pair, decode, job, paired, prompts
 from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
+from engines.runtime.driver import Job
 from traces.measures import COUPLINGS
 from traces.streams import piped
 
@@ -40,15 +40,10 @@ class Plan:
     together: list[str]
     """Prompts of the throughput part."""
 
-    def runs(self) -> list[tuple[int, str]]:
-        """Sample and prompt of every repetition."""
-        return list(enumerate(self.prompts)) * self.repeats
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("speed", __doc__)
     options.add_argument("--images", type=positive, default=12)
     options.add_argument("--repeats", type=positive, default=1)
     options.add_argument("--guidance", type=float, nargs="+", default=[1.0, 3.0], help="1 is off")
@@ -56,28 +51,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--lockstep", type=positive, default=16, help="sequences of the throughput part")
     options.add_argument("--model", choices=MODELS, default="studio-image")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     if MAIN_WINDOW not in chosen.windows:
         options.error(f"argument --windows: {chosen.windows} leaves out {MAIN_WINDOW}, which the targets speak of")
     model = load_model(chosen.model, chosen.device)
-    asked, together = prompts(chosen.model, chosen.images), prompts(chosen.model, chosen.lockstep)
-    plan = Plan(model, asked, chosen.repeats, tuple(chosen.windows), together)
+    alone, together = prompts(chosen.model, chosen.images), prompts(chosen.model, chosen.lockstep)
+    plan = Plan(model, alone, chosen.repeats, tuple(chosen.windows), together)
     for decoder in ("ar", "maximal"):
-        decode([job(decoder, model, asked[0], 0)])  # load kernels and grow memory pools before anything is timed
+        decode([job(decoder, model, alone[0], 0)])  # load kernels and grow memory pools before anything is timed
     rows = [row for guidance in chosen.guidance for row in table(plan, guidance)]
     claims = [*against_targets(rows, chosen.guidance[0]), *throughput(plan)]
-    title = f"{MODELS[chosen.model].title}: speed"
-    finish(result(title, command("speed", given), claims, rows, model.device), chosen.json)
+    finish(chosen, f"{MODELS[chosen.model].title}: speed", claims, rows, model.device)
 
 
 def table(plan: Plan, guidance: float) -> list[Row]:
     """Every decoder at one guidance, each paired with ordinary decoding. Pairs of all decoders are interleaved."""
     cells = [(coupling, window) for window in plan.windows for coupling in COUPLINGS] + [("gsd", MAIN_WINDOW)]
-    rounds = []
-    for turn, (sample, prompt) in enumerate(plan.runs()):
-        others = {cell: job(cell[0], plan.model, prompt, sample, window=cell[1], guidance=guidance) for cell in cells}
-        rounds.append(paired(job("ar", plan.model, prompt, sample, guidance=guidance), others, turn))
-    pairs = gathered(rounds)
+    samples = list(enumerate(plan.prompts)) * plan.repeats
+
+    def run(decoder: str, sample: int, prompt: str, **settings: object) -> Job:
+        return job(decoder, plan.model, prompt, sample, guidance=guidance, **settings)
+
+    pairs = paired(
+        (run("ar", *one), {(decoder, window): run(decoder, *one, window=window) for decoder, window in cells})
+        for one in samples
+    )
     baselines = [usual for each in pairs.values() for usual, _ in each]
     ordinary = {
         "method": "ar",
@@ -98,7 +96,7 @@ def _row(cell: tuple[str, int], guidance: float, pairs: Sequence[Pair], count: i
         "window": window,
         "guidance": guidance,
         "nfe_standard_error": standard_error([run.forwards for _, run in pairs[:count]]),
-        **_pairs.speed(pairs),
+        **_runs.speed(pairs),
     }
 
 
@@ -129,12 +127,12 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
 
 
 def throughput(plan: Plan) -> list[Claim]:
-    """See `_pairs.throughput`, for ordinary decoding and at the main window."""
+    """See `_runs.throughput`, for ordinary decoding and at the main window."""
     claims = []
     for decoder in ("ar", "maximal"):
         settings = {} if decoder == "ar" else {"window": MAIN_WINDOW}
         jobs = [job(decoder, plan.model, prompt, sample, **settings) for sample, prompt in enumerate(plan.together)]
-        claims.append(_pairs.throughput(jobs, plan.repeats, NAMES[decoder], "pictures"))
+        claims.append(_runs.throughput(jobs, plan.repeats, NAMES[decoder], "pictures"))
     return claims
 
 

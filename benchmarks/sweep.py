@@ -12,7 +12,7 @@ RESULTS, from where no sweep goes on. docs/benchmarks.md says what a grid and a 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -53,40 +53,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         grid = read_grid(options.grid)
         grid = replace(grid, problems=options.problems or grid.problems)
         rows = rows_of(options.output)
-        weights = try_out(grid, options.device)
-        _check_rows(rows, grid, weights)
-    except (GridError, RowsError) as error:
+        _check_rows(rows, grid, try_out(grid, options.device))
+        return _sweep(grid, rows, options)
+    except (GridError, RowsError, SweepError) as error:
         print(error, file=sys.stderr)
         return USAGE
     except ModelError as error:
         print(error, file=sys.stderr)
         return NO_MODEL
-    return _sweep(grid, rows, options)
 
 
 def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
     """Solve what is missing."""
     chunks = missing(grid, rows, options.batch, options.device)
-    there, wanted = len(rows.rows), sum(len(chunk.problems) for chunk in chunks)
-    print(f"{wanted} runs to go, {there} are there already", file=sys.stderr)
+    wanted = sum(len(chunk.problems) for chunk in chunks)
+    print(f"{wanted} runs to go, {len(rows.rows)} are there already", file=sys.stderr)
     seconds = 0.1 if sys.stderr.isatty() else REPORT_SECONDS
     try:
         if chunks:
             rows.begin(_about(options))
             with tqdm(total=wanted, unit="run", mininterval=seconds) as progress:
-                for found in solve_all(chunks, options.jobs, options.backend):
-                    rows.append(found)
-                    progress.update(len(found))
+                for solved in solve_all(chunks, options.jobs, options.backend):
+                    rows.append(solved)
+                    progress.update(len(solved))
         rows.finish()
     except KeyboardInterrupt:
         print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
-    except (SweepError, RowsError) as error:
-        print(error, file=sys.stderr)
-        return USAGE
-    except ModelError as error:
-        print(error, file=sys.stderr)
-        return NO_MODEL
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -115,30 +108,31 @@ def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list
     """The rows of all chunks, in the order in which they come."""
     from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-    with ExitStack() as stack:
-        stack.enter_context(_cluster(backend))
-        threads = {"inner_max_num_threads": 1} if backend == "loky" else {}
-        stack.enter_context(parallel_config(backend=backend, n_jobs=jobs, **threads))
-        calls = [delayed(solve)(chunk) for chunk in chunks]
-        if backend == "loky":
+    calls = [delayed(solve)(chunk) for chunk in chunks]
+    if backend == "loky":
+        with parallel_config(backend=backend, n_jobs=jobs, inner_max_num_threads=1):
             yield from Parallel(batch_size=1, return_as="generator_unordered")(calls)
-            return
+        return
+    with _cluster(backend), parallel_config(backend=backend, n_jobs=jobs):
         size = ROUND * effective_n_jobs()
         for first in range(0, len(calls), size):
             yield from Parallel(batch_size=1)(calls[first : first + size])
 
 
-def _cluster(backend: str) -> Any:
-    """Connect to a cluster, for as long as the context lasts."""
-    stack = ExitStack()
+@contextmanager
+def _cluster(backend: str) -> Iterator[None]:
+    """A connection to a cluster, for as long as the context lasts."""
     if backend == "dask":
-        stack.enter_context(import_module("distributed").Client())
-    elif backend == "ray":
+        with import_module("distributed").Client():
+            yield
+    else:
         ray = import_module("ray")
         ray.init(ignore_reinit_error=True, log_to_driver=False)
-        stack.callback(ray.shutdown)
         import_module("ray.util.joblib").register_ray()
-    return stack
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:

@@ -9,19 +9,18 @@ a pair. Nothing is recorded while a pair is timed.
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from benchmarks import _pairs
-from benchmarks._pairs import Pair, gathered, paired
-from benchmarks._problems import Problem, held_out, solved
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, spread, standard_error
-from benchmarks._runs import Decoded, decode
-from engines.config import make_config
+from benchmarks import _runs
+from benchmarks._problems import Problem, accuracy, held_out
+from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._runs import Pair, decode, paired
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from traces.streams import piped
 
 MODEL: Final = "text-target"
@@ -54,63 +53,51 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("text", __doc__)
     options.add_argument("--problems", type=positive, default=500)
     options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     model = load_model(MODEL, chosen.device)
     problems = held_out()[: chosen.problems]
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
     claims = [against_policy(model, problems), *lockstep(model, held_out()[: chosen.lockstep])]
-    finish(result(f"{MODELS[MODEL].title}: speed", command("text", given), claims, rows, model.device), chosen.json)
+    finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
 
 
 def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
     """A decoder of `DECODERS` on a problem."""
     name, settings = DECODERS[label]
-    config: Any = make_config(METHODS[name].config, {**settings, "mode": "greedy", "length": LENGTH, **more})
-    return Job(METHODS[name], model, problem.question, config)
+    settings = {**settings, "mode": "greedy", "length": LENGTH, **more}
+    return Request(name, model, problem.question, settings=settings).job()
 
 
 def table(model: Model, problems: Sequence[Problem]) -> list[Row]:
     """Every decoder, each run paired with one at block size 1. Pairs of all decoders are interleaved."""
     others = [label for label in DECODERS if label != ORDINARY]
-    pairs = gathered([
-        paired(job(ORDINARY, model, problem), {label: job(label, model, problem) for label in others}, turn)
-        for turn, problem in enumerate(problems)
-    ])  # fmt: skip
+    pairs = paired(
+        (job(ORDINARY, model, problem), {label: job(label, model, problem) for label in others}) for problem in problems
+    )
     usual = {ORDINARY: [(run, run) for run, _ in pairs[others[0]]]}
     return [_row(label, model, problems, each) for label, each in (usual | pairs).items()]
 
 
 def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[Pair]) -> Row:
-    right = [float(_right(model, run, problem)) for (_, run), problem in zip(pairs, problems, strict=True)]
     usual = statistics.fmean(baseline.forwards for baseline, _ in pairs)
     return {
         "method": DECODERS[label][0],
         "decoder": label,
-        "problems": len(problems),
-        "accuracy": statistics.fmean(right),
-        "accuracy_standard_error": standard_error(right),
+        **accuracy(model, [run for _, run in pairs], problems),
         "fewer_target_passes": usual / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
-        **_pairs.speed(pairs),
+        **_runs.speed(pairs),
     }
-
-
-def _right(model: Model, run: Decoded, problem: Problem) -> bool:
-    return solved(model.output(run.tokens[0]).text or "", problem.answer)
 
 
 def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
     """PSD that feeds a row only where it pays, by the clock beside the policy that it speeds up."""
-    pairs = [
-        paired(job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}, turn)[PAYS]
-        for turn, problem in enumerate(problems)
-    ]
+    pairs = paired((job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}) for problem in problems)[PAYS]
     ratios = [own.seconds / policy.seconds for policy, own in pairs]
     passes = (statistics.fmean(run.forwards for run in runs) for runs in zip(*pairs, strict=True))
     return Claim(
@@ -126,7 +113,7 @@ def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
 def lockstep(model: Model, problems: Sequence[Problem]) -> list[Claim]:
     """What decoding together gains."""
     return [
-        _pairs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
+        _runs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
         for label in (ORDINARY, "confidence", "S2D2, block 32")
     ]
 

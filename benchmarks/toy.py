@@ -8,15 +8,15 @@ windows the released loops, gave on the same raster. Coupling then does here wha
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks._results import Claim, command, finish, parser, positive, result, standard_error
+from benchmarks._results import Claim, Options, finish, positive, standard_error
 from benchmarks._runs import NAMES, job
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
-from traces.schema import Step, Trace
+from traces.schema import Trace
 from traces.stats import mean_difference, measured, token_difference
 from traces.streams import piped
 
@@ -36,16 +36,14 @@ BAND_PERCENT: Final = 5.0
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("toy", __doc__)
     options.add_argument("--images", type=positive, default=192)
     options.add_argument("--drafts", type=int, nargs="+", choices=REFERENCE, default=list(REFERENCE))
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     rows = [vanilla(chosen.images)]
     for drafts in chosen.drafts:
         rows += [coupled(coupling, drafts, chosen.images) for coupling in REFERENCE[drafts]]
-    claims = [against_reference(rows)]
-    finish(result("Toy raster, 16x16", command("toy", given), claims, rows), chosen.json)
+    finish(chosen, "Toy raster, 16x16", [against_reference(rows)], rows)
 
 
 def decoded(decoder: str, images: int, **settings: object) -> list[Trace]:
@@ -66,11 +64,6 @@ def coupled(coupling: str, drafts: int, images: int) -> dict[str, Any]:
     forwards = [float(trace.summary.forwards) for trace in traces]
     expected = REFERENCE[drafts][coupling]
     mean = statistics.fmean(forwards)
-    figures = {
-        "token_difference": averaged(traces, partial(difference, distance=1)),
-        "mean_total_variation": averaged(traces, total_variation),
-        **{f"hamming_{n}": averaged(traces, partial(difference, distance=n)) for n in (2, 3)},
-    }
     return {
         "method": "scd",
         "decoder": NAMES[coupling],
@@ -80,26 +73,20 @@ def coupled(coupling: str, drafts: int, images: int) -> dict[str, Any]:
         "nfe_standard_error": standard_error(forwards),
         "nfe_reference": expected,
         "off_percent": 100 * abs(mean / expected - 1),
-        **{name: value for name, value in figures.items() if value is not None},  # no draft of a short window stays
+        **changes(traces),
     }
 
 
-def averaged(traces: Sequence[Trace], figure: Callable[[Sequence[Step]], float | None]) -> float | None:
-    """Mean over the traces that have the figure; None without any."""
-    found = [value for trace in traces if (value := figure(trace.steps)) is not None]
-    return statistics.fmean(found) if found else None
-
-
-def difference(steps: Sequence[Step], distance: int) -> float | None:
-    """Share of drafts that changed between windows `distance` iterations apart."""
-    mean = mean_difference(token_difference(steps, distance))
-    return None if mean is None else mean.share
-
-
-def total_variation(steps: Sequence[Step]) -> float | None:
-    """Mean TV of successive distributions, initial guesses left out."""
-    values = [value for (value,) in measured(steps, "tv")]
-    return statistics.fmean(values) if values else None
+def changes(traces: Sequence[Trace]) -> dict[str, float]:
+    """How much windows change from pass to pass, averaged over the traces; of a short window no draft stays."""
+    figures: dict[str, list[float]] = defaultdict(list)
+    for steps in (trace.steps for trace in traces):
+        for name, distance in (("token_difference", 1), ("hamming_2", 2), ("hamming_3", 3)):
+            if mean := mean_difference(token_difference(steps, distance)):
+                figures[name].append(mean.share)
+        if variation := [value for (value,) in measured(steps, "tv")]:
+            figures["mean_total_variation"].append(statistics.fmean(variation))
+    return {name: statistics.fmean(values) for name, values in figures.items()}
 
 
 def against_reference(rows: Sequence[dict[str, Any]]) -> Claim:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
+from benchmarks._results import Claim, Options, Row, finish, positive, standard_error
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Layout, TextTask
 from engines.diffusion_lm.sequence import Row as Text
@@ -43,12 +43,11 @@ EXACT: Final = "exact"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("verifiers", __doc__)
     options.add_argument("--problems", type=positive, default=40)
     options.add_argument("--block", default="4")
     add_option(options)
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     target = load_model(MODEL, chosen.device)
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -57,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for problem in held_out()[: chosen.problems]:
             for label, order, numbers in compare(target, drafter, problem.question, problem.solution, chosen.block):
                 measured[label, order].append(numbers)
-        rows += [_row(name, label, order, found) for (label, order), found in sorted(measured.items())]
+        rows += [_row(name, label, order, drafts) for (label, order), drafts in sorted(measured.items())]
         claims += _claims(name, measured)
-    finish(result(f"{MODELS[MODEL].title}: verifiers", command("verifiers", given), claims, rows), chosen.json)
+    finish(chosen, f"{MODELS[MODEL].title}: verifiers", claims, rows)
 
 
 @torch.inference_mode()
@@ -113,18 +112,18 @@ def _ask(session: Any, request: Any) -> Tensor:
     return all_probs
 
 
-def _row(drafter: str, verifier: str, order: int, found: Sequence[dict[str, float]]) -> Row:
+def _row(drafter: str, verifier: str, order: int, drafts: Sequence[dict[str, float]]) -> Row:
     def mean(name: str) -> float:
-        return statistics.fmean(one[name] for one in found)
+        return statistics.fmean(one[name] for one in drafts)
 
     return {
         "method": "simsd",
         "drafter": drafter,
         "verifier": verifier,
         "draft": order,
-        "blocks": len(found),
+        "blocks": len(drafts),
         "kl_of_draft": mean("kl"),
-        "kl_standard_error": standard_error([one["kl"] for one in found]),
+        "kl_standard_error": standard_error([one["kl"] for one in drafts]),
         "cross_entropy": mean("cross_entropy"),
         "top1_agreement": mean("agrees"),
         "kl_of_exact": mean("kl_of_exact"),
@@ -134,11 +133,9 @@ def _row(drafter: str, verifier: str, order: int, found: Sequence[dict[str, floa
 def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]]) -> list[Claim]:
     """How far each one-pass verifier is from the target's own distributions."""
     claims = []
-    for label in VERIFIERS:
-        if label == EXACT:
-            continue
-        apart = [one["kl_of_exact"] for (name, _), found in measured.items() if name == label for one in found]
-        agree = [one["agrees"] for (name, _), found in measured.items() if name == label for one in found]
+    for label in [label for label in VERIFIERS if label != EXACT]:
+        drafts = [one for (name, _), some in measured.items() if name == label for one in some]
+        apart, agree = [one["kl_of_exact"] for one in drafts], [one["agrees"] for one in drafts]
         claims.append(
             Claim(
                 name=f"SimSD, {label}, drafted by {drafter}: divergence from the target one token after the other",

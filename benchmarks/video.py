@@ -11,8 +11,6 @@ are processor seconds of one thread, decoders taking turns.
 
 import statistics
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,15 +20,15 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from benchmarks._pictures import Reference, features, frechet
-from benchmarks._results import Claim, Row, command, finish, parser, positive, result, standard_error
-from benchmarks._runs import NAMES, job
-from benchmarks._runs import prompts as picture_prompts
+from benchmarks._results import Claim, Options, Row, finish, positive, same, standard_error
+from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import GIVEN_FRAMES, StudioVideo, load
 from engines.models.bundled.video_networks import GIVEN, LENGTH, to_floats
 from engines.models.catalog import load_model
 from engines.protocol import Model
-from engines.runtime.driver import Job, RunningSequence, drive, open_session
+from engines.runtime.driver import Job
 from traces.measures import COUPLINGS
+from traces.streams import piped
 
 WINDOWS: Final = (16, 32, 64, 128)
 TOP_P: Final = 0.8
@@ -44,8 +42,12 @@ FEATURES: Final = ("frames", "changes")
 TOKENS: Final = LENGTH - GIVEN
 
 
+Cell = tuple[str, int]
+"""A decoder and its window, 0 for ordinary decoding."""
+
+
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class Sequences:
     """What a decoder made of the clips."""
 
     passes: tuple[int, ...]
@@ -55,62 +57,49 @@ class Decoded:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(__doc__)
+    options = Options("video", __doc__)
     options.add_argument("--clips", type=positive, default=48, help="held-out clips that every decoder continues")
     options.add_argument("--batch", type=positive, default=24, help="clips in lockstep")
     options.add_argument("--timed", type=positive, default=3, help="clips that are decoded one by one and timed")
-    chosen = options.parse_args(given)
+    chosen = options.read(arguments)
     model = load()
     if not 3 <= chosen.clips <= len(model.held_out.codes):
         options.error(f"--clips: {chosen.clips} is not possible; use 3 to {len(model.held_out.codes)}")
     clips = [f"clip {number}" for number in range(1, chosen.clips + 1)]
     made = every_window(model, clips, chosen.batch)
-    again = [decode_all("ar", model, clips, chosen.batch, draw) for draw in range(1, 1 + AGAIN)]
+    again = [decode_all(jobs(model, ("ar", 0), clips, draw), chosen.batch) for draw in range(1, 1 + AGAIN)]
     judge, timed = Judge(model, chosen.clips, made["ar", 0].tokens), times(model, clips[: chosen.timed])
     rows: list[Row] = [{**row("video", *key, one), **judge(one.tokens), **timed[key]} for key, one in made.items()]
     drawn_anew = {"decoder": f"{NAMES['ar']}, drawn anew"}
     rows += [{**row("video", "ar", 0, one), **drawn_anew, **judge(one.tokens)} for one in again]
-    pictures, asked = load_model(PICTURES), picture_prompts(PICTURES, chosen.clips)
-    timed = times(pictures, asked[: chosen.timed])
-    made = every_window(pictures, asked, chosen.batch)
+    pictures, drawn = load_model(PICTURES), prompts(PICTURES, chosen.clips)
+    timed = times(pictures, drawn[: chosen.timed])
+    made = every_window(pictures, drawn, chosen.batch)
     rows += [{**row("picture", *key, one), **timed[key]} for key, one in made.items()]
-    content = result(
-        f"{model.card.title}: passes, times and likeness", command("video", given), claims(rows), rows, model.device
-    )
-    finish(content, chosen.json)
+    finish(chosen, f"{model.card.title}: passes, times and likeness", claims(rows), rows, model.device)
 
 
-def every_window(model: Model, prompts: Sequence[str], batch: int) -> dict[tuple[str, int], Decoded]:
-    """What ordinary decoding, at window 0, and every coupling at every window make of the prompts."""
+def every_window(model: Model, prompts: Sequence[str], batch: int) -> dict[Cell, Sequences]:
+    """What ordinary decoding and every coupling at every window make of the prompts."""
     made = {}
-    for decoder, window in CHOICES:
-        made[decoder, window] = decode_all(decoder, model, prompts, batch, window=window)
-        print(model.card.id, decoder, window, statistics.fmean(made[decoder, window].passes), file=sys.stderr)
+    for cell in CHOICES:
+        made[cell] = decode_all(jobs(model, cell, prompts), batch)
+        print(model.card.id, *cell, statistics.fmean(made[cell].passes), file=sys.stderr)
     return made
 
 
-def decode_all(
-    decoder: str, model: Model, prompts: Sequence[str], batch: int, draw: int = 0, window: int = 0
-) -> Decoded:
-    """Decode prompts in lockstep, `batch` at a time; every `draw` is another one. Ordinary decoding has window 0."""
-    passes: list[int] = []
-    tokens: list[Tensor] = []
-    samples = [sample + 1000 * draw for sample in range(1, 1 + len(prompts))]
-    for first in range(0, len(prompts), batch):
-        those = slice(first, first + batch)
-        jobs = [_job(decoder, model, window, *one) for one in zip(prompts[those], samples[those], strict=True)]
-        sequences, counts = [RunningSequence(one.decoder()) for one in jobs], Counter[int]()
-        for took_part in drive(sequences, open_session(jobs), jobs[0].config, record=False):
-            counts.update(took_part)
-        passes += [counts[i] for i in range(len(sequences))]
-        tokens += [sequence.result[0] for sequence in sequences]
-    return Decoded(tuple(passes), torch.stack(tokens))
+def decode_all(jobs: Sequence[Job], batch: int) -> Sequences:
+    """Decode in lockstep, `batch` at a time."""
+    runs = [decode(jobs[first : first + batch]) for first in range(0, len(jobs), batch)]
+    tokens = torch.tensor([row for run in runs for row in run.tokens])
+    return Sequences(tuple(count for run in runs for count in run.passes), tokens)
 
 
-def _job(decoder: str, model: Model, window: int, prompt: str, sample: int) -> Job:
-    own = {"window": window} if window else {}
-    return job(decoder, model, prompt, sample, top_p=TOP_P, **own)
+def jobs(model: Model, cell: Cell, prompts: Sequence[str], draw: int = 0) -> list[Job]:
+    """A decoder on prompts; every `draw` is another one."""
+    decoder, window = cell
+    settings = {"top_p": TOP_P, "window": window} if window else {"top_p": TOP_P}
+    return [job(decoder, model, prompt, i + 1000 * draw, **settings) for i, prompt in enumerate(prompts, 1)]
 
 
 class Judge:
@@ -128,38 +117,42 @@ class Judge:
 
     def __call__(self, tokens: Int[Tensor, "N T"]) -> dict[str, float]:
         """Distances to the real clips with standard errors, and how far they are off ordinary decoding's."""
-        found, said = self.features(tokens), dict[str, float]()
+        every, figures = self.features(tokens), dict[str, float]()
         for name in FEATURES:
-            own, ordinary, real = found[name], self._ordinary[name], self._real[name]
-            said[f"{name}_distance"] = distance(own, real)
-            said[f"{name}_distance_error"] = jackknife(lambda k: distance(own[k], real[k]), len(own))  # noqa: B023
-            off = distance(own, real) - distance(ordinary, real)
-            error = jackknife(lambda k: distance(own[k], real[k]) - distance(ordinary[k], real[k]), len(own))  # noqa: B023
-            said |= {f"{name}_off_ordinary": off, f"{name}_off_ordinary_error": error}
-        return said
+            sets = every[name], self._real[name], self._ordinary[name]
+            for label, figure, compared in (("distance", distance, sets[:2]), ("off_ordinary", off, sets)):
+                figures[f"{name}_{label}"] = figure(*compared)
+                figures[f"{name}_{label}_error"] = jackknife(figure, *compared)
+        return figures
 
 
 def seen(clips: UInt8[Tensor, "N F S S 3"]) -> dict[str, Float[Tensor, "N F D"]]:
     """The classifier's features of the predicted frames, and by how much they change from frame to frame."""
     frames = to_floats(clips[:, GIVEN_FRAMES - 1 :])
-    found = torch.stack([features(clip) for clip in frames])
-    return {"frames": found[:, 1:], "changes": found.diff(dim=1)}
+    every = torch.stack([features(clip) for clip in frames])
+    return {"frames": every[:, 1:], "changes": every.diff(dim=1)}
 
 
-def distance(found: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float:
+def distance(own: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float:
     """Fréchet distance of Gaussians with the moments of two sets of features."""
     flat = real.flatten(0, 1)
-    return frechet(found.flatten(0, 1), Reference(flat.mean(0), flat.T.cov()))
+    return frechet(own.flatten(0, 1), Reference(flat.mean(0), flat.T.cov()))
 
 
-def jackknife(figure: Callable[[Tensor], float], count: int) -> float:
-    """Standard error of a figure that is computed from rows of `count`, by leaving out one at a time."""
+def off(own: Tensor, real: Tensor, ordinary: Tensor) -> float:
+    """How much further from the real clips than ordinary decoding."""
+    return distance(own, real) - distance(ordinary, real)
+
+
+def jackknife(figure: Callable[..., float], *sets: Tensor) -> float:
+    """Standard error of a figure that is computed from sets of clips, by leaving out one clip at a time."""
+    count = len(sets[0])
     every = torch.arange(count)
-    values = [figure(every[every != left_out]) for left_out in range(count)]
+    values = [figure(*(each[every != left_out] for each in sets)) for left_out in range(count)]
     return float(((count - 1) * statistics.pvariance(values)) ** 0.5)
 
 
-def row(kind: str, decoder: str, window: int, made: Decoded) -> Row:
+def row(kind: str, decoder: str, window: int, made: Sequences) -> Row:
     """The passes of one decoder."""
     tokens = made.tokens.shape[1]
     ratios = [tokens / passes for passes in made.passes]
@@ -176,17 +169,15 @@ def row(kind: str, decoder: str, window: int, made: Decoded) -> Row:
     }
 
 
-def times(model: Model, prompts: Sequence[str]) -> dict[tuple[str, int], Row]:
+def times(model: Model, prompts: Sequence[str]) -> dict[Cell, Row]:
     """Processor seconds of every decoder, prompt by prompt in turn."""
     torch.set_num_threads(1)
-    decode_all("gumbel", model, prompts[:1], 1, window=WINDOWS[0])  # kernels and memory pools
-    spent: dict[tuple[str, int], list[float]] = {key: [] for key in CHOICES}
+    decode(jobs(model, ("gumbel", WINDOWS[0]), prompts[:1]))  # kernels and memory pools
+    spent: dict[Cell, list[float]] = {cell: [] for cell in CHOICES}
     for prompt in prompts:
-        for (decoder, window), seconds in spent.items():
-            since = time.process_time()
-            decode_all(decoder, model, [prompt], 1, window=window)
-            seconds.append(time.process_time() - since)
-    return {key: _timed(seconds, spent["ar", 0]) for key, seconds in spent.items()}
+        for cell, seconds in spent.items():
+            seconds.append(decode(jobs(model, cell, [prompt])).seconds)
+    return {cell: _timed(seconds, spent["ar", 0]) for cell, seconds in spent.items()}
 
 
 def _timed(seconds: Sequence[float], ordinary: Sequence[float]) -> Row:
@@ -222,16 +213,13 @@ def _likeness(name: str, rows: Sequence[Row]) -> Claim:
         return abs(row[f"{name}_off_ordinary"]) / max(row[f"{name}_off_ordinary_error"], 1e-12)
 
     worst = max(rows, key=errors)
-    return Claim(
-        name=f"Video: distance of {name} to real clips, off ordinary decoding's, the worst at L = {WINDOWS[-1]}",
-        measured=errors(worst),
-        unit="standard errors",
-        bound="at most",
-        target=3.0,
-        reason=f"{worst['decoder']}: {worst[f'{name}_distance']:.3g}, {worst[f'{name}_off_ordinary']:+.2g} off; "
+    return same(
+        f"Video: distance of {name} to real clips, off ordinary decoding's, the worst at L = {WINDOWS[-1]}",
+        errors(worst),
+        f"{worst['decoder']}: {worst[f'{name}_distance']:.3g}, {worst[f'{name}_off_ordinary']:+.2g} off; "
         f"Fréchet distance on a small classifier's features, {worst['samples']} clips",
     )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(piped(main))

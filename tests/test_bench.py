@@ -16,12 +16,12 @@ COMMANDS = {path.stem for path in Path(bench.__file__).parent.glob("[a-z]*.py")}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that are run; text fails, the others write a result."""
-    found: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def run(command: Sequence[str], stdout: Any, **_: Any) -> subprocess.CompletedProcess[str]:
-        found.append(list(command)[1:])
+        commands.append(list(command)[1:])
         stdout.write("said")
         if "benchmarks.text" in command:
             return subprocess.CompletedProcess(command, 3)
@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    return found
+    return commands
 
 
 def test_no_benchmark_is_forgotten() -> None:
@@ -37,31 +37,31 @@ def test_no_benchmark_is_forgotten() -> None:
     assert set(bench.ALONE) < set(bench.BRIEF)
 
 
-def test_brief_and_full_forms_write_their_tables(asked: list[list[str]], tmp_path: Path) -> None:
+def test_brief_and_full_forms_write_their_tables(commands: list[list[str]], tmp_path: Path) -> None:
     assert bench.main(["toy", "app", "-o", str(tmp_path), "--jobs", "1"]) == 0
-    assert asked[0] == ["-m", "benchmarks.toy", *bench.BRIEF["toy"].split(), "--json", str(tmp_path / "toy.json")]
-    assert [command[1] for command in asked] == ["benchmarks.toy", "benchmarks.app"]
+    assert commands[0] == ["-m", "benchmarks.toy", *bench.BRIEF["toy"].split(), "--json", str(tmp_path / "toy.json")]
+    assert [command[1] for command in commands] == ["benchmarks.toy", "benchmarks.app"]
     assert RESULT["claims"][0]["name"] in (tmp_path / "measured.md").read_text(encoding="utf-8")
     assert (tmp_path / "app.log").read_text(encoding="utf-8") == "said"
     bench.main(["toy", "-o", str(tmp_path), "--full"])
-    assert asked[-1] == ["-m", "benchmarks.toy", "--json", str(tmp_path / "toy.json")]
+    assert commands[-1] == ["-m", "benchmarks.toy", "--json", str(tmp_path / "toy.json")]
 
 
 def test_one_that_fails_is_named_and_the_others_go_on(
-    asked: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    commands: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench.main(["text", "toy", "-o", str(tmp_path)]) == 1
     said = capsys.readouterr().out
     assert f"text: ended with 3, see {tmp_path / 'text'}.log after" in said and "toy: done after" in said
-    assert len(asked) == 2
+    assert len(commands) == 2
 
 
 def test_without_names_all_run_but_that_of_a_gpu(
-    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     bench.main(["-o", str(tmp_path)])
-    assert {command[1].partition(".")[2] for command in asked} == set(bench.BRIEF) - {"gpu"}
+    assert {command[1].partition(".")[2] for command in commands} == set(bench.BRIEF) - {"gpu"}
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import _bare, lean
+from benchmarks import _by_hand, lean
 from benchmarks._runs import decode, job
 from engines.models.catalog import load_model
 
@@ -29,26 +29,16 @@ def test_no_ratio_has_fallen_by_a_quarter() -> None:
 def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     words: Any = load_model("text-target")
     one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)
-    assert _bare.text(words, one.prompt, one.config)[:8] == list(decode([one]).tokens[0][:8])
+    assert _by_hand.text(words, one.prompt, one.config)[:8] == list(decode([one]).tokens[0][:8])
     model: Any = load_model("studio-image")
     ordinary = job("ar", model, "a red ankle boot on grass", 0, temperature=0.1, top_k=1)
-    likeliest = torch.Tensor.argmax
-
-    def sharpest(probs: torch.Tensor, count: int, generator: object = None) -> torch.Tensor:
-        return likeliest(probs, -1, keepdim=True)
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(torch, "multinomial", sharpest)
-        found = _bare.picture(model, ordinary.prompt, ordinary.config, 0)
-    assert tuple(found[0].tolist()) == decode([ordinary]).tokens[0]
+        patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
+        drawn = _by_hand.picture(model, ordinary.prompt, ordinary.config, 0)
+    assert tuple(drawn[0].tolist()) == decode([ordinary]).tokens[0]
 
 
 def test_a_cost_says_beside_how_long_a_pass_it_would_be_within_the_target() -> None:
     runs = [(0.30, 0.20), (0.33, 0.22), (0.36, 0.24)]  # 100 passes: 1.1 ms more beside 2.2
-    cost = lean.Cost.of(runs, 100, "the loop")
-    assert cost.words(0.5) == "1.10 ms a pass beside 2.20 of the loop"
-    assert cost.words(0.1).endswith("; within the target beside 11.0 or more")
-    ratio = lean._claim("x", [1.5, 1.5, 1.5], 1.1, cost=cost)
-    assert ratio.reason.startswith("1.10 ms a pass") and "beside 11.0 or more" in ratio.reason
-    share = lean._claim("x", [33.3, 33.3], 10.0, "%", cost, of_the_whole=True)
-    assert "beside 9.9 or more" in share.reason  # 1.1 of 11.0 ms is a tenth
+    assert lean.cost(runs, 100, 0.5, "the loop") == "1.10 ms a pass beside 2.20 of the loop"
+    assert lean.cost(runs, 100, 0.1, "the loop").endswith("; within the target beside 11.0 or more")

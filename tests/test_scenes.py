@@ -12,7 +12,7 @@ from training import scenes_data
 from training.loop import Preset, Run
 from training.scenes import GROUNDS, SIZE, draw
 from training.scenes_data import FEET, LOWEST_FLIGHT, PAIRS, STEP, TEST, TRAIN, background, compose
-from training.scenes_tokenizer import Training, edges
+from training.scenes_tokenizer import Training
 
 SIGN = np.array([1.0, 0.0, 1.0, 1.0], np.float32)
 """A magenta that no scene has."""
@@ -85,11 +85,6 @@ def test_codes_out_of_use_restart_where_the_error_is_largest() -> None:
     outputs = torch.stack([model.tokenizer.codebook[0], torch.full((12,), 50.0)])
     model.restart(outputs, torch.tensor([0, 0]))
     assert torch.equal(model.tokenizer.codebook[7], outputs[1])
-
-
-def test_edges_are_differences_of_neighbours() -> None:
-    down, across = edges(torch.arange(6.0).reshape(1, 1, 2, 3))
-    assert (down == 3).all() and (across == 1).all()
 
 
 def test_the_transformer_takes_other_conditions_and_codes() -> None:

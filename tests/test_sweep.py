@@ -1,7 +1,6 @@
 """Sweeps: grids are checked whole, rows say what was decoded, and a kill loses and repeats nothing."""
 
 import gzip
-import itertools
 import json
 import os
 import signal
@@ -60,33 +59,22 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _solving.ready.cache_clear()
 
 
-RIGHT = ("5*3=15\n#### 15", "#### 15.0", "#### 14\n#### 15", "####15", "####  +15 \n")
+RIGHT = (
+    *((text, "15") for text in ("5*3=15\n#### 15", "#### 15.0", "#### 14\n#### 15", "####15", "####  +15 \n")),
+    *(("#### 1,200", "1200"), ("#### 1,200.50", "1200.5"), ("#### 12,345,678", "12345678"), ("#### -5", "-5")),
+)
 WRONG = (
     *("#### 15\n#### 14", "#### 15 or 14", "#### 15 14", "#### 15\n14", "#### 15/2", "#### -15", "#### 15%"),
-    *("#### 1e15", "#### 1,5", "#### \u0661\u0665", "the answer is 15", "#### none", "####", ""),
+    *("#### 1e15", "#### 1,5", "#### \u0661\u0665", "the answer is 15", "#### none", "####", "", "#### 15.01"),
 )
-EQUAL = (("1,200", "1200"), ("1,200.50", "1200.5"), ("12,345,678", "12345678"), ("-5", "-5"), ("0.1", "0.1"))
 OTHER = (("12,00", "1200"), ("1,2000", "12000"), ("1,200", "1"), ("5", "-5"), ("9007199254740993", "9007199254740992"))
 
 
 class TestProblems:
-    def test_all_that_stands_behind_the_last_mark_decides(self) -> None:
-        assert [text for text in RIGHT if not solved(text, "15")] == []
+    def test_the_number_behind_the_last_mark_decides_by_its_value(self) -> None:
+        assert [pair for pair in RIGHT if not solved(*pair)] == []
         assert [text for text in WRONG if solved(text, "15")] == []
-
-    def test_numbers_are_compared_by_value(self) -> None:
-        assert [pair for pair in EQUAL if not solved(f"#### {pair[0]}", pair[1])] == []
         assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
-
-    def test_what_counts_here_counts_for_the_scorer_too(self) -> None:
-        training = pytest.importorskip("training.text_data", reason="needs training/requirements.txt")
-        parts = (
-            *(("", "#### 7 "), ("####", "###"), ("", " x", " 1"), ("", "-", "$", "+")),
-            *(("15", "15.0", "015", "1,5", "15.", ".15", "1e1", "15a", ""), ("", " 3", ".5", "-3", "%")),
-        )
-        right = [text for text in map("".join, itertools.product(*parts)) if solved(text, "15")]
-        assert 0 < len(right) < 2160
-        assert all(training.solved(text, "15") for text in right)
 
     def test_all_problems_have_an_answer_that_counts(self) -> None:
         assert len(held_out()) >= 200
@@ -96,59 +84,59 @@ class TestProblems:
 
 class TestGrids:
     def test_lists_become_all_combinations_with_labels_of_their_own(self) -> None:
-        found = expand(grid()).configurations
-        assert [one.label for one in found] == [
+        made = expand(grid()).configurations
+        assert [one.label for one in made] == [
             f"confidence, block {block}, threshold {threshold}" for block in (4, 8) for threshold in (0.5, 0.9)
         ]
-        assert found[1].config["block"] == "4" and found[1].config["threshold"] == 0.9
-        assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in found)
+        assert made[1].config["block"] == "4" and made[1].config["threshold"] == 0.9
+        assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in made)
 
     def test_presets_are_settings_that_config_overrules(self, monkeypatch: pytest.MonkeyPatch) -> None:
         presets = {"calm": {"threshold": 0.95, "block": "4"}, "bold": {"threshold": 0.6, "block": "4"}}
         monkeypatch.setattr(_grid, "METHODS", {"blockwise": replace(METHODS["blockwise"], presets=presets)})
         entry = {"label": "B", "method": "blockwise", "preset": ["calm", "bold"], "config": {"block": "8"}}
-        found = expand(grid(configurations=[entry])).configurations
-        assert [(one.label, one.config["threshold"], one.config["block"]) for one in found] == [
+        made = expand(grid(configurations=[entry])).configurations
+        assert [(one.label, one.config["threshold"], one.config["block"]) for one in made] == [
             ("B, calm", 0.95, "8"), ("B, bold", 0.6, "8")
         ]  # fmt: skip
         with pytest.raises(GridError, match=r"preset: blockwise has no 'wild'; there are calm, bold"):
             expand(grid(configurations=[entry | {"preset": "wild"}]))
 
     @pytest.mark.parametrize(
-        ("changed", "said"),
+        ("changed", "message"),
         [
             ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of text-target"),
-            ({"problems": 0}, r"^problems: 0 is not valid; give a whole number from 1 to \d"),
-            ({"problems": True}, r"^problems: True"),
-            ({"seeds": []}, r"^seeds: \[\] is not valid"),
-            ({"seeds": [1, 1]}, r"^seeds: \[1, 1\] is not valid; give a list of different"),
+            ({"problems": 10**4}, r"^problems: 10000 is not valid; give a whole number from 1 to \d"),
+            ({"problems": True}, r"^problems: True should be a valid integer; correct it, see benchmarks/grids"),
+            ({"seeds": []}, r"^seeds: a list of 0"),
+            ({"seeds": [1, 1]}, r"^seeds: \(1, 1\) is not valid; give a list of different"),
             ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),
-            ({"speed": 1}, r"^grid\.speed: there is no such field; there are model, problems"),
-            ({"configurations": []}, r"^configurations: \[\] is not valid"),
-            ({"configurations": [3]}, r"^configurations\[0\]: 3 is no object"),
-            ({"label": ""}, r"^configurations\[0\]\.label: '' is not valid"),
+            ({"speed": 1}, r"^speed: is no field of this record; remove it"),
+            ({"configurations": [3]}, r"^configurations\[0\]: 3 should be an object"),
+            ({"label": ""}, r"^configurations\[0\]\.label: ''"),
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
             ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; there are Fast"),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
-            ({"config": {"block": 7}}, r"^configurations\[0\]\.config: block: 7 is not allowed; use one of 1, 2"),
-            ({"config": {"block": []}}, r"^configurations\[0\]\.block: \[\] is not valid; list different values"),
-            ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: "),
-            ({"config": [1]}, r"^configurations\[0\]\.config: \[1\] is no object"),
-            ({"colour": 1}, r"^configurations\[0\]\.colour: there is no such field"),
+            ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: .* list different values"),
+            ({"curve": 3}, r"^configurations\[0\]\.curve: 3 should be a valid string"),
         ],
     )
-    def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], said: str) -> None:
+    def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], message: str) -> None:
         whole = changed.keys() & {*grid(), "seeds", "speed"}
-        with pytest.raises(GridError, match=said):
+        with pytest.raises(GridError, match=message):
             expand(grid(**changed) if whole else grid(configurations=[CONFIGURATION | changed]))
 
-    def test_the_same_settings_or_label_twice_are_refused(self) -> None:
-        other = {"label": "again", "method": "blockwise", "config": {"block": "4", "threshold": 0.5}}
-        with pytest.raises(GridError, match=r"'again' has the settings of 'confidence, block 4, threshold 0.5'"):
+    @pytest.mark.parametrize(
+        ("label", "block", "message"),
+        [
+            ("again", "4", r"'again' has the settings of 'confidence, block 4, threshold 0.5'"),
+            ("confidence, block 4, threshold 0.5", "2", r"label: .* used twice"),
+        ],
+    )
+    def test_the_same_settings_or_label_twice_are_refused(self, label: str, block: str, message: str) -> None:
+        other = {"label": label, "method": "blockwise", "config": {"block": block, "threshold": 0.5}}
+        with pytest.raises(GridError, match=message):
             expand(grid(configurations=[CONFIGURATION, other]))
-        same = {"label": "confidence, block 4, threshold 0.5", "method": "blockwise", "config": {"block": "2"}}
-        with pytest.raises(GridError, match=r"label: .* is used twice"):
-            expand(grid(configurations=[CONFIGURATION, same]))
 
     @pytest.mark.usefixtures("letters")
     def test_what_the_model_refuses_is_said_before_any_work(
@@ -165,6 +153,8 @@ class TestGrids:
     def test_the_grids_that_ship_are_sound(self, path: Path) -> None:
         made = expand(json.loads(path.read_text()))
         assert any(one.config["block"] == "1" for one in made.configurations), "speed-ups need ordinary decoding"
+        if path.stem == "psd":  # the paper's configurations
+            assert sum(bool(one.curve) and one.config["block"] == "16" for one in made.configurations) == 27
 
     def test_a_curve_joins_points_of_a_name_of_its_own(self) -> None:
         entry = {"label": "Spiffy", "curve": "Spiffy", "method": "psd", "preset": "Spiffy", "config": {"depth": [1, 3]}}
@@ -172,14 +162,6 @@ class TestGrids:
         assert [(one.label, one.curve) for one in made.configurations] == [
             ("Spiffy, depth 1", "Spiffy"), ("Spiffy, depth 3", "Spiffy"), ("plain", "")
         ]  # fmt: skip
-        with pytest.raises(GridError, match="curve: 3 is not valid"):
-            expand(grid(configurations=[{**entry, "curve": 3}]))
-
-    def test_psd_compares_the_papers_configurations(self) -> None:
-        made = expand(json.loads((ROOT / "benchmarks" / "grids" / "psd.json").read_text()))
-        named = [one for one in made.configurations if one.curve and one.config["block"] == "16"]
-        assert len(named) == 27
-        assert len({one.curve for one in named}) == 9
 
 
 @pytest.mark.usefixtures("letters")
@@ -189,32 +171,28 @@ class TestRows:
         (one,) = expand(grid(configurations=[{"label": "B 4", "method": "blockwise", "config": config}])).configurations
         return Chunk(model="text-target", device="cpu", configuration=one, seed=seed, problems=problems)
 
-    def test_a_row_counts_what_the_trace_of_that_run_shows(self) -> None:
-        chunk = self.chunk(5)
-        (row,) = solve(chunk)
+    def test_a_row_counts_what_the_trace_of_that_run_shows_up_to_its_end(self) -> None:
+        chunk = self.chunk(*range(8), block="8")
         config = make_config(METHODS["blockwise"].config, chunk.configuration.config)
-        job = Job(METHODS["blockwise"], roomy(), held_out()[5].question, config, 3, sample=5)
-        (trace,) = run_batch([job])
-        assert row.forwards == trace.summary.forwards == sum(row.forwards_by_mode.values())
-        assert (row.row_forwards, row.query_tokens) == (trace.summary.row_forwards, trace.summary.query_tokens)
-        tokens = trace.output.tokens
-        assert row.tokens == (tokens.index(1) + 1 if 1 in tokens else 16)
-        assert (row.seed, row.problem, row.batch, row.draft_forwards) == (3, 5, 1, 0)
-        assert row.correct is solved(trace.output.text or "", held_out()[5].answer)
-        assert row.seconds > 0 and row.device.startswith("cpu")
-        assert row.key == key("text-target", chunk.configuration, 5, 3)
-        assert read_line(written(row), "line 1") == row
+        jobs = [Job(METHODS["blockwise"], roomy(), held_out()[i].question, config, 3, sample=i) for i in range(8)]
+        rows = solve(chunk)
+        for one, trace in zip(rows, run_batch(jobs), strict=True):
+            assert one.forwards == trace.summary.forwards == sum(one.forwards_by_mode.values())
+            assert (one.row_forwards, one.query_tokens) == (trace.summary.row_forwards, trace.summary.query_tokens)
+            tokens = trace.output.tokens
+            assert one.tokens == (tokens.index(1) + 1 if 1 in tokens else 16)
+            assert one.correct is solved(trace.output.text or "", held_out()[one.problem].answer)
+            assert (one.seed, one.batch, one.draft_forwards) == (3, 8, 0)
+            assert one.seconds > 0 and one.device.startswith("cpu")
+            assert one.key == key("text-target", chunk.configuration, one.problem, 3)
+            assert read_line(written(one), "line 1") == one
+        assert min(row.tokens for row in rows) < 16, "some text must end early for this to test anything"
 
     def test_problems_of_a_batch_get_the_rows_they_get_alone(self) -> None:
         together = solve(self.chunk(0, 1, 2))
         alone = [row for i in range(3) for row in solve(self.chunk(i))]
         assert [replace(row, seconds=0, batch=1) for row in together] == [replace(row, seconds=0) for row in alone]
         assert [row.batch for row in together] == [3, 3, 3]
-
-    def test_nothing_behind_the_end_counts(self) -> None:
-        rows = [row for seed in range(6) for row in solve(self.chunk(0, 1, 2, 3, seed=seed, block="8"))]
-        assert {row.tokens for row in rows} != {16}, "some texts must end early for this to test anything"
-        assert all(1 <= row.tokens <= 16 for row in rows)
 
     def test_keys_tell_apart_whatever_changes_a_run(self) -> None:
         one, two = expand(grid()).configurations[:2]
@@ -229,8 +207,8 @@ def line(**fields: Any) -> bytes:
 
 class TestFiles:
     def row(self, name: str, **fields: Any) -> ResultRow:
-        (found,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
-        return found
+        (made,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
+        return made
 
     def append(self, path: Path, *names: str) -> Rows:
         writer = Rows(path)
@@ -242,9 +220,9 @@ class TestFiles:
     def test_rows_outlive_a_line_that_was_cut_off(self, tmp_path: Path, ending: str) -> None:
         path = tmp_path / f"rows{ending}"
         self.append(path, "a", "b").release()  # as a kill does
-        under_way = path if ending == ".jsonl" else tmp_path / "rows.jsonl.gz.part"
-        with under_way.open("ab") as file:
-            file.write(b'{"key": "c", "lab')
+        torn = b'{"key": "c", "lab'
+        with path.open("ab") as file:
+            file.write(torn if ending == ".jsonl" else gzip.compress(torn)[:-9])
         assert list(Rows(path).rows) == ["a", "b"]
         self.append(path, "c").finish()
         assert [path.name for path in tmp_path.iterdir()] == [path.name]
@@ -281,43 +259,17 @@ class TestFiles:
         old = read_line(line[:end] + b"}\n", "line 1")
         assert old == self.row("a", answer="12"), "rows of older files have no checksum"
 
-    def test_a_full_disk_is_a_line_and_loses_no_row(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path, grown = tmp_path / "rows.jsonl", [self.row(letter) for letter in "abc"]
-
-        def full(rows: Rows, lines: Any) -> None:
-            raise OSError(28, "No space left on device")
-
-        def solved(*_: object) -> Iterator[list[ResultRow]]:
-            yield grown[:2]
-            monkeypatch.setattr(Rows, "_write", full)
-            yield grown[2:]
-
-        one = expand(grid()).configurations[0]
-        chunk = Chunk(model="text-target", device="cpu", configuration=one, seed=0, problems=(0,))
-        monkeypatch.setattr(sweep, "solve_all", solved)
-        monkeypatch.setattr(sweep, "missing", lambda *_: [chunk])
-        options = sweep._options(["grid", "-o", str(path)])
-        assert sweep._sweep(expand(grid()), Rows(path), options) == 74
-        said = capsys.readouterr().err
-        assert f"-o: {path} cannot be written (No space left on device); make room: 2 rows are kept" in said
-        monkeypatch.undo()
-        assert list(Rows(path).rows) == ["a", "b"]
-
     @pytest.mark.parametrize(
         ("name", "content", "said"),
         [
             ("rows.json", None, "must end in .jsonl or .jsonl.gz"),
             ("missing/rows.jsonl", None, "make it first"),
             ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
-            ("rows.jsonl", b'{"key": "a"}\n', "line 1.method: is missing; every row needs"),
-            ("rows.jsonl", line(key=[1]), "line 1.key: a list of 1 should be a valid string; correct the row"),
             ("rows.jsonl", line(key="a" * 10**6), "line 1.key: 'aaaa"),
             ("rows.jsonl", line(), "line 1.key: is missing, so no sweep wrote the row; name another file with -o"),
             ("rows.jsonl", line(key="a"), "line 1.weights: is missing"),
             ("rows.jsonl.gz", b"no gzip", "cannot be unpacked"),
-            ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:-9], "cannot be unpacked"),
+            ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:12] + b"a", "cannot be unpacked"),
         ],
     )
     def test_files_that_are_not_ours_are_left_alone(
@@ -334,9 +286,11 @@ class TestFiles:
     def test_what_could_not_be_read_again_is_not_written(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"
         writer = Rows(path)
+        writer.begin({})
         with pytest.raises(SweepError, match=r"row 'b'\.seconds: "):
             writer.append([self.row("a"), replace(self.row("b"), seconds=float("nan"))])
-        assert not path.exists()
+        writer.release()
+        assert Rows(path).rows == {}
 
 
 @pytest.mark.usefixtures("letters")
@@ -352,41 +306,52 @@ class TestCommandLine:
     def test_a_sweep_has_one_row_a_run_and_a_larger_grid_adds_to_it(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert self.run(tmp_path, grid(seeds=[0, 1]), "--batch", "2") == 0
-        said = capsys.readouterr()
-        assert said.out.count("on 2 problems") == 4 and "16/16" in said.err
+        two = {"label": "B", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": 0.5}}
+        data = grid(seeds=[0, 1], length=8, configurations=[two])
+        assert self.run(tmp_path, data, "--batch", "2") == 0
+        printed = capsys.readouterr()
+        assert printed.out.count("on 2 problems") == 2 and "8/8" in printed.err
         about, *rows = self.lines(tmp_path)
         assert about["about"]["grid"] == "grid.json" and about["about"]["libraries"]
-        assert len({row["key"] for row in rows}) == len(rows) == 16
+        assert len({row["key"] for row in rows}) == len(rows) == 8
         assert {len(group.rows) for group in gathered(read_rows(rows))} == {4}
-        assert self.run(tmp_path, grid(seeds=[0, 1], problems=3), "--batch", "2") == 0
-        assert "8 runs to go, 16 are there already" in capsys.readouterr().err
-        assert self.lines(tmp_path)[1:17] == rows
-        assert self.run(tmp_path, grid(seeds=[0, 1], problems=3)) == 0
-        assert len(self.lines(tmp_path)) == 2 + 24
+        larger = data | {"problems": 3}
+        assert self.run(tmp_path, larger, "--batch", "2") == 0
+        assert "4 runs to go, 8 are there already" in capsys.readouterr().err
+        assert self.lines(tmp_path)[1:9] == rows
+        assert self.run(tmp_path, larger) == 0
+        assert len(self.lines(tmp_path)) == 2 + 12
 
     def test_rows_by_another_name_or_of_other_weights_are_not_mixed(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert self.run(tmp_path, grid()) == 0
+        data = grid(problems=1, length=8)
+        assert self.run(tmp_path, data) == 0
         renamed = CONFIGURATION | {"label": "new name"}
-        assert self.run(tmp_path, grid(configurations=[renamed])) == 2
+        assert self.run(tmp_path, data | {"configurations": [renamed]}) == 2
         assert "label: 'new name, block 4, threshold 0.5' is 'confidence, block 4" in capsys.readouterr().err
         monkeypatch.setattr(_grid, "weights_of", lambda job: {"tiny": "another"})
-        assert self.run(tmp_path, grid()) == 2
+        assert self.run(tmp_path, data) == 2
         assert "holds rows of other weights of tiny; name another file" in capsys.readouterr().err
 
-    def test_an_interruption_keeps_what_is_there(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.mark.parametrize(
+        ("error", "code", "message"),
+        [
+            (KeyboardInterrupt(), 130, "stopped; 1 rows are kept, the same command goes on from there"),
+            (OSError(28, "No space left on device"), 74, "(No space left on device); make room: 1 rows are kept"),
+        ],
+    )
+    def test_an_interruption_and_a_full_disk_keep_what_is_there(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+        error: BaseException, code: int, message: str,
+    ) -> None:  # fmt: skip
         def interrupted(chunks: Any, jobs: int, backend: str) -> Any:
             yield solve(chunks[0])
-            raise KeyboardInterrupt
+            raise error
 
         monkeypatch.setattr(sweep, "solve_all", interrupted)
-        assert self.run(tmp_path, grid()) == 130
-        assert "1 rows are kept" in capsys.readouterr().err
-        monkeypatch.undo()
+        assert self.run(tmp_path, grid()) == code
+        assert message in capsys.readouterr().err
         assert len(self.lines(tmp_path)) == 2
 
     @pytest.mark.parametrize(
@@ -406,13 +371,6 @@ class TestCommandLine:
             self.run(tmp_path, grid(), *arguments)
         assert left.value.code == 2
         assert said in capsys.readouterr().err
-
-    def test_a_grid_that_is_no_json_is_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (tmp_path / "grid.json").write_text("{")
-        for path, said in (("grid.json", "is no JSON"), ("none.json", "cannot be read")):
-            assert sweep.main([str(tmp_path / path), "-o", str(tmp_path / "rows.jsonl")]) == 2
-            error = capsys.readouterr().err
-            assert said in error and error.count("\n") == 1
 
 
 def started(command: list[str], said: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -70,9 +70,9 @@ class Noised:
 
 def token_id(tokenizer: Tokenizer, token: str) -> int:
     """The id of a token that must be there."""
-    found = tokenizer.token_to_id(token)
-    assert found is not None, token
-    return int(found)
+    number = tokenizer.token_to_id(token)
+    assert number is not None, token
+    return int(number)
 
 
 def network(kind: Kind, tokenizer: Tokenizer) -> Qwen3ForCausalLM:

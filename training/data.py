@@ -84,13 +84,9 @@ def load_garments(root: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np
 
 def load_photos(root: Path) -> list[NDArray[np.uint8]]:
     """The background photographs, shrunk to 420 px high, in the order of BACKGROUNDS."""
-    photos = []
-    for name in BACKGROUNDS:
-        photo = Image.open(root / PHOTOS[name]).convert("RGB")
-        photos.append(
-            np.asarray(photo.resize((round(420 * photo.width / photo.height), 420), Image.Resampling.LANCZOS))
-        )
-    return photos
+    photos = [Image.open(root / PHOTOS[name]).convert("RGB") for name in BACKGROUNDS]
+    sizes = [(round(420 * photo.width / photo.height), 420) for photo in photos]
+    return [np.asarray(p.resize(size, Image.Resampling.LANCZOS)) for p, size in zip(photos, sizes, strict=True)]
 
 
 def silhouette(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -104,6 +100,13 @@ def silhouette(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.where(inside, 255, 0).astype(np.uint8)
 
 
+def enlarged(grey: NDArray[np.uint8], size: int) -> NDArray[np.float32]:
+    """A picture at another size, from 0 to 1."""
+    picture = Image.fromarray(grey).resize((size, size), Image.Resampling.BICUBIC)
+    values: NDArray[np.float32] = np.divide(np.asarray(picture), 255, dtype=np.float32)
+    return values
+
+
 def compose(
     grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator, scale: int = 1
 ) -> NDArray[np.uint8]:
@@ -113,12 +116,7 @@ def compose(
     y, x = rng.integers(0, photo.shape[0] - side), rng.integers(0, photo.shape[1] - side)
     crop = Image.fromarray(photo[y : y + side, x : x + side]).resize((whole, whole), Image.Resampling.BOX)
     scene = np.asarray(crop, np.float32)
-    size = (garment, garment)
-    shade = np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BICUBIC), np.float32) / 255
-    alpha = (
-        np.asarray(Image.fromarray(silhouette(grey)).resize(size, Image.Resampling.BICUBIC), np.float32)[..., None]
-        / 255
-    )
+    shade, alpha = enlarged(grey, garment), enlarged(silhouette(grey), garment)[..., None]
     if rng.random() < 0.5:
         shade, alpha = shade[:, ::-1], alpha[:, ::-1]
     colour = np.array(list(RGB.values())[tint], np.float32) * (0.3 + 0.7 * shade[..., None])

@@ -23,19 +23,19 @@ REPEATS = 8
 def main() -> None:
     """Measure and write."""
     images = as_images(torch.from_numpy(data.load("t10k", COUNT).images)).cpu()
-    found = torch.cat([features(chunk) for chunk in images.split(250)])
-    about = Reference(found.mean(0), found.T.cov())
+    every = torch.cat([features(chunk) for chunk in images.split(250)])
+    about = Reference(every.mean(0), every.T.cov())
     order = torch.Generator().manual_seed(0)
     floors = {
-        str(count): sum(frechet(found[torch.randperm(COUNT, generator=order)[:count]], about) for _ in range(REPEATS))
+        str(count): sum(frechet(every[torch.randperm(COUNT, generator=order)[:count]], about) for _ in range(REPEATS))
         / REPEATS
         for count in FLOORS
     }
     tensors = {"mean": about.mean.float(), "covariance": about.covariance.float().contiguous()}
-    told = {f"floor_{count}": f"{floor:.4f}" for count, floor in floors.items()}
+    written = {f"floor_{count}": f"{floor:.4f}" for count, floor in floors.items()}
     classifier = sha256(FOLDER / "image-classifier.safetensors")
-    save_file(tensors, FEATURES, {"classifier": classifier, "pictures": str(COUNT), **told})
-    print(told)
+    save_file(tensors, FEATURES, {"classifier": classifier, "pictures": str(COUNT), **written})
+    print(written)
 
 
 if __name__ == "__main__":

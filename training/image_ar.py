@@ -107,10 +107,7 @@ def main() -> None:
     held_codes, held_labels = encode("t10k", 4_000)
     model = Transformer().to(device())
     run = Run("image-ar", model, optimizers(model, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, codes, labels, options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, codes, labels, options.seed))
     about = {
         "title": "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background",
         "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",

@@ -59,10 +59,7 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS)
     tokenizer, model = load_tokenizer(), Classifier().to(device())
     run = Run("image-classifier", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, tokenizer, data.load("train", 120_000), options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, tokenizer, data.load("train", 120_000), options.seed))
     about = {
         "title": "Classifier of garment, tint and background",
         "architecture": "engines.models.bundled.networks.Classifier",

@@ -14,7 +14,7 @@ from engines.models.bundled.networks import PICTURE_SCALE, PictureDecoder, Token
 from training import data
 from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=30_000, batch=32, lr=1.5e-3, minutes=40),
@@ -53,15 +53,10 @@ def measure(model: PictureDecoder, tokenizer: Tokenizer, pairs: tuple[Tensor, Te
         enlarged += float((plain - wanted).square().mean((1, 2, 3)).sum()) / 4
     count = len(pairs[0])
     return {
-        "psnr_db": _psnr(own / count),
-        "psnr_db_of_smaller_pictures_enlarged": _psnr(enlarged / count),
+        "psnr_db": psnr(own / count),
+        "psnr_db_of_smaller_pictures_enlarged": psnr(enlarged / count),
         "held_out_images": count,
     }
-
-
-def _psnr(squared: float) -> float:
-    """Decibels, of a mean squared error of pixels in [0, 1]."""
-    return round(float(-10 * torch.log10(torch.tensor(squared))), 2)
 
 
 def main() -> None:
@@ -69,10 +64,7 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS)
     tokenizer, model = load_tokenizer(), PictureDecoder().to(device())
     run = Run("image-decoder", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, tokenizer, load_pairs("train", 30_000), options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, tokenizer, load_pairs("train", 30_000), options.seed))
     about = {
         "title": "Decoder of the tokenizer's codes, 12x12 codes out of 512 to 96x96 colour pictures",
         "architecture": "engines.models.bundled.networks.PictureDecoder (diffusers Decoder)",

@@ -73,15 +73,15 @@ def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tens
     folder.mkdir(parents=True, exist_ok=True)
     codes, labels, logits = [], [], []
     for i in range(SPLITS[split]):
-        told, scored = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
-        if not told.exists():
+        rows, scored = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
+        if not rows.exists():
             number = 1_000_003 * seed + 1_000 * list(SPLITS).index(split) + i
-            asked = conditions(split, torch.Generator().manual_seed(number))
-            drawn, scores = draw(target, asked, torch.Generator(device()).manual_seed(number))
+            label = conditions(split, torch.Generator().manual_seed(number))
+            drawn, scores = draw(target, label, torch.Generator(device()).manual_seed(number))
             np.save(scored, scores.numpy())
-            np.save(told, torch.cat([drawn, asked], 1).numpy().astype(np.int16))
+            np.save(rows, torch.cat([drawn, label], 1).numpy().astype(np.int16))
             print(f"drew batch {i + 1} of {SPLITS[split]}, {split}", flush=True)
-        both = torch.from_numpy(np.load(told).astype(np.int64))
+        both = torch.from_numpy(np.load(rows).astype(np.int64))
         codes.append(both[:, : GRID**2])
         labels.append(both[:, GRID**2 :])
         logits.append(np.load(scored, mmap_mode="r"))
@@ -184,11 +184,8 @@ def main() -> None:
     model = Transformer(DRAFTER).to(device()).eval()
     inherit(model, target)
     run = Run("image-draft", model, optimizers(model, preset.lr), preset)
-    run.resume(options)
     held = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
-    if not options.export_only:
-        train(run, model, draws(target, digest, "train", options.seed), options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, draws(target, digest, "train", options.seed), options.seed))
     metrics: dict[str, float | int] = dict(measure(model, held["held"]))
     metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held["held-silent"]).items()}
     ours, theirs = pass_seconds([model, target])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engines.models.bundled.networks import CODES, Tokenizer
 from training import data
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=64, lr=8e-4, minutes=12),
@@ -65,7 +65,7 @@ def measure(model: Tokenizer, images: Tensor) -> dict[str, float | int]:
         counts += torch.bincount(codes.flatten().cpu(), minlength=len(counts))
     share = counts / counts.sum()
     return {
-        "psnr_db": round(float(-10 * torch.log10(torch.tensor(squared / len(images)))), 2),
+        "psnr_db": psnr(squared / len(images)),
         "codes_used": int((counts > 0).sum()),
         "marginal_entropy_bits": round(float(-(share * share.clamp(min=1e-12).log2()).sum()), 3),
         "top_code_share": round(float(share.max()), 4),
@@ -80,10 +80,7 @@ def main() -> None:
     held_out = torch.from_numpy(data.load("t10k", 4_000).images)
     model = Tokenizer().to(device())
     run = Run("image-tokenizer", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, images, options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, images, options.seed))
     about = {
         "title": "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512",
         "architecture": "engines.models.bundled.networks.Tokenizer (diffusers VQModel)",

@@ -153,6 +153,13 @@ class Run:
             self._recent.clear()
             print(f"{self.name} step {self.step} loss {mean:.4f} {self.seconds:.0f} s", flush=True)
 
+    def carry_out(self, options: argparse.Namespace, train: Callable[[], None]) -> None:
+        """Resume, train unless the last checkpoint is to be exported, and round the weights to those that ship."""
+        self.resume(options)
+        if not options.export_only:
+            train()
+        self.model.half().float()  # what ships is measured
+
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -200,6 +207,11 @@ def batches(count: int, size: int, seed: int) -> Callable[[int], Tensor]:
         return order[i * size : (i + 1) * size]
 
     return rows
+
+
+def psnr(squared: float) -> float:
+    """Decibels, of a mean squared error of pixels in [0, 1]."""
+    return round(-10 * math.log10(squared), 2)
 
 
 def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:

@@ -9,7 +9,6 @@ agree. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the li
 training.image_ar.
 """
 
-import math
 from typing import Final
 
 import numpy as np
@@ -32,7 +31,7 @@ from engines.models.heads import MixtureHead, ResidualHead
 from training import data
 from training.image_ar import drop_conditions
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse, psnr
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
@@ -65,9 +64,9 @@ def train_tokenizer(run: Run, model: PatchTokenizer, images: Tensor, seed: int) 
 @torch.no_grad()
 def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
     """Means and standard deviations of the latents of uint8 images [N, 8, 12, 12], float16."""
-    found = [model.posterior(as_images(chunk)) for chunk in images.split(500)]
-    mean = torch.cat([pair[0].half().cpu() for pair in found])
-    return mean, torch.cat([(0.5 * pair[1].clamp(-20, 10)).exp().half().cpu() for pair in found])
+    means, log_variances = zip(*(model.posterior(as_images(chunk)) for chunk in images.split(500)), strict=True)
+    std = torch.cat([(0.5 * part.clamp(-20, 10)).exp().half().cpu() for part in log_variances])
+    return torch.cat([part.half().cpu() for part in means]), std
 
 
 def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
@@ -93,7 +92,7 @@ def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float 
         out = model.decode(model.tokens(latent.to(device())))
         squared += float((out - image).square().mean((1, 2, 3)).sum()) / 4
     return {
-        "psnr_db": round(-10 * math.log10(squared / len(images)), 2),
+        "psnr_db": psnr(squared / len(images)),
         "latent_std": round(float(mean.std()), 4),
         "posterior_std_over_latent_std": round(float(std.mean() / mean.std()), 4),
         "held_out_images": len(images),
@@ -201,24 +200,22 @@ def measure_transformer(
     """Errors on held-out pictures, with the same noise for every model."""
     (mean, _), labels = pictures
     tokenizer, _ = load_tokenizer(str(device()))
-    chunks = [
-        (tokenizer.tokens(chunk.float().to(device())), label.to(device()))
-        for chunk, label in zip(mean.split(100), labels.split(100), strict=True)
-    ]
+    chunks = list(zip(mean.split(100), labels.split(100), strict=True))
 
     def average(teacher: PatchTransformer | None) -> float:
         generator, total = torch.Generator(device()).manual_seed(0), 0.0
-        for token, label in chunks:
+        for latent, label in chunks:
+            token, known = tokenizer.tokens(latent.float().to(device())), label.to(device())
             if isinstance(model.head, MixtureHead):
-                total += float(loss(model, token, label, generator, None))
+                total += float(loss(model, token, known, generator, None))
             else:
-                out, wanted, _ = estimated(model, token, label, generator, teacher)
+                out, wanted, _ = estimated(model, token, known, generator, teacher)
                 total += float(F.mse_loss(out[0], wanted))
         return round(total / len(chunks), 4)
 
     name = "negative_log_likelihood_nats" if isinstance(model.head, MixtureHead) else "squared_error_of_the_noise"
-    found = {"held_out_images": len(labels), name: average(None)}
-    return found if teacher is None else found | {"squared_difference_from_target": average(teacher)}
+    measured = {"held_out_images": len(labels), name: average(None)}
+    return measured if teacher is None else measured | {"squared_difference_from_target": average(teacher)}
 
 
 def main() -> None:
@@ -228,10 +225,8 @@ def main() -> None:
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
         run = Run("patch-tokenizer", tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
-        run.resume(options)
-        if not options.export_only:
-            train_tokenizer(run, tokenizer, torch.from_numpy(data.load("train", 120_000).images), options.seed)
-        tokenizer.half().float()  # measure what is shipped
+        pictures = data.load("train", 120_000).images
+        run.carry_out(options, lambda: train_tokenizer(run, tokenizer, torch.from_numpy(pictures), options.seed))
         about |= {
             "title": "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers",
             "architecture": "engines.models.bundled.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
@@ -245,10 +240,7 @@ def main() -> None:
         load_weights(teacher, "patch-target")
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        train_transformer(run, model, latents("train", 120_000), options.seed, teacher)
-    model.half().float()
+    run.carry_out(options, lambda: train_transformer(run, model, latents("train", 120_000), options.seed, teacher))
     about |= {
         "title": size.title,
         "architecture": "engines.models.bundled.patch_networks.PatchTransformer (transformers Qwen3Model, learned "

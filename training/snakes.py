@@ -49,8 +49,8 @@ def measure(model: Qwen3ForCausalLM, kind: Kind) -> dict[str, Any]:
     games = held_out_games(MEASURED)
 
     def right(block: str, **settings: object) -> float:
-        asked = {"block": block, "length": LENGTH, **settings}
-        texts = answers(model, kind, encoder(), [game.prompt for game in games], asked)
+        config = {"block": block, "length": LENGTH, **settings}
+        texts = answers(model, kind, encoder(), [game.prompt for game in games], config)
         good = sum(text == game.answer for text, game in zip(texts, games, strict=True))
         return round(100 * good / len(games), 1)
 

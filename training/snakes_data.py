@@ -46,12 +46,12 @@ def encoder() -> Tokenizer:
 def rows(encoder: Tokenizer, games: list[Game]) -> tuple[Tensor, Tensor]:
     """Token rows [N, L] of games of the same number of rolls, and prompt lengths [N]."""
     end = token_id(encoder, END)
-    asked = [encoder.encode(f"{game.prompt}\n").ids for game in games]
-    told = [encoder.encode(game.answer).ids for game in games]
+    prompts = [encoder.encode(f"{game.prompt}\n").ids for game in games]
+    answers = [encoder.encode(game.answer).ids for game in games]
     # Filled up to whole blocks: one is learnt up to its end, whatever the last one holds behind the answer.
-    length = -(-(len(asked[0]) + LINE * len(games[0].rolls) + 1) // BLOCK) * BLOCK
-    filled = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(asked, told, strict=True)]
-    return torch.tensor(filled), torch.tensor([len(prompt) for prompt in asked])
+    length = -(-(len(prompts[0]) + LINE * len(games[0].rolls) + 1) // BLOCK) * BLOCK
+    filled = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(prompts, answers, strict=True)]
+    return torch.tensor(filled), torch.tensor([len(prompt) for prompt in prompts])
 
 
 def main() -> None:

@@ -63,14 +63,12 @@ def problems(split: str) -> Iterator[Problem]:
 
 def distinct(split: str, count: int, without: frozenset[str] = frozenset()) -> list[Problem]:
     """The first `count` problems of a split with distinct questions, none of them in `without`."""
-    seen, found = set(without), []
-    for problem in problems(split):
-        if problem.question not in seen:
-            seen.add(problem.question)
-            found.append(problem)
-        if len(found) == count:
-            return found
-    raise AssertionError
+    chosen: dict[str, Problem] = {}
+    generated = (problem for problem in problems(split) if problem.question not in without)
+    while len(chosen) < count:
+        problem = next(generated)
+        chosen.setdefault(problem.question, problem)
+    return list(chosen.values())
 
 
 def solved(text: str, answer: str) -> bool:
@@ -111,13 +109,13 @@ def fits(prompt: int, solution: int) -> bool:
     return prompt + solution + 1 <= min(LENGTH, prompt // BLOCK * BLOCK + WINDOW)
 
 
-def encode(found: list[Problem], tokenizer: Tokenizer) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+def encode(problems: list[Problem], tokenizer: Tokenizer) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
     """Token rows [N, LENGTH] of the problems that fit, filled up with <end>, and prompt lengths [N]."""
     end = token_id(tokenizer, END)
-    asked = tokenizer.encode_batch([prompt_of(problem) for problem in found])
-    told = tokenizer.encode_batch([problem.solution for problem in found])
+    prompts = tokenizer.encode_batch([prompt_of(problem) for problem in problems])
+    solutions = tokenizer.encode_batch([problem.solution for problem in problems])
     rows, lengths = [], []
-    for prompt, answer in zip(asked, told, strict=True):
+    for prompt, answer in zip(prompts, solutions, strict=True):
         if fits(len(prompt.ids), len(answer.ids)):
             rows.append([*prompt.ids, *answer.ids] + [end] * (LENGTH - len(prompt.ids) - len(answer.ids)))
             lengths.append(len(prompt.ids))

@@ -1,6 +1,6 @@
 """The studio clips: a tinted Fashion-MNIST garment that moves over a photograph that pans and zooms.
 
-    python -m training.video_data [--count N] [--sheet FILE.png]
+    python -m training.video_data [--count N]
 
 33 frames of 48x48 pixels. The garment drifts in a straight line, turns while it drifts, or bounces off the borders; it
 moves by fractions of a pixel. The photograph pans linearly and zooms log-linearly. Half the clips are mirrored. Held
@@ -11,20 +11,18 @@ does.
 import argparse
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
 from engines.models.bundled.prompts import BACKGROUNDS, TINTS
 from engines.models.bundled.video_networks import FRAMES, SIZE
 from engines.models.bundled.video_prompts import MOTIONS
-from training.data import PACKAGES, RGB, cache_dir, fetch, load_garments, load_photos, silhouette
+from training.data import PACKAGES, RGB, cache_dir, enlarged, fetch, load_garments, load_photos, silhouette
 
 HELD_OUT_PHOTO: Final = list(BACKGROUNDS).index("dusk")
 TRAIN_CLIPS: Final = 30_000
@@ -95,9 +93,7 @@ def motion(kind: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
 def garment(grey: NDArray[np.uint8], tint: int) -> Tensor:
     """Colour times opacity, and opacity, of a garment: [4, 56, 56] in 0 to 1."""
-    double = (56, 56)
-    shade = np.asarray(Image.fromarray(grey).resize(double, Image.Resampling.BICUBIC), np.float32) / 255
-    alpha = np.asarray(Image.fromarray(silhouette(grey)).resize(double, Image.Resampling.BICUBIC), np.float32) / 255
+    shade, alpha = (enlarged(part, 56) for part in (grey, silhouette(grey)))
     colour = np.array(list(RGB.values())[tint], np.float32)[:, None, None] / 255 * (0.3 + 0.7 * shade)
     return torch.from_numpy(np.concatenate([colour * alpha, alpha[None]]))
 
@@ -153,23 +149,12 @@ def load(split: str, count: int, seed: int = 0) -> Clips:
     return Clips(np.load(frames, mmap_mode="r"), np.load(labels))
 
 
-def sheet(clips: Clips, count: int = 12) -> Image.Image:
-    """Every fourth frame of the first clips, one row a clip."""
-    rows = [np.concatenate(list(clip[::4]), 1) for clip in clips.frames[:count]]
-    picture = Image.fromarray(np.concatenate(rows))
-    return picture.resize((picture.width * 2, picture.height * 2), Image.Resampling.NEAREST)
-
-
 def main() -> None:
     """Build training and held-out clips."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=TRAIN_CLIPS)
-    parser.add_argument("--sheet", type=Path, help="also write a sheet of held-out clips")
-    options = parser.parse_args()
-    load("train", options.count)
-    held_out = load("t10k", HELD_OUT_CLIPS)
-    if options.sheet:
-        sheet(held_out).save(options.sheet)
+    load("train", parser.parse_args().count)
+    load("t10k", HELD_OUT_CLIPS)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engines.models.bundled.video_networks import CODES, VideoTokenizer, to_floats, to_patches
 from training import video_data
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=6, lr=1.5e-3, minutes=22),
@@ -77,8 +77,8 @@ def measure(model: VideoTokenizer, clips: Tensor) -> dict[str, float | int]:
         stays += float((codes[:, 1:] == codes[:, :-1]).float().mean((1, 2, 3)).sum())
     errors, share = torch.cat(squared), counts / counts.sum()
     return {
-        "psnr_db": round(float(-10 * torch.log10(errors.mean())), 2),
-        "psnr_db_held_out_photograph": round(float(-10 * torch.log10(errors[3::4].mean())), 2),
+        "psnr_db": psnr(float(errors.mean())),
+        "psnr_db_held_out_photograph": psnr(float(errors[3::4].mean())),
         "codes_used": int((counts > 0).sum()),
         "marginal_entropy_bits": round(float(-(share * share.clamp(min=1e-12).log2()).sum()), 3),
         "codes_equal_to_latent_frame_before": round(stays / len(clips), 4),
@@ -94,10 +94,7 @@ def main() -> None:
     model = VideoTokenizer().to(device())
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.99), weight_decay=0.01)
     run = Run("video-tokenizer", model, [optimizer], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, clips, options.seed)
-    model.half().float()  # measure what is shipped
+    run.carry_out(options, lambda: train(run, model, clips, options.seed))
     about = {
         "title": "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512",
         "architecture": "engines.models.bundled.video_networks.VideoTokenizer",

@@ -7,6 +7,7 @@ anew each time.
 import gzip
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -28,16 +29,17 @@ TEXTS: Final = (
     f"{{{{{MARK}}}}}%(x)s%n\u202e\u2028{MARK}",
 )
 """Each could run somewhere: in HTML, an attribute, a JavaScript template, Markdown or an SVG."""
-ODD: Final[tuple[Any, ...]] = (
-    *(None, True, False, 0, 1, -1, 0.5, -0.0, 1e-320, 1e16, 1e100, 1e308, -1e308, float("nan"), float("inf")),
-    *(2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 10**400),
-    *("", " ", "\x00", "\ud800", "\u202e", "0", "1e5", "null", "../../etc/passwd", "%s%n", "A" * 5000),
-    *([], {}, [None], [[]], [1, 2, 3], {"": None}, {"a": {"b": []}}),
-)
-"""One of everything that JSON can hold, and what is just beyond."""
-DEEP: Final = (3, 30, 150, 199, 201, 1000, 5000)
 texts = st.sampled_from(TEXTS) | st.just(" ".join(TEXTS)[:499])
-odd = st.sampled_from(ODD) | texts
+numbers = (
+    st.integers(-1, 1)
+    | st.floats()
+    | st.sampled_from((2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 10**400, 1e-320, 1e308, -0.0))
+)
+words = st.text(max_size=5) | st.sampled_from(("\ud800", "0", "1e5", "null", "../../etc/passwd", "%s%n", "A" * 5000))
+flat = st.none() | st.booleans() | numbers | words | texts
+odd = flat | st.lists(flat, max_size=3) | st.dictionaries(words, flat, max_size=2) | st.just({"a": {"b": [[]]}})
+"""Anything that JSON can hold, and what is just beyond."""
+depths = st.sampled_from((3, 30, 150, 199, 201, 1000, 5000))
 
 
 def examples(few: int, many: int) -> settings:
@@ -62,17 +64,26 @@ def within(seconds: float) -> Iterator[None]:
     assert time.process_time() - start < seconds
 
 
-def nested(depth: int, named: bool) -> str:
-    """JSON text of lists or objects within each other, however deep."""
-    return ('{"a":' if named else "[") * depth + "1" + ("}" if named else "]") * depth
+def one_line(error: Exception) -> str:
+    """A refusal, which has to be a line that says something."""
+    assert str(error).strip() and "\n" not in str(error), repr(error)
+    return str(error)
+
+
+def names_field(error: ValueError) -> None:
+    """Fail unless a refusal is a line that begins with the field at fault."""
+    field, colon, _ = one_line(error).partition(": ")
+    assert colon and field.replace("_", "").isalnum(), repr(error)
+
+
+def nested(depth: int) -> str:
+    """JSON text of lists within each other, of objects where the depth is even."""
+    return ('{"a":', "[")[depth % 2] * depth + "1" + "}]"[depth % 2] * depth
 
 
 def as_json(document: Any) -> bytes:
-    """The document as text, NaN, Infinity and lone surrogates included; "deep N" becomes N lists in each other."""
-    text = json.dumps(document)
-    for depth in DEEP:
-        text = text.replace(f'"deep {depth}"', nested(depth, depth % 2 == 0))
-    return text.encode()
+    """The document as text, NaN, Infinity and lone surrogates included; "deep N" becomes N levels of nesting."""
+    return re.sub('"deep ([0-9]+)"', lambda match: nested(int(match[1])), json.dumps(document)).encode()
 
 
 @st.composite
@@ -80,30 +91,23 @@ def changed(draw: st.DrawFn, document: Any, most: int = 3) -> Any:
     """A copy of a JSON document with one to `most` changes anywhere."""
     holder = [json.loads(json.dumps(document))]
     for _ in range(draw(st.integers(1, most))):
-        _change(draw, holder)
+        inside: Any = holder
+        name: Any = 0
+        while isinstance(inside[name], list | dict) and inside[name] and draw(st.integers(0, 4)):
+            inside = inside[name]
+            name = draw(st.sampled_from(list(inside) if isinstance(inside, dict) else range(len(inside))))
+        action = draw(st.sampled_from(("odd", "odd", "text", "deep", "remove", "add", "repeat", "nudge")))
+        if action == "remove" and inside is not holder:
+            del inside[name]
+        elif action == "add" and isinstance(inside, dict):
+            inside[draw(texts | st.sampled_from(("x_a", "constructor", "__proto__", "")))] = draw(odd)
+        elif action == "repeat" and isinstance(inside, list) and inside is not holder:
+            inside[name:name] = [inside[name]] * draw(st.sampled_from((1, 10, 1000)))
+        elif action == "nudge" and isinstance(inside[name], int | float):
+            inside[name] = draw(st.sampled_from((inside[name] - 1, inside[name] + 1, 2 * inside[name], -inside[name])))
+        else:
+            inside[name] = draw({"text": texts, "deep": depths.map("deep {}".format)}.get(action, odd))
     return holder[0]
-
-
-def _change(draw: st.DrawFn, holder: list[Any]) -> None:
-    """One change at one place."""
-    inside: Any = holder
-    name: Any = 0
-    while isinstance(inside[name], list | dict) and inside[name] and draw(st.integers(0, 4)):
-        inside = inside[name]
-        name = draw(st.sampled_from(list(inside) if isinstance(inside, dict) else range(len(inside))))
-    action = draw(st.sampled_from(("odd", "odd", "text", "deep", "remove", "add", "repeat", "nudge")))
-    if action == "remove" and inside is not holder:
-        del inside[name]
-    elif action == "add" and isinstance(inside, dict):
-        inside[draw(st.sampled_from((*TEXTS, "x_a", "constructor", "__proto__", "")))] = draw(st.sampled_from(ODD))
-    elif action == "repeat" and isinstance(inside, list) and inside is not holder:
-        inside[name:name] = [inside[name]] * draw(st.sampled_from((1, 10, 1000)))
-    elif action == "nudge" and isinstance(inside[name], int | float):
-        inside[name] = draw(st.sampled_from((inside[name] - 1, inside[name] + 1, 2 * inside[name], -inside[name])))
-    elif action == "deep":
-        inside[name] = f"deep {draw(st.sampled_from(DEEP))}"
-    else:
-        inside[name] = draw(texts if action == "text" else st.sampled_from(ODD))
 
 
 @st.composite
@@ -113,21 +117,18 @@ def damaged(draw: st.DrawFn, data: bytes, head: int | None = None) -> bytes:
     end = len(made) if head is None else min(head, len(made))
     for _ in range(draw(st.sampled_from((1, 1, 2, 8)))):
         at = draw(st.integers(0, max(end - 1, 0)))
-        action = draw(st.sampled_from(("flip", "flip", "insert", "remove", "cut")))
-        if action == "flip":
-            made[at : at + 1] = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in made[at : at + 1])
-        elif action == "insert":
-            made[at:at] = draw(st.binary(max_size=100) | st.sampled_from((b"\xff\xfe", b"[" * 300, b"9" * 5000)))
-        elif action == "remove":
-            del made[at : at + draw(st.sampled_from((1, 4, 100)))]
-        else:
-            del made[at:]
+        length = draw(st.sampled_from((0, 1, 1, 4, 100, len(made))))
+        put = st.binary(max_size=100) | st.sampled_from((b"", b"\xff\xfe", b"[" * 300, b"9" * 5000))
+        flipped = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in made[at : at + 1])
+        made[at : at + length] = flipped if length == 1 else draw(put)
     return bytes(made)
 
 
 @st.composite
-def packed(draw: st.DrawFn, data: bytes) -> bytes:
-    """The data as they are, or gzipped: now and then damaged, twice over, or with far more behind than it seems."""
+def documents(draw: st.DrawFn, document: Any) -> bytes:
+    """A changed document as a file: as text or gzipped, now and then damaged, or with far more behind than it seems."""
+    data = as_json(draw(changed(document)))
+    data = draw(damaged(data)) if draw(st.integers(0, 4)) == 0 else data
     kind = draw(st.sampled_from(("plain", "plain", "plain", "zipped", "twice", "damaged", "bomb")))
     if kind == "plain":
         return data
@@ -135,11 +136,3 @@ def packed(draw: st.DrawFn, data: bytes) -> bytes:
         return gzip.compress(data + b" " * draw(st.sampled_from((10**6, 10**8))), 1, mtime=0)
     zipped = gzip.compress(data, 1, mtime=0)
     return draw(damaged(zipped)) if kind == "damaged" else zipped * (1 + (kind == "twice"))
-
-
-@st.composite
-def documents(draw: st.DrawFn, document: Any) -> bytes:
-    """A changed document as a file: as text or gzipped, now and then damaged."""
-    data = as_json(draw(changed(document)))
-    data = draw(damaged(data)) if draw(st.integers(0, 4)) == 0 else data
-    return draw(packed(data))

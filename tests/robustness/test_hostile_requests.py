@@ -25,11 +25,10 @@ PATIENCE_SECONDS = 60.0
 STREAM_SECONDS = 0.1
 """For an answer that goes on for ever, and for one to a request that may have no end."""
 READ = (
-    "/", "/config", "/healthz", "/readyz", "/line", "/theme.css", "/manifest.json", "/robots.txt", "/monitoring",
+    "/", "/config", "/healthz", "/readyz", "/line", "/theme.css", "/manifest.json", "/monitoring", "/login", "/x/y",
     "/gradio_api/info?all_endpoints=true", "/gradio_api/openapi.json", "/pwa_icon/0", "/gradio_api/startup-events",
-    "/gradio_api/queue/status", "/gradio_api/queue/data?session_hash=s", "/gradio_api/heartbeat/s", "/login",
-    "/gradio_api/call/run/none", "/gradio_api/mcp/", "/gradio_api/mcp/schema", "/gradio_api/user", "/?deep_link=%00",
-    "/config?page=x&deep_link=../..", "/gradio_api/stream/s/r/1/playlist.m3u8", "/static/img/x", "/x/y",
+    "/gradio_api/queue/data?session_hash=s", "/gradio_api/heartbeat/s", "/gradio_api/call/run/none", "/gradio_api/mcp/",
+    "/?deep_link=%00", "/config?page=x&deep_link=../..", "/gradio_api/stream/s/r/1/playlist.m3u8", "/static/img/x",
 )  # fmt: skip
 FILES = (
     "/gradio_api/file=", "/gradio_api/file/", "/file=", "/static/", "/assets/", "/svelte/", "/traces/traces/",
@@ -38,31 +37,14 @@ FILES = (
 """What stands before the name of a file."""
 POSTS = ("call/run", "call/summary", "call/validate", "call/v2/summary", "queue/join", "run/predict", "cancel", "reset")
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "CONNECT", "get", "G\x00T")
-TYPES = (
-    "application/json",
-    "application/json; charset=utf-16",
-    "text/plain",
-    "",
-    "multipart/form-data; boundary=",
-    "/",
-)
+JSON = "application/json"
+TYPES = (JSON, f"{JSON}; charset=utf-16", "text/plain", "", "multipart/form-data; boundary=", "/")
 HEADERS = (
-    ("Accept-Encoding", "br;q=nan, gzip;q=-1"),
-    ("Cookie", "a" * 3000 + "=;;==;" + "session=" * 200),
-    ("Range", "bytes=0-99999999999999999999"),
-    ("Range", "bytes=9-1"),
-    ("If-Modified-Since", "yesterday"),
-    ("X-Forwarded-For", "::1, 999.1.1.1"),
-    ("X-Forwarded-Host", "evil.example/<script>"),
-    ("Host", "127.0.0.1:99999"),
-    ("Host", "["),
-    ("Origin", "https://evil.example"),
-    ("Origin", "http://["),
-    ("Authorization", "Bearer " + "x" * 2000),
-    ("Upgrade", "websocket"),
-    ("Expect", "100-continue"),
-    ("Connection", "keep-alive, host"),
-    ("\u00e9-header", "1"),
+    *(("Accept-Encoding", "br;q=nan, gzip;q=-1"), ("Cookie", "a" * 3000 + "=;;==;" + "session=" * 200)),
+    *(("Range", "bytes=0-99999999999999999999"), ("Range", "bytes=9-1"), ("If-Modified-Since", "yesterday")),
+    *(("X-Forwarded-For", "::1, 999.1.1.1"), ("X-Forwarded-Host", "evil.example/<script>"), ("Host", "[")),
+    *(("Host", "127.0.0.1:99999"), ("Origin", "https://evil.example"), ("Origin", "http://["), ("\u00e9-header", "1")),
+    *(("Upgrade", "websocket"), ("Expect", "100-continue"), ("Connection", "keep-alive, host")),
 )
 
 
@@ -103,8 +85,8 @@ def complete(answer: bytes | bytearray) -> bool:
 
 
 def status(answer: bytes) -> int:
-    found = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
-    return int(found[1]) if found else 0
+    line = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
+    return int(line[1]) if line else 0
 
 
 def check(asked: bytes, answer: bytes) -> None:
@@ -159,17 +141,17 @@ def posting(draw: st.DrawFn, events: Sequence[dict[str, object]]) -> bytes:
     """A call for programs or an event of the page, changed, damaged, or said to be what it is not."""
     sound = {"data": ["ar", "", 0, "toy-raster", {}, None], "method": "ar", "model": "toy-raster"}
     document = draw(changed(draw(st.just(sound) | st.sampled_from(events)), 2))
-    body, said = as_json(document), [("Content-Type", draw(st.just("application/json") | st.sampled_from(TYPES)))]
+    body, fields = as_json(document), [("Content-Type", draw(st.just(JSON) | st.sampled_from(TYPES)))]
     kind = draw(st.sampled_from(("sound", "sound", "sound", "damaged", "bomb", "deep", "utf-32")))
     if kind == "damaged":
         body = draw(damaged(body))
     elif kind == "bomb":
-        body, said = gzip.compress(b"[" * 10**7), [*said, ("Content-Encoding", "gzip")]
+        body, fields = gzip.compress(b"[" * 10**7), [*fields, ("Content-Encoding", "gzip")]
     elif kind == "deep":
-        body = nested(100_000, draw(st.booleans())).encode()
+        body = nested(draw(st.sampled_from((100_000, 100_001)))).encode()
     elif kind == "utf-32":
         body = body.decode().encode(kind)
-    return composed("POST", f"/gradio_api/{draw(st.sampled_from(POSTS))}", body, [*said, *draw(headers)])
+    return composed("POST", f"/gradio_api/{draw(st.sampled_from(POSTS))}", body, [*fields, *draw(headers)])
 
 
 @st.composite
@@ -221,17 +203,11 @@ def test_no_request_gets_an_error_of_the_server_or_a_secret(app: App, data: st.D
     [
         (500, "Internal Server Error"),
         (200, SECRET),
-        (206, "root:x:0:0:root"),
-        (403, f"{ROOT}/app.py is not allowed"),
-        (200, "Traceback (most recent call last):"),
+        (403, f"{ROOT}/app.py"),
+        (200, "Traceback (most recent call last)"),
     ],
 )
 def test_what_a_server_gives_away_is_found(code: int, body: str) -> None:
-    answer = f"HTTP/1.1 {code} x\r\n\r\n{body}".encode()
     with pytest.raises(AssertionError):
-        check(composed("GET", "/x"), answer)
-
-
-def test_a_refusal_may_say_what_was_asked() -> None:
-    check(composed("GET", "/busy"), b"HTTP/1.1 503 x\r\n\r\nlater")
+        check(composed("GET", "/x"), f"HTTP/1.1 {code} x\r\n\r\n{body}".encode())
     check(composed("GET", f"{ROOT}/x"), f"HTTP/1.1 403 x\r\n\r\n{ROOT}/x is not allowed".encode())

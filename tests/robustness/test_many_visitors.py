@@ -1,11 +1,10 @@
 """Many visitors at once: no run is lost or mixed up, whoever only looks is answered, and memory does not grow."""
 
+import itertools
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,44 +38,32 @@ def ask(asker: Client, number: int) -> tuple[Any, ...]:
     late = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            told = asker.predict(method=method, model="toy-raster", seed=seed, api_name="/summary")
+            answer = asker.predict(method=method, model="toy-raster", seed=seed, api_name="/summary")
         except Exception as error:
             if time.monotonic() > late or not any(word in str(error).lower() for word in BUSY):
                 raise
             time.sleep(1.0)
             continue
-        assert (told["method"], told["seed"]) == (method, seed), "somebody else's answer"
-        return method, seed, told["forwards"], told["accepted"]
+        assert (answer["method"], answer["seed"]) == (method, seed), "somebody else's answer"
+        return method, seed, answer["forwards"], answer["accepted"]
 
 
-@contextmanager
-def looking(address: str) -> Iterator[dict[str, list[float]]]:
-    """While the context lasts, ask for health and page and have a trace checked: seconds by what was asked."""
-    seconds: dict[str, list[float]] = {"/healthz": [], "/": [], "/validate": []}
-    asker, done, problems = client(address), threading.Event(), list[Exception]()
-
-    def look() -> None:
-        while not done.wait(0.3):
-            for name, spent in seconds.items():
-                start = time.monotonic()
-                try:
-                    if name == "/validate":
-                        asker.predict(handle_file(TRACE), api_name=name)
-                    else:
-                        urllib.request.urlopen(f"{address}{name}", timeout=60).close()
-                except Exception as error:
-                    problems.append(error)
-                spent.append(time.monotonic() - start)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield seconds
-    finally:
-        done.set()
-        thread.join(60)
-        asker.close()
-    assert not problems
+def look(address: str, done: threading.Event) -> dict[str, list[float]]:
+    """Until it is done, ask for health and page and have a trace checked: seconds by what was asked."""
+    asker = client(address)
+    calls = {
+        "/healthz": lambda: urllib.request.urlopen(f"{address}/healthz", timeout=60).close(),
+        "/": lambda: urllib.request.urlopen(f"{address}/", timeout=60).close(),
+        "/validate": lambda: asker.predict(handle_file(TRACE), api_name="/validate"),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    while not done.wait(0.3):
+        for name, call in calls.items():
+            start = time.monotonic()
+            call()
+            seconds[name].append(time.monotonic() - start)
+    asker.close()
+    return seconds
 
 
 @pytest.mark.slow
@@ -86,12 +73,16 @@ def test_nothing_is_lost_in_a_crowd() -> None:
     held, answers, light = list[float](), set[tuple[Any, ...]](), list[dict[str, list[float]]]()
     with served() as (address, _, process):
         for _ in range(ROUNDS):
-            askers = [client(address) for _ in range(VISITORS)]
-            with looking(address) as seconds, ThreadPoolExecutor(VISITORS) as pool:
-                answers |= set(pool.map(lambda number: ask(askers[number % VISITORS], number), range(RUNS)))  # noqa: B023
+            askers, done = [client(address) for _ in range(VISITORS)], threading.Event()
+            with ThreadPoolExecutor(VISITORS + 1) as pool:
+                looker = pool.submit(look, address, done)
+                try:
+                    answers |= set(pool.map(ask, itertools.cycle(askers), range(RUNS)))
+                finally:
+                    done.set()
+                light.append(looker.result())
             for asker in askers:
                 asker.close()
-            light.append(seconds)
             held.append(resident_megabytes(process) or 1.0)
     assert len(answers) == min(RUNS, 2 * SEEDS), "one run gave two answers"
     for name in light[0]:
