@@ -24,19 +24,24 @@ class Player {
   constructor(root, { emit = () => {}, data, hash = true, keys = root, brief = false }) {
     Object.assign(this, { root, emit, hash, data, brief });
     this.theme = new Theme(data);
-    this.lanes = [];
-    this.library = [];
     this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
-    this.now = 0;
-    this.position = this.moment = this.spotlight = null;
-    this.pinned = this.playing = this.follow = this.guided = false;
+    this.playing = this.guided = false;
     this.until = Infinity;
     this.schedule = this.schedule.bind(this);
+    this.forget();
     this.build();
     this.listen(keys);
     this.useTheme();
+  }
+
+  forget() {
+    this.lanes = [];
+    this.library = [];
+    this.position = this.moment = this.spotlight = this.chosenLane = null;
+    this.pinned = this.follow = false;
+    this.now = 0;
   }
 
   build() {
@@ -77,10 +82,12 @@ class Player {
     this.stage.addEventListener("click", (event) => this.onClick(event), { signal });
     this.darkPage = matchMedia("(prefers-color-scheme: dark)");
     this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
-    this.watchBody = new MutationObserver(() => this.useTheme());
-    this.watchBody.observe(document.body, { attributes: true, attributeFilter: ["class"] });
-    this.watchSize = new ResizeObserver(() => this.refit());
-    this.watchSize.observe(this.root);
+    const body = new MutationObserver(() => this.useTheme());
+    body.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    const size = new ResizeObserver(() => this.refit());
+    const sight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
+    for (const observer of [size, sight]) observer.observe(this.root);
+    this.observers = [body, size, sight];
     // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
     const hold = (held) => () => (this.race.held = held);
     for (const part of [this.stage, this.worked.node]) {
@@ -89,8 +96,6 @@ class Player {
     }
     this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
     this.root.addEventListener("focusout", hold(false), { signal });
-    this.watchSight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
-    this.watchSight.observe(this.root);
   }
 
   destroy() {
@@ -98,9 +103,7 @@ class Player {
     clearTimeout(this.settling);
     cancelAnimationFrame(this.frame);
     this.stopListening.abort();
-    this.watchBody.disconnect();
-    this.watchSize.disconnect();
-    this.watchSight.disconnect();
+    for (const observer of this.observers) observer.disconnect();
     this.root.replaceChildren();
     mounted.delete(this.root);
   }
@@ -113,7 +116,7 @@ class Player {
     this.theme.use(dark);
     this.root.classList.toggle("is-dark", dark);
     for (const [name, color] of Object.entries(this.theme.surface)) this.root.style.setProperty(`--ds-${name}`, color);
-    const ramp = Array.from({ length: 10 }, (_, index) => this.theme.heatCss(index / 9));
+    const ramp = Array.from({ length: 10 }, (_, index) => `rgb(${this.theme.heat(index / 9).join(" ")})`);
     this.root.style.setProperty("--ds-ramp", `linear-gradient(90deg, ${ramp.join(", ")})`);
     this.showKey();
     this.schedule();
@@ -135,11 +138,7 @@ class Player {
     this.pause();
     this.explore();
     this.race.leave();
-    this.lanes = [];
-    this.library = [];
-    this.position = this.moment = this.spotlight = this.chosenLane = null;
-    this.pinned = this.follow = false;
-    this.now = 0;
+    this.forget();
     this.refresh();
   }
 
@@ -156,7 +155,6 @@ class Player {
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
-    if (step.frame) lane.picture.add(sequence + 1, step.frame);
     const { widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
     const shape = [widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
     if (shape !== lane.shape) {
@@ -186,14 +184,13 @@ class Player {
   choice(index, shown) {
     const name = (trace) => [this.nameOf(trace), ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
     const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
-    const list = make("select", { "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
-    list.addEventListener("change", () => {
-      this.show(index, this.library[Number(list.value)]);
+    const change = ({ target }) => {
+      this.show(index, this.library[Number(target.value)]);
       this.set(this.now);
       this.refresh();
       this.settleSoon();
-    });
-    return list;
+    };
+    return make("select", { change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
   }
 
   nameOf({ method, variant, config }) {
@@ -203,7 +200,7 @@ class Player {
   }
 
   /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
-  load(traces, { play = false, loop = false, afresh = false, most = MOST_LANES } = {}) {
+  load(traces, { loop = false, afresh = false, most = MOST_LANES } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
@@ -213,13 +210,10 @@ class Player {
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
-    this.emit("loaded", { lanes: this.lanes.length });
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (loop && still && !placed) this.now = Math.floor(this.race.finish() / 2);
-    if (still || (loop && placed) || !(play || loop)) return;
-    this.now = 0;
-    if (loop) this.race.start();
-    else this.play();
+    if (!loop || placed) return;
+    const still = wantsStillness();
+    this.now = still ? Math.floor(this.race.finish() / 2) : 0;
+    if (!still) this.race.start();
   }
 
   /**
@@ -245,8 +239,7 @@ class Player {
     if (token !== null) [this.position, this.pinned] = [token, true];
     const end = Math.min(to ?? Infinity, this.extent());
     this.set(from);
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (still || from >= end) return this.set(end);
+    if (wantsStillness() || from >= end) return this.set(end);
     this.speed = speed ?? USUAL_SPEED.passes;
     this.until = end;
     this.play();
@@ -611,9 +604,9 @@ class Player {
     const items = this.theme.fates.map((fate, code) => {
       if (!seen.has(code)) return null;
       const chip = make("span", { class: "ds-chip" }, icon(fate.path, fate.filled));
-      chip.style.background = this.theme.fills[code];
-      chip.style.color = this.theme.inks[code];
-      return make("li", {}, chip, term(fate.name, fate.name, `${capital(fate.name)}: ${fate.meaning}.`));
+      this.theme.dress(chip, code);
+      const name = fate.name.charAt(0).toUpperCase() + fate.name.slice(1);
+      return make("li", {}, chip, term(fate.name, fate.name, `${name}: ${fate.meaning}.`));
     });
     this.key.replaceChildren(...items.filter(Boolean));
     this.key.hidden = seen.size === 0;
@@ -632,7 +625,8 @@ class Player {
     const extent = this.scale();
     for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent));
     for (const lane of this.present()) lane.write();
-    this.compare();
+    const [first, ...others] = this.present();
+    for (const other of others) this.compare(first, other);
     this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
@@ -661,13 +655,8 @@ class Player {
     };
   }
 
-  /** Once the first run and another are over, say how the other one compares with it. */
-  compare() {
-    const [first, ...others] = this.present();
-    for (const other of others) this.compareWith(first, other);
-  }
-
-  compareWith(first, second) {
+  /** Once two runs are over, say how the second compares with the first. */
+  compare(first, second) {
     const runs = [first, second];
     const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
     const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
@@ -697,8 +686,8 @@ class Player {
   }
 }
 
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+function wantsStillness() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 /** Fetch a trace from this site; gzip is known by its first two bytes, whatever the server says. */
@@ -717,7 +706,7 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {play, loop})      show finished traces, two side by side; more can be chosen from
+ *   load(traces, {loop})            show finished traces, two side by side; more can be chosen from
  *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
  *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
  *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
@@ -735,17 +724,13 @@ async function fetchTrace(url) {
  *   snapshot()                      what is drawn now
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
- * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen",
- * "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
- * `brief: true` starts with what one screen holds.
+ * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "settled", "chosen", "invited",
+ * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
+ * default the root; `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = [
-    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "scene", "explore", "set", "clear", "pause", "toggle", "useClock",
-    "snapshot", "destroy",
-  ];
-  return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
+  return player;
 }

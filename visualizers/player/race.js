@@ -17,17 +17,16 @@ class Race {
     this.rest = this.read = 0;
     this.sentence = make("strong", {});
     this.truth = make("span", {});
-    this.why = make("button", { type: "button", class: "ds-ask", "aria-expanded": "false" }, "why?");
-    this.reason = make("p", { class: "ds-reason", hidden: true });
-    this.why.addEventListener("click", () => {
+    const explain = () => {
       player.takeOver();
       this.explain(this.reason.hidden);
-    });
+    };
+    this.why = makeButton({ class: "ds-ask", "aria-expanded": "false" }, explain, "why?");
+    this.reason = make("p", { class: "ds-reason", hidden: true });
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
-    this.invite = make("button", { type: "button", class: "ds-invite", hidden: true });
-    this.invite.addEventListener("click", () => player.emit("invited", {}));
+    this.invite = makeButton({ class: "ds-invite", hidden: true }, () => player.emit("invited", {}));
     const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
@@ -37,12 +36,7 @@ class Race {
     this.pairs = pairs;
     this.invite.textContent = invite;
     this.invite.hidden = !invite;
-    const chips = pairs.map(({ name }, index) => {
-      const chip = make("button", { type: "button", "aria-pressed": "false" }, name);
-      chip.addEventListener("click", () => this.choose(index, true));
-      return chip;
-    });
-    this.chips.replaceChildren(...chips);
+    this.chips.replaceChildren(...pairs.map(({ name }, index) => makeButton({ "aria-pressed": "false" }, () => this.choose(index, true), name)));
   }
 
   /** Fetch a pair and play it; the first one starts where the address says, if it does. */
@@ -184,7 +178,7 @@ function verdictInWords({ checked, kept, redrawn, dropped }) {
 }
 
 function counted(count, what) {
-  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+  return `${formatInteger(count)} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
 }
 
 function ordinal(number) {

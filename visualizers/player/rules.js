@@ -39,8 +39,8 @@ class Moment {
 
   /** The token that a word of a formula stands for, or undefined. */
   token(name) {
-    const found = { draft: this.step.draft?.[this.entry], token: this.step.token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name];
-    return found ?? undefined;
+    const { draft, token } = this.step;
+    return { draft: draft?.[this.entry], token: token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name] ?? undefined;
   }
 
   /** What a name of a formula stands for; undefined where the trace does not say. */

@@ -19,17 +19,12 @@ class Worked {
     this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
-    const goes = NEXT.map(([kind, label, key, title]) => {
-      const button = make("button", { type: "button", title: `${title} (${key})`, "aria-keyshortcuts": key }, label);
-      button.addEventListener("click", () => this.go(kind));
-      return button;
-    });
-    this.buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
-    this.body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
-    this.more = make("button", { type: "button", class: "ds-more", "aria-expanded": "false" }, "more");
-    this.more.addEventListener("click", () => this.open(!this.node.classList.contains("is-open")));
+    const goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
+    const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
+    const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
+    this.more = makeButton({ class: "ds-more", "aria-expanded": "false" }, () => this.open(!this.node.classList.contains("is-open")), "more");
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
-    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, this.body, this.buttons);
+    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, body, buttons);
     this.makeCoin();
   }
 
@@ -41,18 +36,16 @@ class Worked {
   }
 
   makeCoin() {
-    this.slider = make("input", { type: "range", class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" });
-    this.slider.addEventListener("input", () => this.turn(Number(this.slider.value)));
-    this.back = make("button", { type: "button", class: "ds-ask" }, "as it was");
-    this.back.addEventListener("click", () => {
+    this.slider = makeSlider({ class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.turn(value));
+    const turnBack = () => {
       this.turn(null);
       this.slider.focus();
-    });
-    this.ask = make("span", {}, "What if the coin had been …");
+    };
+    this.back = makeButton({ class: "ds-ask" }, turnBack, "as it was");
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
+    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "What if the coin had been …"), " ", this.back), this.slider, this.then);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -111,9 +104,8 @@ class Worked {
     const { moment } = this;
     const draft = moment.token("draft");
     const token = draft ?? moment.token("token");
-    const picture = this.picture(token, moment.index) ?? null;
-    const told = draft === undefined ? this.unguessed() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
-    this.fillPart("guess", [draft === undefined ? "The token" : "The guess"], make("div", { class: "ds-line" }, picture, make("p", {}, told)));
+    const words = draft === undefined ? this.unguessed() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
+    this.fillPart("guess", [draft === undefined ? "The token" : "The guess"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
   }
 
   /** A picture of a token: its tile, or what stood there in the picture of that moment. */
@@ -121,8 +113,7 @@ class Worked {
     const { pictures } = this.scene;
     const tile = thumbnail(pictures, token, 40);
     if (tile || token === undefined || this.replay.grid.kind === "text") return tile;
-    const spot = make("canvas", { class: "ds-thumb", width: 40, height: 40, "aria-hidden": "true" });
-    return pictures.drawSpot(spot.getContext("2d"), this.moment.position, count, 40) ? spot : null;
+    return thumb(40, (context) => pictures.drawSpot(context, this.moment.position, count, 40));
   }
 
   /** When the guess was made, and how sure it was. */
@@ -156,10 +147,11 @@ class Worked {
     const { pictures, theme } = this.scene;
     const over = ["The check: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
-    if (moment.likely) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...likeliestRows(moment, pictures)));
+    const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
+    if (moment.likely) this.fillPart("check", over, likeliestRows(moment, pictures, moment.likely));
     else if (bells) this.showBells(bells, theme);
-    else if (moment.top && moment.number("q") === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], make("ol", { class: "ds-rows-of-bars" }, ...topRows(moment, pictures)));
-    else if (moment.number("p") !== undefined && moment.number("q") !== undefined) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...pairRows(moment, pictures)), this.missing());
+    else if (moment.top && q === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
+    else if (p !== undefined && q !== undefined) this.fillPart("check", over, likeliestRows(moment, pictures, [{ token, p, q }]), this.missing());
     else this.fillPart("check", []);
   }
 
@@ -208,7 +200,6 @@ class Worked {
     if (value === null) this.slider.value = own;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
-    this.coin.classList.toggle("is-turned", value !== null);
     say(this.then, value === null ? "" : coinInWords(moment, hadCoinBeen(moment, value)));
   }
 
@@ -225,8 +216,8 @@ class Worked {
     const redrawn = moment.fate?.name === "resampled";
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
-    const bars = moment.likely && rule?.redrawn !== "likeliest" && rule?.redrawn !== "judge" && moment.coinDecided ? residualRows(moment, this.scene.pictures) : [];
-    if (bars.length) this.fillPart("left", title, make("ol", { class: "ds-rows-of-bars" }, ...bars), redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
+    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
+    if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
     else this.fillPart("left", []);
   }
@@ -243,8 +234,9 @@ class Worked {
     const lane = this.player.subject();
     if (!lane) return;
     const { replay } = lane;
-    const found = findNext(replay, kind, this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 });
-    if (found) this.player.showVerdictAt(lane, found);
+    const from = this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 };
+    const next = findNext(replay, kind, from);
+    if (next) this.player.showVerdictAt(lane, next);
     else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
   }
 }
@@ -276,25 +268,18 @@ function tellingEntry(replay, step) {
 function findNext(replay, kind, { index, entry }) {
   const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
   const long = Math.max(2, Math.ceil(LONG_SHARE * longest));
-  const fits = (step, each) => {
-    const fate = replay.fates[step.fate[each]];
-    if (!fate?.judged) return false;
-    return kind === "draft" || (kind === "rejection" ? fate.name !== "accepted" : false);
-  };
+  const isAccepted = (step, each) => replay.fates[step.fate[each]]?.name === "accepted";
+  const fits = (step, each) => replay.fates[step.fate[each]]?.judged && (kind === "draft" || !isAccepted(step, each));
   for (let ahead = 0; ahead <= replay.length; ahead += 1) {
     const at = (Math.max(0, index) + ahead) % replay.length;
     const step = replay.steps[at];
     if (!step) return null;
     if (kind === "long") {
-      if (at !== index && step.accepted >= long) return { index: at, entry: lastAccepted(replay, step) };
+      if (at !== index && step.accepted >= long) return { index: at, entry: step.deciding.findLast((each) => isAccepted(step, each)) };
       continue;
     }
-    const found = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
-    if (found !== undefined) return { index: at, entry: found };
+    const next = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
+    if (next !== undefined) return { index: at, entry: next };
   }
   return null;
-}
-
-function lastAccepted(replay, step) {
-  return step.deciding.findLast((entry) => replay.fates[step.fate[entry]]?.name === "accepted");
 }
