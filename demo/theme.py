@@ -6,7 +6,7 @@ import gradio as gr
 from gradio.themes.utils import colors, sizes
 
 from demo.site import DARK, NARROW
-from visualizers.player import glossary
+from visualizers import player
 
 _PHONE: Final = "matchMedia('(max-width: 640px)')"
 LOOK: Final = f"""() => [
@@ -27,7 +27,7 @@ def turning() -> gr.HTML:
 
 def terms() -> gr.HTML:
     """Marks the terms of the player's glossary in whatever stands on the page now and later."""
-    script = glossary.script() + _MARK
+    script = player.terms() + _MARK
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="terms")
 
 

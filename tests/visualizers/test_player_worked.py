@@ -20,7 +20,7 @@ _A, _R, _C, _K = Fate.ACCEPTED, Fate.RESAMPLED, Fate.CHANGED, Fate.KEPT
 
 
 def worked() -> Trace:
-    """A pass that rejects the second of four guesses, one that accepts all that is left, and no pass behind them."""
+    """A pass that rejects the second of four drafts, one that accepts all that is left, and no pass behind them."""
     likely = ((7, 0.4, 0.1), (5, 0.3, 0.25), (6, 0.1, 0.5))
     call = Call(role="target", mode="causal", query_tokens=5)
     first = Step(
@@ -61,33 +61,33 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 0, column 1")
-    # As many figures as it takes to tell the coin from the bar.
+    # As many figures as it takes to tell the coin from the probability.
     expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
     check = panel.locator(".ds-part-check li").all_inner_texts()
     assert [row.split()[0] for row in check] == ["#7", "#5", "#6"]
-    assert "drawn" in check[0] and "guess" in check[2] and "q is 0.5" in check[2]
+    assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2]
     left = panel.locator(".ds-part-left li").all_inner_texts()
     assert [row.split()[0] for row in left] == ["#7", "#5"] and "0.3" in left[0] and "0.05" in left[1]
     for part in (panel, page.locator(".ds-picture canvas").last, page.get_by_role("button", name="Play")):
         box = part.bounding_box()
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
 
-    # Its coin below the bar: the guess stays, the next stays by its own coin, the third fails by its own.
+    # Its coin below the probability: the draft is accepted, the next by its own coin, and the third fails by its own.
     coin = panel.get_by_role("slider", name="What if the coin had been")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     coin.fill("0.1")
     expect(panel.locator(".ds-formula")).to_contain_text("coin 0.1 < 0.2: accepted")
     expect(panel.locator(".ds-then")).to_have_text(
-        "Then the guess stays: 4 tokens in this pass instead of 2, and the next pass begins nowhere, all being done, "
-        "not at row 1, column 0."
+        "Then the draft is accepted: 4 tokens in this pass instead of 2, and the next pass begins nowhere, as all "
+        "tokens are final, not at row 1, column 0."
     )
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
     panel.get_by_role("button", name="as it was").click()
     expect(panel.locator(".ds-then")).to_have_text("")
     expect(coin).to_have_value("0.2")
 
-    # The other way round, from the keyboard: an accepted guess rejected.
+    # From the keyboard.
     page.locator("h1").click()
     page.keyboard.press("d")
     expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 1, column 0")
@@ -101,7 +101,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     term = panel.locator(".ds-part-check .ds-term").first
     term.focus()
     tip = page.get_by_role("tooltip")
-    expect(tip).to_contain_text("how likely the check finds a token here")
+    expect(tip).to_contain_text("under the distribution that verifies it")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     page.locator(".ds-counter .ds-term").last.hover()  # of counters, too, and of the key to the colours
@@ -136,5 +136,5 @@ def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Pa
     bare = {name: trace["steps"][0][name] for name in ("call", "position", "token", "fate", "accept_prob", "coin")}
     page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | {"steps": [bare], "rules": []})
     settle(page)
-    expect(formula).to_have_text("it stays with probability 0.2coin 0.2004 ≥ 0.2: rejected")
+    expect(formula).to_have_text("accepted with probability 0.2coin 0.2004 ≥ 0.2: rejected")
     assert page.evaluate("globalThis.pwned") is None

@@ -31,14 +31,13 @@ function barRows(moment, pictures, rows) {
 /** The tokens worth showing: the draft, what replaced it, and the likeliest ones by either distribution. */
 function likeliestRows(moment, pictures, likely) {
   const [draft, taken] = [moment.token("draft"), moment.token("token")];
-  const mark = (token) => (token === draft ? "guess" : token === taken ? "drawn" : null);
+  const mark = (token) => (token === draft ? "draft" : token === taken ? "drawn" : null);
   const weight = ({ token, p, q }) => (mark(token) ? Infinity : Math.max(p, q));
   const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, MOST_BARS).sort((a, b) => b.p - a.p || b.q - a.q);
   const rows = best.map(({ token, p, q }) => ({ token, parts: [[p, "p"], [q, "q"]], heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) }));
   return barRows(moment, pictures, rows);
 }
 
-/** Of a single distribution its likeliest tokens. */
 function topRows(moment, pictures) {
   const taken = moment.token("token");
   const rows = moment.top.slice(0, MOST_BARS).map(([token, p]) => ({ token, parts: [[p, "p"]], mark: token === taken ? "taken" : null }));
@@ -63,7 +62,7 @@ function bellsOf(moment) {
   return target > 0 && draft > 0 && distance >= 0 && place !== undefined ? { target, draft, distance, place, token } : null;
 }
 
-/** Draw the curves: q around 0, p around the distance of the means, the guess and what took its place as marks. */
+/** Draw the curves: q around 0, p around the distance of the means, the draft and what took its place as marks. */
 function drawBells(canvas, { target, draft, distance, place, token }, theme, replaced) {
   const wide = canvas.clientWidth || 300;
   const context = sized(canvas, wide, 96);
@@ -87,6 +86,6 @@ function drawBells(canvas, { target, draft, distance, place, token }, theme, rep
     drawText(context, color, label, x(at), 88, x(at) < 30 ? "left" : x(at) > wide - 30 ? "right" : end);
   };
   const apart = replaced && token < place;
-  mark(place, "guess", surface.text, replaced ? (apart ? "left" : "right") : "center");
-  if (replaced) mark(token, "redrawn", surface.emphasis, apart ? "right" : "left");
+  mark(place, "draft", surface.text, replaced ? (apart ? "left" : "right") : "center");
+  if (replaced) mark(token, "resampled", surface.emphasis, apart ? "right" : "left");
 }

@@ -26,6 +26,8 @@ function gameOf(prompt) {
 
 /** The circle of squares, the jumps, the way so far, and a sentence about the first wrong token. */
 class BoardView extends View {
+  heightFor = (width) => Math.min(width, WIDEST_BOARD);
+
   constructor() {
     super("board", "Board", "— ladder · - - snake · ● the run's way · ○ written ahead", "img");
     this.figure.append(this.words);
@@ -35,10 +37,6 @@ class BoardView extends View {
   supports({ grid, meta }) {
     if (this.prompt !== meta.prompt) [this.prompt, this.game] = [meta.prompt, grid.kind === "text" ? gameOf(meta.prompt) : null];
     return this.game !== null;
-  }
-
-  heightFor(width) {
-    return Math.min(width, WIDEST_BOARD);
   }
 
   /** The first position whose final token is not what the rules say, or null. */
@@ -157,7 +155,7 @@ class BoardView extends View {
     const [written, right] = [replay.wordOf(state.token[wrong]), tokens[part]].map((token) => token.trim() || "↵");
     const kind = ends > landed ? "a ladder" : "a snake";
     const rule = part !== PARTS.word ? `the rules say “${right}”` : ends === landed ? `nothing begins on ${landed}, so the rules say “stay”` : `${kind} begins on ${landed}, so the rules say “jump”`;
-    return `Wrong from here: “${written}” in line ${line + 1} is the first wrong token; ${rule}.`;
+    return `“${written}” in line ${line + 1} is the first wrong token; ${rule}.`;
   }
 
   timing(state, wrong) {

@@ -5,14 +5,12 @@ const NAME_HEIGHT = 14;
 
 /** A view whose cells are the cells of the canvas. */
 class GridView extends View {
+  heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
+
   constructor(name, title, note, grid) {
     super(name, title, note);
     this.grid = grid;
     this.cells = make("canvas", { width: grid.columns, height: grid.rows });
-  }
-
-  heightFor(width) {
-    return (width * this.grid.rows) / this.grid.columns;
   }
 
   /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
@@ -80,6 +78,8 @@ class GridView extends View {
 
 /** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
 class PictureView extends GridView {
+  supports = ({ grid }) => grid.kind !== "text";
+
   constructor(grid, redraw) {
     super("picture", "Picture so far", "hatched = still a draft", grid);
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
@@ -89,11 +89,6 @@ class PictureView extends GridView {
     this.album = new Album(redraw);
   }
 
-  supports(replay) {
-    return replay.grid.kind !== "text";
-  }
-
-  /** Take the pictures of a trace. */
   use(trace) {
     const open = (address) => this.album.open(address);
     const legend = trace.legend ?? {};
@@ -212,13 +207,11 @@ class PictureView extends GridView {
 
 /** How likely the draft of each position was to pass, the last time it was judged. */
 class AcceptanceView extends GridView {
+  supports = ({ grid, hasAcceptProb }) => hasAcceptProb && grid.kind !== "text";
+
   constructor(grid) {
     super("acceptance", "Acceptance probability", "0 ", grid);
     this.note.append(make("span", { class: "ds-ramp", "aria-hidden": "true" }), " 1");
-  }
-
-  supports(replay) {
-    return replay.hasAcceptProb && replay.grid.kind !== "text";
   }
 
   paint(scene, context) {

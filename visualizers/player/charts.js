@@ -11,7 +11,6 @@ const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
 class PassView extends View {
   constructor() {
     super("pass", "This forward pass", BAR_NOTE);
-    this.slots = [];
   }
 
   /** Width and height of a slot without its bar and fate, and how many stand in a row. Words need longer slots than tiles. */
@@ -30,14 +29,14 @@ class PassView extends View {
 
   paint(scene, context) {
     const { wide, tall, across } = this.slotSize(this.width, scene.replay);
-    this.slots = [];
+    this.spots = [];
     if (!scene.step) return;
     const { call, position } = scene.step;
     say(this.note, `${callInWords(call)} · ${position.length ? BAR_NOTE : "no token touched"}`);
     for (const [entry, at] of position.entries()) {
       const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * (tall + UNDER_SLOT)];
       if (y + tall + UNDER_SLOT > this.height + 1) break;
-      this.slots.push({ x, y, wide, tall: tall + UNDER_SLOT, position: at });
+      this.spots.push({ x, y, wide, tall: tall + UNDER_SLOT, position: at });
       this.paintSlot(scene, context, entry, { x: x + 2, y: y + 2, wide: wide - 5, tall: tall - 5 });
       if (scene.position === at) drawOutline(context, x + 2, y + 2, wide - 5, tall - 5);
     }
@@ -82,13 +81,8 @@ class PassView extends View {
     if (!Number.isFinite(coin)) return;
     fillBox(context, theme.surface.text, x + side * coin - 0.75, y - 2, 1.5, 7);
   }
-
-  hit(x, y) {
-    return spotAt(this.slots, x, y);
-  }
 }
 
-/** Who ran this forward pass, and how. */
 function callInWords({ role, mode }) {
   const who = { draft: "draft model", target: "target model", self: null }[role] ?? null;
   return [who, mode?.replaceAll("_", " ")].filter(Boolean).join(", ");
@@ -107,14 +101,12 @@ function drawTile(context, pictures, token, x, y, side) {
 
 /** Every forward pass as a row of positions: what stayed, what changed, what became final. Time runs down. */
 class TimelineView extends View {
+  heightFor = () => 300; // in every lane, so that a row means the same moment in two of them
+
   constructor() {
     super("timeline", "Every forward pass");
     this.rows = make("canvas");
     this.key = "";
-  }
-
-  heightFor() {
-    return 300; // in every lane, so that a row means the same moment in two of them
   }
 
   plot() {
@@ -252,16 +244,11 @@ class TimelineView extends View {
 
 /** How much successive distributions agree, on average over the window and at the token under the cursor. */
 class AgreementView extends ClockView {
+  supports = ({ hasAgreement }) => hasAgreement;
+  heightFor = () => 132;
+
   constructor() {
     super("agreement", "Beta over passes: β = 1 − TV of successive distributions");
-  }
-
-  supports(replay) {
-    return replay.hasAgreement;
-  }
-
-  heightFor() {
-    return 132;
   }
 
   paint(scene, context) {
@@ -283,7 +270,10 @@ class AgreementView extends ClockView {
     drawWithin(context, [0, 0, now, this.height], () => drawLine(context, means, theme.surface.accent));
     this.paintNow(scene, context, 8);
     if (scene.position === null) return;
-    const points = replay.agreementPath(scene.position, clock).map(({ at, value }) => [this.across(at), down(value)]);
+    const points = (replay.history[scene.position] ?? []).flatMap(({ step, entry }) => {
+      const value = replay.steps[step].agreement?.[entry];
+      return Number.isFinite(value) ? [[this.across(replay.ends[clock][step + 1]), down(value)]] : [];
+    });
     drawLine(context, points, theme.surface.emphasis, 1.5, [4, 3]);
     for (const point of points) drawDot(context, point, 3, theme.surface.emphasis);
   }

@@ -5,6 +5,9 @@ const WIDEST_CLIP = 280;
 
 /** One frame of the clip. The chosen token is framed in every frame that its latent frame covers. */
 class ClipView extends View {
+  supports = () => this.frames.length > 0;
+  heightFor = (width) => (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
+
   constructor(grid, redraw) {
     super("clip", "Clip", "plays as far as it is decided", "img");
     this.grid = grid;
@@ -19,15 +22,10 @@ class ClipView extends View {
     this.showPlaying();
   }
 
-  /** Take the frames of a trace. */
   use(trace) {
     this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.album.open(address));
     this.slider.max = Math.max(1, this.frames.length);
     this.go(Math.min(this.number, Math.max(0, this.frames.length - 1)));
-  }
-
-  supports() {
-    return this.frames.length > 0;
   }
 
   fit(replay) {
@@ -45,10 +43,6 @@ class ClipView extends View {
       if (this.timer) this.toggle();
       this.go(0);
     }
-  }
-
-  heightFor(width) {
-    return (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
   }
 
   go(number) {

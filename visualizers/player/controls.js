@@ -30,7 +30,8 @@ class Controls {
       button("forward", "One pass on", () => player.stride(1)),
       button("last", "Last", () => player.jump(Infinity)),
     );
-    this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, (value) => player.slide(value));
+    const slide = (value) => player.jump(player.clock === "passes" ? Math.round(value) : value);
+    this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, slide);
     this.unit = make("span", {});
     this.amount = make("span", {});
     this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);

@@ -6,21 +6,15 @@ const NODE = { wide: 74, tall: 34, across: 18, down: 12 };
 
 /** The ranking that drafts were made from beside the sets that were tried, one column a level. */
 class GraphView extends LastView {
+  column = "graph";
+  nothing = "No drafts";
+  supports = ({ graphs }) => graphs.levels > 0;
+  heightFor = (_, { graphs }) => Math.max(graphs.widest * (NODE.tall + NODE.down), (graphs.levels + 1) * RANKING_ROW) + 30;
+
   constructor() {
     super("graph", "Drafts of later steps");
-    Object.assign(this, { column: "graph", thing: "graph", nothing: "No drafts" });
     this.list = new FoldedList("Every draft in words", "Every draft of this pass", () => this.lines());
     this.figure.append(this.words, this.list.node);
-    this.spots = [];
-  }
-
-  supports(replay) {
-    return replay.graphs.levels > 0;
-  }
-
-  heightFor(width, replay) {
-    const { levels, widest } = replay.graphs;
-    return Math.max(widest * (NODE.tall + NODE.down) + 30, (levels + 1) * RANKING_ROW + 30);
   }
 
   use(step, replay) {
@@ -37,7 +31,6 @@ class GraphView extends LastView {
     return `${tried} drafts in this pass: ${kept}.`;
   }
 
-  /** The tokens of a node with their ranks. */
   named({ positions }) {
     return positions.length ? positions.map((position) => this.wordAt(position)).join(", ") : "nothing";
   }
@@ -46,7 +39,6 @@ class GraphView extends LastView {
     return this.replay.tokenText(this.drafts.get(position)?.token);
   }
 
-  /** One line a draft. */
   lines() {
     const { graph, signals } = this.step ?? { graph: [] };
     return graph.map((node, index) => {
@@ -130,10 +122,6 @@ class GraphView extends LastView {
 
   write(context, color, text, x, y, room) {
     drawWithin(context, [x, y - 10, room, 20], () => drawText(context, color, text, x, y));
-  }
-
-  hit(x, y) {
-    return spotAt(this.spots, x, y);
   }
 }
 

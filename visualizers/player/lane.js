@@ -53,7 +53,6 @@ class Readout {
     say(this.before, words.length ? `Before: ${words.join(", ")}` : "");
   }
 
-  /** The readout in one sentence, for a screen reader. */
   sentence() {
     if (this.body.hidden) return "no token chosen";
     return [this.place, this.fate, this.token, this.verdict].map((node) => node.textContent).filter(Boolean).join(". ");
@@ -117,8 +116,8 @@ class Readout {
     const rows = [
       ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that judges it"],
       ["q, drafting distribution", step?.q?.[entry.entry], "Probability of the draft under the distribution it was drawn from"],
-      ["Accept probability", step?.acceptProb?.[entry.entry], "The draft stays when the coin falls below it"],
-      ["Coin", step?.coin?.[entry.entry], "The uniform draw compared with the accept probability"],
+      ["Acceptance probability", step?.acceptProb?.[entry.entry], "The draft is accepted when the coin is below it"],
+      ["Coin", step?.coin?.[entry.entry], "The uniform random number that is compared with the acceptance probability"],
     ];
     const order = Object.keys(theme.data.measures);
     for (const name of [...replay.measures].sort((a, b) => order.indexOf(a) - order.indexOf(b))) {
@@ -149,7 +148,7 @@ class Readout {
 class PassTable {
   constructor() {
     this.body = make("tbody");
-    const heads = ["Pass", "Call", "Positions", "Accepted", "Judged", "Final so far", "Mean accept probability", "Mean β", "Milliseconds"];
+    const heads = ["Pass", "Call", "Positions", "Accepted", "Judged", "Final so far", "Mean acceptance probability", "Mean β", "Milliseconds"];
     const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
     this.note = make("p", { class: "ds-note" });
     this.scroller = make("div", { class: "ds-scroller", tabindex: "0", role: "region", "aria-label": "Table of forward passes" }, make("table", {}, head, this.body));
@@ -299,7 +298,6 @@ class Lane {
     }
   }
 
-  /** Where this lane stands, in one clause. */
   sentence() {
     const [tokens, passes, milliseconds] = this.figures.map(({ textContent }) => textContent);
     return `${this.title.textContent}: ${tokens} tokens final, ${passes} forward passes, ${milliseconds} milliseconds`;

@@ -6,9 +6,16 @@ const LABEL_PIXELS = 7.5;
 
 /** A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. */
 class MaskView extends LastView {
+  column = "mask";
+  nothing = "No mask";
+  speaks = true;
+  supports = ({ masks }) => masks.length > 0;
+  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
+  heightFor = (width, { masks }) => Math.max(...masks.map((mask) => this.plan(mask, width).height));
+
   constructor(redraw) {
     super("mask", "Attention mask of this call", "filled: the place of the row (query) may look at that of the column (key)");
-    Object.assign(this, { column: "mask", thing: "one", nothing: "No mask is recorded", speaks: true, redraw });
+    this.redraw = redraw;
     this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
     const lines = () => (this.mask?.queries ?? []).map((query, row) => `${query} sees ${seenBy(this.mask, row)}`);
@@ -16,15 +23,6 @@ class MaskView extends LastView {
     this.figure.append(this.words, this.list.node);
     for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.move(event));
-  }
-
-  supports(replay) {
-    return replay.masks.length > 0;
-  }
-
-  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
-  heightFor(width, replay) {
-    return Math.max(...replay.masks.map((mask) => this.plan(mask, width).height));
   }
 
   /** Where rows and columns lie. Labels run along the left and, upright, along the top. */

@@ -122,7 +122,6 @@ function drawShape(context, points, fill, edge = null, width = 2) {
   paintPath(context, fill, edge, width);
 }
 
-/** Draw a disc. */
 function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -180,12 +179,6 @@ function drawWithin(context, [x, y, width, height], draw) {
   context.restore();
 }
 
-/** The spot {x, y, wide, tall, position} under a pointer, as `View.hit` returns it. */
-function spotAt(spots, x, y) {
-  const spot = spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
-  return spot ? { position: spot.position, step: null } : null;
-}
-
 /** A list that is filled only while it is open. */
 class FoldedList {
   constructor(title, label, lines) {
@@ -230,10 +223,13 @@ function ticksUpTo(extent, most, least) {
 }
 
 /**
- * A titled canvas that can be pointed at, unless it has the role of an image. A view overrides `heightFor`, `paint` and
- * `hit`, and `supports` where it needs columns that a trace may lack. Sizes are in CSS pixels.
+ * A titled canvas that can be pointed at, unless it has the role of an image. A view overrides `heightFor` and `paint`,
+ * `supports` where it needs columns that a trace may lack, and keeps the `spots` that it painted, or overrides `hit`.
+ * Sizes are in CSS pixels.
  */
 class View {
+  spots = [];
+
   constructor(name, title, note = "", role = "slider", tag = "canvas") {
     const pointed = role === "slider" ? { tabindex: "0", "aria-label": `${title}: token cursor`, "aria-valuemin": "0" } : {};
     this.canvas = make(tag, { role, ...pointed });
@@ -283,11 +279,11 @@ class View {
   }
 
   /** Where a pointer at (x, y) points: {position, step} with step null for "now"; null for nowhere. */
-  hit() {
-    return null;
+  hit(x, y) {
+    const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
+    return spot ? { position: spot.position, step: null } : null;
   }
 
-  /** Draw labels of an axis in the quiet colour. */
   label(context, { theme }, text, x, y, align) {
     drawText(context, theme.surface.muted, text, x, y, align);
   }
@@ -303,7 +299,7 @@ class LastView extends View {
     this.use(steps[index] ?? null, scene.replay);
     this.canvas.style.opacity = current ? 1 : FAINT;
     super.draw(scene);
-    const instead = index < 0 ? `${this.nothing} so far.` : `${this.nothing} in this pass; the faint ${this.thing} is that of forward pass ${index + 1}. `;
+    const instead = index < 0 ? `${this.nothing} so far.` : `${this.nothing} in this pass; the faint ${this.column} is that of forward pass ${index + 1}. `;
     say(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
   }
 }

@@ -1,24 +1,18 @@
 // How draft and target denoised the chosen token: two paths from noise to a vector, in the plane that traces keep.
 
-const PATHS_TALL = 230;
 const PATHS_MARGIN = 16;
 const PATHS_ROUNDED = 0.002;
 const POINTS = "in a fixed plane · ○ start, x_T · – – draft to ▲ · — target to ■";
 
 /** The two paths of the chosen token, to one scale in both directions. */
 class PathsView extends View {
+  speaks = true;
+  supports = ({ hasPaths }) => hasPaths;
+  heightFor = () => 230;
+
   constructor() {
     super("paths", "How it was denoised", POINTS);
-    this.speaks = true;
     this.figure.append(this.words);
-  }
-
-  supports(replay) {
-    return replay.hasPaths;
-  }
-
-  heightFor() {
-    return PATHS_TALL;
   }
 
   paint(scene, context) {

@@ -9,14 +9,13 @@ const HELP = [
   [[",", "."], "one pass, from anywhere"],
   [["←↑↓→"], "in a view: choose a token"],
   [["Enter"], "pin it"],
-  [["Esc"], "let go"],
+  [["Esc"], "unpin"],
   [["r"], "next rejection"],
   [["l"], "next long acceptance"],
   [["d"], "next draft"],
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
-const MOST_TOGETHER = 6;
 const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
@@ -52,7 +51,8 @@ class Player {
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
-    this.stage = make("div", { class: "ds-lanes" });
+    const [point, click] = [(event) => this.onPoint(event), (event) => this.onClick(event)];
+    this.stage = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
     this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
@@ -78,8 +78,6 @@ class Player {
     const stop = (this.stopListening = new AbortController());
     const { signal } = stop;
     keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    for (const kind of ["pointermove", "pointerdown"]) this.stage.addEventListener(kind, (event) => this.onPoint(event), { signal });
-    this.stage.addEventListener("click", (event) => this.onClick(event), { signal });
     this.darkPage = matchMedia("(prefers-color-scheme: dark)");
     this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
     const body = new MutationObserver(() => this.useTheme());
@@ -88,14 +86,8 @@ class Player {
     const sight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
     for (const observer of [size, sight]) observer.observe(this.root);
     this.observers = [body, size, sight];
-    // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
-    const hold = (held) => () => (this.race.held = held);
-    for (const part of [this.stage, this.worked.node]) {
-      part.addEventListener("pointerenter", hold(true), { signal });
-      part.addEventListener("pointerleave", hold(false), { signal });
-    }
-    this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
-    this.root.addEventListener("focusout", hold(false), { signal });
+    this.root.addEventListener("focusin", ({ target }) => (this.race.held = target.matches(":focus-visible")), { signal });
+    this.root.addEventListener("focusout", this.race.holding.pointerleave, { signal });
   }
 
   destroy() {
@@ -143,9 +135,6 @@ class Player {
   }
 
   begin(index, meta) {
-    if (!Number.isInteger(index) || index < 0 || index >= MOST_LANES) throw new RangeError(`lane ${index}: give 0 or 1`);
-    const problem = problemOf({ schema: "draftscope-trace", version: "1.0", steps: [], ...meta });
-    if (problem) return this.fail(problem);
     this.pause();
     this.lanes[index] = new Lane(meta, this.theme, this.schedule);
     this.follow = true;
@@ -218,7 +207,7 @@ class Player {
 
   /**
    * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
-   * passes a second; pin `token`, or mark with `fates` what became of every guess. What is said about it is the host's.
+   * passes a second; pin `token`, or mark with `fates` what became of every draft. What is said about it is the host's.
    */
   async scene({ urls, from = 0, to = null, speed = null, token = null, fates = false }) {
     const asked = (this.asked = Symbol("scene"));
@@ -276,13 +265,8 @@ class Player {
     }
   }
 
-  loadUrl(...urls) {
-    return this.fetched(urls.flat(), (traces) => this.load(traces));
-  }
-
-  /** Show up to six traces, all beside one another. */
-  compareUrls(urls) {
-    return this.fetched(urls, (traces) => this.load(traces, { most: MOST_TOGETHER, afresh: true }));
+  loadUrl(urls, options) {
+    return this.fetched([urls].flat(), (traces) => this.load(traces, options));
   }
 
   /** As `finish`, with the trace fetched from this site. */
@@ -350,11 +334,6 @@ class Player {
     this.set(now);
     this.follow = this.now === this.extent() && this.present().some(({ running }) => running);
     this.settleSoon();
-  }
-
-  /** Follow the slider; forward passes are whole. */
-  slide(value) {
-    this.jump(this.clock === "passes" ? Math.round(value) : value);
   }
 
   /** Go `count` moments on, a moment being the end of a forward pass in any lane. */
@@ -706,13 +685,12 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {loop})            show finished traces, two side by side; more can be chosen from
- *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
+ *   load(traces, {loop, most})      show finished traces, two side by side or `most`, up to six; further ones can be chosen
+ *   loadUrl(urls, {loop, most})     the same, fetched from this site, plain or gzipped
  *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
  *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
  *                                   words of a button beside them, whose press is "invited"
  *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
- *   compareUrls(urls)               show up to six traces of this site beside one another
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
  *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
  *                                   `step.frame` may hold the picture so far as a data: URL,

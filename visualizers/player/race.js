@@ -1,6 +1,6 @@
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
 
-const OPENING = "The same model decodes the same prompt twice. One of the two guesses ahead.";
+const OPENING = "The same model decodes the same prompt twice. One of the two runs drafts ahead.";
 const READ_MILLISECONDS = 1100;
 const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
@@ -10,6 +10,9 @@ const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster s
 
 /** What stands above the lanes where room is short, and the loop. */
 class Race {
+  /** What makes the loop wait for whoever points at a part of it. */
+  holding = { pointerenter: () => (this.held = true), pointerleave: () => (this.held = false) };
+
   constructor(player) {
     this.player = player;
     this.looping = this.held = false;
@@ -150,31 +153,30 @@ function finishInWords([first, second]) {
   const over = ({ scene, replay }) => scene?.count === replay.length;
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
   const drafts = second.replay.steps.filter(({ call }) => call.role === "draft").length;
-  const own = drafts ? `, ${drafts} of them its drafter's` : "";
+  const own = drafts ? `, ${drafts} of them by the drafter` : "";
   if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}.`;
-  if (over(first) && made >= usual) return `Guessing did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
+  if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
   return null;
 }
 
-/** What one pass did, in plain words. */
 function passInWords({ scene, replay }) {
   const { step } = scene;
   const names = step.fate.map((code) => replay.fates[code]);
   const count = (...wanted) => names.filter((fate) => wanted.includes(fate?.name)).length;
   const drafted = count("drafted");
   const placed = names.filter((fate) => fate?.final).length;
-  const [kept, redrawn, dropped] = [count("accepted"), count("resampled"), count("rejected")];
-  const checked = kept + redrawn + dropped + count("discarded", "kept", "changed");
-  if (checked) return `${counted(checked, "guess")} checked in one pass: ${verdictInWords({ checked, kept, redrawn, dropped })}.`;
-  if (drafted) return `${counted(drafted, "guess")} made ahead, not checked yet.`;
+  const [accepted, resampled, rejected] = [count("accepted"), count("resampled"), count("rejected")];
+  const verified = accepted + resampled + rejected + count("discarded", "kept", "changed");
+  if (verified) return `${counted(verified, "draft")} verified in one pass: ${verdictInWords({ verified, accepted, resampled, rejected })}.`;
+  if (drafted) return `${counted(drafted, "draft")} made, not verified yet.`;
   return placed === 1 ? "One token in this pass, the ordinary way." : `${counted(placed, "token")} in one pass.`;
 }
 
-function verdictInWords({ checked, kept, redrawn, dropped }) {
-  if (kept === checked) return checked === 1 ? "kept" : "all kept";
-  if (redrawn === 1 && !dropped) return kept ? `${kept} kept, the ${ordinal(kept + 1)} redrawn` : "the first redrawn";
-  const parts = [[kept, "kept"], [redrawn, "redrawn"], [dropped, "rejected"]].filter(([count]) => count);
-  return parts.map(([count, does]) => `${count} ${does}`).join(", ") || "all guessed again";
+function verdictInWords({ verified, accepted, resampled, rejected }) {
+  if (accepted === verified) return verified === 1 ? "accepted" : "all accepted";
+  if (resampled === 1 && !rejected) return accepted ? `${accepted} accepted, the ${ordinal(accepted + 1)} resampled` : "the first resampled";
+  const parts = Object.entries({ accepted, resampled, rejected }).filter(([, count]) => count);
+  return parts.map(([fate, count]) => `${count} ${fate}`).join(", ") || "all drafted again";
 }
 
 function counted(count, what) {

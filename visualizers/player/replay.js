@@ -1,8 +1,6 @@
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
 const NOTHING = 255;
-const KEYFRAME_EVERY = 32;
-const LARGEST_CANVAS = 1_000_000;
 /** Latent frames of a video that stand in one row; more are wrapped. */
 const FRAMES_ACROSS = 4;
 
@@ -12,10 +10,6 @@ function problemOf(trace) {
   if (String(trace.version).split(".")[0] !== "1") {
     return `This trace has version ${trace.version}; this page reads version 1. Record it again, or use a newer page.`;
   }
-  const shape = trace.canvas?.shape;
-  const size = Array.isArray(shape) ? shape.reduce((product, extent) => product * extent, 1) : NaN;
-  if (!Number.isInteger(size) || size < 1 || size > LARGEST_CANVAS) return "The `canvas.shape` of this trace is not a size.";
-  if (!Array.isArray(trace.steps)) return "This trace has no list of `steps`.";
   return null;
 }
 
@@ -108,10 +102,6 @@ class State {
     this.acceptProb = new Float32Array(positions).fill(NaN);
     this.level = new Uint8Array(positions);
   }
-
-  copy() {
-    return Object.assign(Object.create(State.prototype), structuredClone({ ...this }));
-  }
 }
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
@@ -142,7 +132,6 @@ class Replay {
     this.decisions = [];
     this.graphs = { levels: 0, widest: 0 };
     this.state = new State(this.positions);
-    this.keyframes = [this.state.copy()];
   }
 
   get length() {
@@ -160,7 +149,6 @@ class Replay {
 
   /** Take step number `sequence` of a running decoder. A repeated one is ignored, a missing one leaves an empty row. */
   push(sequence, step) {
-    if (!Number.isInteger(sequence) || sequence < 0 || sequence > LARGEST_CANVAS) return false;
     if (sequence < this.length && !this.steps[sequence].missing) return false;
     if (step.words) this.vocabulary = { ...this.vocabulary, ...step.words };
     if (sequence < this.length) {
@@ -254,12 +242,8 @@ class Replay {
   /** The canvas after `count` steps. The result is shared: read it before the next call. */
   seek(count) {
     const wanted = Math.max(0, Math.min(this.length, count));
-    const frame = Math.min(Math.floor(wanted / KEYFRAME_EVERY), this.keyframes.length - 1);
-    if (this.state.steps > wanted || this.state.steps < frame * KEYFRAME_EVERY) this.state = this.keyframes[frame].copy();
-    while (this.state.steps < wanted) {
-      this.apply(this.state, this.steps[this.state.steps]);
-      if (this.state.steps === this.keyframes.length * KEYFRAME_EVERY) this.keyframes.push(this.state.copy());
-    }
+    if (this.state.steps > wanted) this.state = new State(this.positions);
+    while (this.state.steps < wanted) this.apply(this.state, this.steps[this.state.steps]);
     return this.state;
   }
 
@@ -286,7 +270,6 @@ class Replay {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;
   }
 
-  /** When the last step ends. */
   extent(clock) {
     return this.ends[clock][this.length];
   }
@@ -297,14 +280,8 @@ class Replay {
     return history[countWhile(history, ({ step }) => step < count) - 1] ?? null;
   }
 
-  /** Agreement of successive distributions at one position, as points on the clock. */
-  agreementPath(position, clock) {
-    const points = [];
-    for (const { step, entry } of this.history[position] ?? []) {
-      const value = this.steps[step].agreement?.[entry];
-      if (Number.isFinite(value)) points.push({ at: this.ends[clock][step + 1], value });
-    }
-    return points;
+  fateOf(moment) {
+    return moment ? this.fates[this.steps[moment.step].fate[moment.entry]] : undefined;
   }
 
   /** The text of a token as it stands in the running text. */
@@ -319,23 +296,16 @@ class Replay {
     return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
-  /** What to call a latent frame, counted from 0. */
   frameName(frame) {
     const [each, start] = [this.framesEach, this.meta.output?.given ?? 0];
     if (each === 0) return `latent frame ${frame + 1}`;
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
-  /** Where a position lies, in words. */
   placeText(position) {
     if (this.grid.kind === "text") return `position ${position}`;
     const { frame, row, column } = this.grid.where(position);
     return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row}, column ${column}`;
-  }
-
-  /** What a number of a step is called. */
-  signalLabel(name) {
-    return (this.signals[name]?.label ?? name).toLowerCase();
   }
 
   /** A token in words: its text, or its number. */

@@ -2,17 +2,12 @@
 
 /** Expected against accepted drafts, the score that decided, and the decision, over the clock. */
 class RoutingView extends ClockView {
+  supports = ({ decisions }) => decisions.length > 0;
+  heightFor = () => 178;
+
   constructor() {
     super("routing", "Routing: verify or not", "○ expected to be accepted · ■ accepted · – – score · bar: length of the span · below: ▲ verify, – not");
     this.figure.append(this.words);
-  }
-
-  supports(replay) {
-    return replay.decisions.length > 0;
-  }
-
-  heightFor() {
-    return 178;
   }
 
   plot() {
@@ -70,7 +65,6 @@ function rangeOf(decisions) {
   return { low: Math.floor(Math.min(0, ...values)), high: Math.max(1, Math.ceil(Math.max(0, ...values))) };
 }
 
-/** A decision in a sentence. */
 function routeInWords(decision, replay) {
   if (!decision) return "No decision yet.";
   const { step, span, expected, score, verify, accepted, confident } = decision;
@@ -81,7 +75,7 @@ function routeInWords(decision, replay) {
     verify === null ? null : verify ? "verify" : "do not verify",
     accepted !== null ? `${accepted} accepted` : null,
   ];
-  const others = Object.entries(decision.others).map(([name, value]) => `${replay.signalLabel(name)} ${formatNumber(value)}`);
+  const others = Object.entries(decision.others).map(([name, value]) => `${(replay.signals[name]?.label ?? name).toLowerCase()} ${formatNumber(value)}`);
   return `Forward pass ${step + 1}: ${[...parts, ...others].filter(Boolean).join(", ")}.`;
 }
 

@@ -10,6 +10,8 @@ const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefille
 
 /** The text as spans: instead of a canvas a view that is laid out by the browser. */
 class TextView extends View {
+  supports = ({ grid }) => grid.kind === "text";
+
   constructor() {
     super("text", "Text so far", "", "slider", "div");
     this.canvas.className = "ds-tokens";
@@ -18,16 +20,12 @@ class TextView extends View {
     this.chips = [];
   }
 
-  supports(replay) {
-    return replay.grid.kind === "text";
-  }
-
   fit(replay) {
     if (this.figure.hidden) return;
     const { prompt, canvas } = replay.meta;
     say(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
+    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
     say(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
   }

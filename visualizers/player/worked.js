@@ -1,12 +1,14 @@
-// This step, worked out: one verdict with its own numbers, beside the canvas. What was guessed, what the check found, the
-// verdict in the method's formula, and what a rejected guess is redrawn from.
+// This step, worked out: one verdict with its own numbers, beside the canvas. The draft, its verification, the verdict in
+// the method's formula, and what a rejected draft is replaced from.
 
 const READ_PANEL_MILLISECONDS = 1100;
 const LONG_SHARE = 0.6;
+const NOT_RECORDED = "The likeliest tokens were not recorded. Record again with --likely 8 to see them.";
+const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
 const NEXT = [
-  ["rejection", "Next rejection", "r", "To the next guess that was rejected"],
-  ["long", "Next long acceptance", "l", "To the next pass that accepted many guesses at once"],
-  ["draft", "Next draft", "d", "To the next guess that was put to the test"],
+  ["rejection", "Next rejection", "r", "To the next draft that was rejected"],
+  ["long", "Next long acceptance", "l", "To the next pass that accepted many drafts at once"],
+  ["draft", "Next draft", "d", "To the next draft that was verified"],
 ];
 
 /** The panel. One a player: it explains the lane that was last pointed at, else the last one. */
@@ -24,7 +26,7 @@ class Worked {
     const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
     this.more = makeButton({ class: "ds-more", "aria-expanded": "false" }, () => this.open(!this.node.classList.contains("is-open")), "more");
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
-    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, body, buttons);
+    this.node = make("section", { class: "ds-worked", ...player.race.holding, "aria-label": "This step, worked out" }, head, body, buttons);
     this.makeCoin();
   }
 
@@ -98,14 +100,12 @@ class Worked {
     part.replaceChildren(...(part.hidden ? [] : [make("h4", {}, ...title), ...children.filter(Boolean)]));
   }
 
-  // (a)
-
   showGuess() {
     const { moment } = this;
     const draft = moment.token("draft");
     const token = draft ?? moment.token("token");
-    const words = draft === undefined ? this.unguessed() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
-    this.fillPart("guess", [draft === undefined ? "The token" : "The guess"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
+    const words = draft === undefined ? this.withoutDraft() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
+    this.fillPart("guess", [draft === undefined ? "The token" : "The draft"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
   }
 
   /** A picture of a token: its tile, or what stood there in the picture of that moment. */
@@ -116,14 +116,14 @@ class Worked {
     return thumb(40, (context) => pictures.drawSpot(context, this.moment.position, count, 40));
   }
 
-  /** When the guess was made, and how sure it was. */
+  /** When the draft was made, and its probability then. */
   origin() {
     const { moment } = this;
-    if (moment.number("initial") === 1) return "a placeholder to begin with, not the model's";
+    if (moment.number("initial") === 1) return "an initial draft, not from the model";
     const q = moment.number("q");
-    const placed = this.replay.history[moment.position].filter(({ step }) => step < moment.index).map(({ step, entry }) => ({ step, fate: this.replay.fates[this.replay.steps[step].fate[entry]] }));
-    const made = placed.findLast(({ fate }) => ["drafted", "changed"].includes(fate?.name));
-    const when = made ? `guessed in pass ${made.step + 1}` : "";
+    const isDraft = (earlier) => earlier.step < moment.index && ["drafted", "changed"].includes(this.replay.fateOf(earlier)?.name);
+    const made = this.replay.history[moment.position].findLast(isDraft);
+    const when = made ? `drafted in pass ${made.step + 1}` : "";
     return [when, q === undefined ? "" : `at q = ${figure(q)}`].filter(Boolean).join(" ");
   }
 
@@ -133,33 +133,24 @@ class Worked {
     return this.replay.grid.kind !== "text" && Number.isInteger(token) ? `Patch ${text}` : text;
   }
 
-  unguessed() {
+  withoutDraft() {
     const { moment } = this;
     const token = moment.token("token");
     const name = token === undefined ? "" : `${this.named(token)}: `;
     return `${name}${moment.fate?.meaning ?? ""}.`;
   }
 
-  // (b)
-
   showCheck() {
     const { moment } = this;
     const { pictures, theme } = this.scene;
-    const over = ["The check: ", this.term("p"), " over ", this.term("q")];
+    const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
     const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
     if (moment.likely) this.fillPart("check", over, likeliestRows(moment, pictures, moment.likely));
     else if (bells) this.showBells(bells, theme);
     else if (moment.top && q === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
-    else if (p !== undefined && q !== undefined) this.fillPart("check", over, likeliestRows(moment, pictures, [{ token, p, q }]), this.missing());
+    else if (p !== undefined && q !== undefined) this.fillPart("check", over, likeliestRows(moment, pictures, [{ token, p, q }]), make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT));
     else this.fillPart("check", []);
-  }
-
-  /** What this trace lacks, in one line, where recording it would help. */
-  missing() {
-    const { fate } = this.moment;
-    const text = fate?.judged ? "The likeliest tokens were not recorded. Record again with --likely 8 to see them." : "The likeliest tokens are kept where a verdict counts.";
-    return make("p", { class: "ds-note" }, text);
   }
 
   showBells(bells, theme) {
@@ -167,13 +158,11 @@ class Worked {
     const { moment } = this;
     const [p, q] = ["log_density_target", "log_density_draft"].map((name) => moment.number(name));
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
-    const densities = p === undefined || q === undefined ? "" : ` Log densities of the guess: ${figure(q)} (q), ${figure(p)} (p).`;
+    const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("check", ["The check, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
+    this.fillPart("check", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
     drawBells(canvas, bells, theme, moment.fate?.name === "resampled" && bells.token !== undefined);
   }
-
-  // (c)
 
   showVerdict() {
     const { moment, rule } = this;
@@ -208,8 +197,6 @@ class Worked {
     this.formula.replaceChildren(...nodes);
   }
 
-  // (d)
-
   showLeft() {
     const { moment, rule } = this;
     const after = moment.token("token");
@@ -217,14 +204,14 @@ class Worked {
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
     const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
-    if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
+    if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the draft was accepted."));
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
     else this.fillPart("left", []);
   }
 
   tries() {
     const tries = this.moment.number("tries");
-    return tries === undefined ? null : make("p", { class: "ds-note" }, `The target proposes draws of its own; ${counted(tries, "try").replace("trys", "tries")} until one fell into what is left.`);
+    return tries === undefined ? null : make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`);
   }
 
   // Going on.
@@ -242,19 +229,19 @@ class Worked {
 }
 
 const INSTEAD = {
-  residual: "Redrawn from it",
-  judge: "Redrawn from p",
-  likeliest: "The check's likeliest token takes its place",
+  residual: "Drawn from it",
+  judge: "Drawn from p",
+  likeliest: "The likeliest token under p takes its place",
 };
 
 /** What an entry without a rule waits for. */
 function waitingInWords({ fate }) {
-  if (fate?.pending) return "No verdict yet: the guess waits, and a later pass judges it.";
-  if (fate?.name === "discarded") return "No verdict: a guess before it was rejected, so this one was dropped.";
-  return fate?.final ? "Nothing was put to the test: it is final as it is." : `No verdict: ${fate?.meaning ?? "nothing is known"}.`;
+  if (fate?.pending) return "No verdict yet: a later pass verifies this draft.";
+  if (fate?.name === "discarded") return "No verdict: a draft before it was rejected, so this one was dropped.";
+  return fate?.final ? "No draft was verified here: the token is final." : `No verdict: ${fate?.meaning ?? "nothing is known"}.`;
 }
 
-/** The entry of a step that says most: the first guess that failed, else the closest call, else the first one. */
+/** The entry of a step that says most: the first draft that failed, else the closest call, else the first one. */
 function tellingEntry(replay, step) {
   const names = (entry) => replay.fates[step.fate[entry]];
   const judged = step.deciding.filter((entry) => names(entry)?.judged);
