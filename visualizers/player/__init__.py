@@ -18,25 +18,8 @@ from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    "replay.js",
-    "paint.js",
-    "canvases.js",
-    "text.js",
-    "board.js",
-    "charts.js",
-    "mask.js",
-    "routing.js",
-    "graph.js",
-    "paths.js",
-    "clip.js",
-    "lane.js",
-    "rules.js",
-    "coin.js",
-    "bars.js",
-    "worked.js",
-    "controls.js",
-    "race.js",
-    "player.js",
+    *("replay", "paint", "canvases", "text", "board", "charts", "mask", "routing", "graph", "paths", "clip", "lane"),
+    *("rules", "coin", "bars", "worked", "controls", "race", "player"),
 )
 """In one scope, in this order."""
 
@@ -44,7 +27,7 @@ _SCRIPTS = (
 @cache
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
-    parts = "\n".join(_read(name) for name in _SCRIPTS)
+    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
     opening += "const { term, mark } = globalThis.draftscopeTerms;"
     return f"{terms()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"

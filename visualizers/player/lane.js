@@ -59,13 +59,9 @@ class Readout {
   }
 
   showPlace({ replay, position, entry, pinned }) {
-    const { frame, row, column } = replay.grid.where(position);
-    const parts = [`Position ${position}`];
-    if (replay.grid.kind !== "text") parts.push(`row ${row}, column ${column}`);
-    if (replay.grid.frames > 1) parts.push(replay.frameName(frame));
-    if (entry) parts.push(`forward pass ${entry.step + 1}`);
-    if (pinned) parts.push("pinned");
-    say(this.place, parts.join(" · "));
+    const place = replay.grid.kind === "text" ? null : replay.placeText(position);
+    const parts = [`Position ${position}`, place, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
+    say(this.place, parts.filter(Boolean).join(" · "));
   }
 
   showFate(scene, step) {

@@ -534,10 +534,9 @@ class Player {
     else if (key === "End") this.jump(Infinity);
     else if (key === " " && !pressing) this.toggle();
     else if (key === "Escape" && this.position !== null) {
-      this.position = this.moment = null;
+      this.position = null;
       this.pinned = false;
-      this.schedule();
-      this.settleSoon();
+      return this.cursorMoved();
     } else return false;
     return true;
   }
@@ -692,14 +691,12 @@ async function fetchTrace(url) {
  *                                   words of a button beside them, whose press is "invited"
  *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
- *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
- *                                   `step.frame` may hold the picture so far as a data: URL,
- *                                   `step.words` the text of ids that the legend lacks
+ *   push(lane, sequence, step)      add step number `sequence`, from 0; repeated and lost ones do no harm; `step.frame` may
+ *                                   hold the picture so far as a data: URL, `step.words` text of ids that the legend lacks
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
  *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
- *   toggle(), pause()               play or pause, stop where it is
- *   clear(), destroy()              forget all traces, leave the page
- *   snapshot()                      what is drawn now
+ *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
+ *   snapshot(), destroy()           return what is drawn now, leave the page
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
  * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "settled", "chosen", "invited",
