@@ -14,16 +14,11 @@ from visualizers.page import standalone
 from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
 
 
-def embedded(html: str) -> list[object]:
-    found = re.search(r'<script type="application/json" id="player-traces">(.*?)</script>', html, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
-
-
 def test_the_page_holds_the_traces_as_they_are() -> None:
     traces = [jacobi(), written()]
-    documents = embedded(standalone(traces, "Two"))
-    assert [loads(json.dumps(document).encode()) for document in documents] == traces
+    held = re.search(r'id="player-traces">(.*?)</script>', standalone(traces, "Two"), re.DOTALL)
+    assert held is not None
+    assert [loads(json.dumps(document).encode()) for document in json.loads(held[1])] == traces
 
 
 def test_nothing_in_a_trace_or_a_title_becomes_markup() -> None:

@@ -1,62 +1,41 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
-from dataclasses import replace
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
+from support import handmade
 from support.playing import harness, plain, settle
-from support.synthetic import HOSTILE, ordinary
-from support.synthetic import Size as Canvas
+from support.synthetic import HOSTILE, Size, ordinary
 
-from traces.schema import Call, Fate, Output, Rule, Step, Trace
-from traces.stats import summarise
+from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.page import standalone
 
 pytestmark = pytest.mark.browser
 
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
-_A, _R, _C, _K = Fate.ACCEPTED, Fate.RESAMPLED, Fate.CHANGED, Fate.KEPT
 
 
 def worked() -> Trace:
     """A pass that rejects the second of four drafts, one that accepts all that is left, and no pass behind them."""
-    likely = ((7, 0.4, 0.1), (5, 0.3, 0.25), (6, 0.1, 0.5))
-    call = Call(role="target", mode="causal", query_tokens=5)
-    first = Step(
-        call=call,
-        position=(0, 1, 2, 3),
-        token=(4, 7, 8, 9),
-        fate=(_A, _R, _K, _C),
+    first = handmade.step(
+        "0:4=accepted 1:7=resampled 2:8=kept 3:9=changed",
         draft=(4, 6, 8, 10),
         p=(0.5, 0.1, 0.3, 0.2),
         q=(0.4, 0.5, 0.2, 0.4),
         accept_prob=(1.0, 0.2, 1.0, 0.5),
         coin=(0.31, 0.2004, 0.6, 0.7),
-        likely=(None, likely, None, None),
+        likely=(None, ((7, 0.4, 0.1), (5, 0.3, 0.25), (6, 0.1, 0.5)), None, None),
         numbers={"tv": (0.1, 0.45, 0.1, 0.2)},
     )
-    second = Step(
-        call=call,
-        position=(2, 3),
-        token=(8, 9),
-        fate=(_A, _A),
-        draft=(8, 9),
-        p=(0.5, 0.5),
-        q=(0.5, 0.5),
-        accept_prob=(1.0, 1.0),
-        coin=(0.1, 0.2),
-    )
-    base = ordinary(Canvas(2, 2))
-    steps = (first, second)
-    rules = (Rule(fates=(_A, _R), formula=RATIO, says=HOSTILE, redrawn="residual"),)
-    summary = summarise(steps, 4, complete=True)
-    return replace(base, method="scd", rules=rules, steps=steps, output=Output(tokens=(4, 7, 8, 9)), summary=summary)
+    half, sure = (0.5, 0.5), (1.0, 1.0)
+    second = handmade.step("2:8=accepted 3:9=accepted", draft=(8, 9), p=half, q=half, accept_prob=sure, coin=(0.1, 0.2))
+    rules = (Rule(fates=(Fate.ACCEPTED, Fate.RESAMPLED), formula=RATIO, says=HOSTILE, redrawn="residual"),)
+    return handmade.make("scd", Canvas(kind="image", shape=(2, 2)), [first, second], rules=rules)
 
 
 def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
-    page.set_content(standalone([ordinary(Canvas(2, 2)), worked()], "A test"))
+    page.set_content(standalone([ordinary(Size(2, 2)), worked()], "A test"))
     page.evaluate("player.set(1)")
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
@@ -124,17 +103,14 @@ def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Pa
         None,
         {"fates": ["resampled"], "formula": f"{HOSTILE} {{draft ? best}} {{draft}}, {{set size}}"},
     ]
-    formula = page.locator(".ds-formula")
-    page.evaluate(
-        "trace => { player.load([trace]); player.set(1); }", trace | {"rules": odd, "config": {"size": HOSTILE}}
-    )
-    settle(page)
-    expect(formula).to_have_text(f"{HOSTILE} ≠ #6, {HOSTILE}".replace("; ", ""))
-    page.evaluate("trace => { player.load([trace]); player.set(1); }", {**trace, "rules": []})
-    settle(page)
-    expect(formula).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     bare = {name: trace["steps"][0][name] for name in ("call", "position", "token", "fate", "accept_prob", "coin")}
-    page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | {"steps": [bare], "rules": []})
-    settle(page)
-    expect(formula).to_have_text("accepted with probability 0.2coin 0.2004 ≥ 0.2: rejected")
+    formulas = (
+        ({"rules": odd, "config": {"size": HOSTILE}}, f"{HOSTILE} ≠ #6, {HOSTILE}".replace("; ", "")),
+        ({"rules": []}, "min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected"),
+        ({"steps": [bare], "rules": []}, "accepted with probability 0.2coin 0.2004 ≥ 0.2: rejected"),
+    )
+    for changed, formula in formulas:
+        page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | changed)
+        settle(page)
+        expect(page.locator(".ds-formula")).to_have_text(formula)
     assert page.evaluate("globalThis.pwned") is None

@@ -116,7 +116,11 @@ class BoardView extends View {
     });
     const here = stops[known];
     drawDot(context, this.spot(here), 6, color(known - 1), text);
-    if (lost < known) this.paintRight(context, this.game.lines[known - 1].ends, accent);
+    if (lost < known) { // where the piece would stand by the rules
+      const [left, top] = this.spot(this.game.lines[known - 1].ends).map((middle) => middle - 7);
+      Object.assign(context, { strokeStyle: accent, lineWidth: 2 });
+      context.strokeRect(left, top, 14, 14);
+    }
     const { x, y } = this.circle;
     const font = "650 26px system-ui, sans-serif";
     Object.assign(context, { strokeStyle: background, lineWidth: 5, font, textAlign: "center", textBaseline: "middle" });
@@ -129,14 +133,6 @@ class BoardView extends View {
     const ahead = (to - from + SQUARES) % SQUARES;
     if (ahead <= 6) this.paintAcross(context, from, to, color, 2, 3, this.spot(from + ahead / 2, 12));
     else this.paintAcross(context, from, to, color, 2);
-  }
-
-  /** Where the piece would stand by the rules: a square around the place. */
-  paintRight(context, square, color) {
-    const [x, y] = this.spot(square);
-    context.strokeStyle = color;
-    context.lineWidth = 2;
-    context.strokeRect(x - 7, y - 7, 14, 14);
   }
 
   /** How it stands, in a sentence; of the first wrong token also whether it was written before what it depends on. */

@@ -32,7 +32,9 @@ class PassView extends View {
     this.spots = [];
     if (!scene.step) return;
     const { call, position } = scene.step;
-    say(this.note, `${callInWords(call)} · ${position.length ? BAR_NOTE : "no token touched"}`);
+    const who = { draft: "draft model", target: "target model" }[call.role];
+    const parts = [[who, call.mode?.replaceAll("_", " ")].filter(Boolean).join(", "), position.length ? BAR_NOTE : "no token touched"];
+    say(this.note, parts.join(" · "));
     for (const [entry, at] of position.entries()) {
       const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * (tall + UNDER_SLOT)];
       if (y + tall + UNDER_SLOT > this.height + 1) break;
@@ -81,11 +83,6 @@ class PassView extends View {
     if (!Number.isFinite(coin)) return;
     fillBox(context, theme.surface.text, x + side * coin - 0.75, y - 2, 1.5, 7);
   }
-}
-
-function callInWords({ role, mode }) {
-  const who = { draft: "draft model", target: "target model", self: null }[role] ?? null;
-  return [who, mode?.replaceAll("_", " ")].filter(Boolean).join(", ");
 }
 
 /** Draw the tile of a token. Return whether there was one. */

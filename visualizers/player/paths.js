@@ -1,6 +1,7 @@
 // How draft and target denoised the chosen token: two paths from noise to a vector, in the plane that traces keep.
 
 const PATHS_MARGIN = 16;
+const CHOOSE = "Choose a token whose draft was judged to see how draft and target came by it.";
 const PATHS_ROUNDED = 0.002;
 const POINTS = "in a fixed plane · ○ start, x_T · – – draft to ▲ · — target to ■";
 
@@ -20,7 +21,8 @@ class PathsView extends View {
     const step = entry && replay.steps[entry.step];
     const pair = step?.paths?.[entry.entry] ?? null;
     const fate = step && theme.fates[step.fate[entry.entry]];
-    const words = pair ? pathsInWords(pair, fate) : noPathsInWords(fate);
+    const none = fate ? `Only a judged draft has two paths; this token was ${fate.name}.` : CHOOSE;
+    const words = pair ? pathsInWords(pair, fate) : none;
     say(this.words, words);
     this.canvas.setAttribute("aria-valuenow", position ?? 0);
     this.canvas.setAttribute("aria-valuetext", words);
@@ -76,11 +78,6 @@ function pathsInWords({ draft, target, distance_squared: apart }, fate) {
   const verdict = fate?.name === "accepted" ? "The draft was accepted." : `The draft was rejected; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
   const inside = seen > PATHS_ROUNDED ? `, ${formatNumber(seen)} of it in this plane` : "";
   return `${start} and end ${far(apart.at(-1))} apart${inside}. ${verdict}`;
-}
-
-function noPathsInWords(fate) {
-  if (!fate) return "Choose a token whose draft was judged to see how draft and target came by it.";
-  return `Only a judged draft has two paths; this token was ${fate.name}.`;
 }
 
 /** Where a vector lies in the plane of the trace's paths (PathPair in docs/trace.md); null for ids. */

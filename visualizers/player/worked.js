@@ -199,22 +199,15 @@ class Worked {
 
   showLeft() {
     const { moment, rule } = this;
-    const after = moment.token("token");
+    const [after, tries] = [moment.token("token"), moment.number("tries")];
     const redrawn = moment.fate?.name === "resampled";
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
     const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
     if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the draft was accepted."));
-    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
+    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
     else this.fillPart("left", []);
   }
-
-  tries() {
-    const tries = this.moment.number("tries");
-    return tries === undefined ? null : make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`);
-  }
-
-  // Going on.
 
   /** Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. */
   go(kind) {
