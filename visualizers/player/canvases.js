@@ -84,7 +84,7 @@ class PictureView extends GridView {
     super("picture", "Picture so far", "hatched = still a draft", grid);
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
     this.laid = new Int32Array(grid.positions);
-    this.tiles = this.patches = this.picture = null;
+    this.tiles = this.sheet = this.picture = null;
     this.frames = [];
     this.album = new Album(redraw);
   }
@@ -95,7 +95,8 @@ class PictureView extends GridView {
     this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
     this.picture = open(trace.output?.image);
-    this.patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    const patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    this.sheet = this.tiles ?? patches; // pictures of single tokens
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
     this.mosaic = make("canvas", { width: this.grid.columns * this.tilePixels, height: this.grid.rows * this.tilePixels });
     this.laid.fill(-1);
@@ -123,11 +124,6 @@ class PictureView extends GridView {
     else this.markDrafts(scene, context);
     if (replay.length === 0) this.label(context, scene, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
     this.paintCursor(scene, context);
-  }
-
-  /** Pictures of single tokens: a tile of each, or patches of those that the trace speaks of. */
-  get sheet() {
-    return this.tiles ?? this.patches;
   }
 
   /** Which of the pictures around a step can be drawn by now. */

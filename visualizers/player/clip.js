@@ -19,7 +19,7 @@ class ClipView extends View {
     this.reading = make("span", { class: "ds-note" });
     this.figure.append(make("div", { class: "ds-clip-controls" }, this.play, this.slider, this.reading));
     this.number = 0;
-    this.showPlaying();
+    showPlay(this.play, false, " the clip");
   }
 
   use(trace) {
@@ -54,7 +54,7 @@ class ClipView extends View {
   toggle() {
     clearInterval(this.timer);
     this.timer = this.timer ? null : setInterval(() => this.tick(), CLIP_MILLISECONDS);
-    this.showPlaying();
+    showPlay(this.play, Boolean(this.timer), " the clip");
   }
 
   tick() {
@@ -62,10 +62,6 @@ class ClipView extends View {
     this.number = (this.number + 1) % (this.decided || this.frames.length);
     this.slider.value = this.number + 1;
     if (this.scene) this.draw(this.scene);  // nothing else changes
-  }
-
-  showPlaying() {
-    showPlay(this.play, Boolean(this.timer), " the clip");
   }
 
   /** How many frames are decided: the given ones, and those of the latent frames that are final, from the first on. */

@@ -231,13 +231,6 @@ class Lane {
     this.running = false;
   }
 
-  /** Put a list of other traces to choose from in place of the title. */
-  offer(list) {
-    list.className = "ds-choice";
-    this.title.after(list);
-    this.title.className = "ds-sr";
-  }
-
   describe(name, extra) {
     const { meta } = this.replay;
     say(this.title, name);

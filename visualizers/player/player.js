@@ -166,7 +166,10 @@ class Player {
   show(index, trace) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule);
     this.lanes[index].finish(trace);
-    if (this.library.length > this.most) this.lanes[index].offer(this.choice(index, trace));
+    if (this.library.length <= this.most) return;
+    const { title } = this.lanes[index];
+    title.after(this.choice(index, trace));
+    title.className = "ds-sr";
   }
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
@@ -179,7 +182,7 @@ class Player {
       this.refresh();
       this.settleSoon();
     };
-    return make("select", { change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
+    return make("select", { class: "ds-choice", change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
   }
 
   nameOf({ method, variant, config }) {

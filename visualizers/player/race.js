@@ -118,14 +118,6 @@ class Race {
     return step.judged ? step.position[tellingEntry(replay, step)] : null;
   }
 
-  /** The sentence, with its terms; no stops for the keyboard, which has them in the counters. */
-  write(text) {
-    if (this.sentence.textContent === text) return;
-    say(this.sentence, text);
-    mark(this.sentence);
-    for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1;
-  }
-
   /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */
   say(lanes) {
     const lane = lanes.at(-1);
@@ -134,8 +126,12 @@ class Race {
     const early = lane.scene.count > 0 && !finished && performance.now() < this.read;
     if (this.player.playing && early) return;
     const text = finished ?? (lane.scene.count === 0 ? OPENING : passInWords(lane));
-    if (text !== this.sentence.textContent) this.read = performance.now() + READ_MILLISECONDS;
-    this.write(text);
+    if (text !== this.sentence.textContent) {
+      this.read = performance.now() + READ_MILLISECONDS;
+      say(this.sentence, text);
+      mark(this.sentence);
+      for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1; // the counters have them, too
+    }
     const truth = finished && this.pair?.why;
     say(this.truth, truth ? `${this.pair.truth}:` : "");
     say(this.reason, this.pair?.why ?? "");

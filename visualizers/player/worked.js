@@ -1,7 +1,6 @@
 // This step, worked out: one verdict with its own numbers, beside the canvas. The draft, its verification, the verdict in
 // the method's formula, and what a rejected draft is replaced from.
 
-const READ_PANEL_MILLISECONDS = 1100;
 const LONG_SHARE = 0.6;
 const NOT_RECORDED = "The likeliest tokens were not recorded. Record again with --likely 8 to see them.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
@@ -75,7 +74,7 @@ class Worked {
     const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
     const fresh = this.replay !== scene?.replay;
     if (!fresh && (key === this.key || this.held)) return;
-    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_PANEL_MILLISECONDS });
+    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_MILLISECONDS });
     this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
     this.hint.hidden = Boolean(this.moment);
     this.list.hidden = !this.moment;
