@@ -228,7 +228,7 @@ class Transformer(nn.Module):
         Args:
             ids: input ids, see `condition_ids` for the first ones.
             positions: absolute positions, 0 for the first condition id.
-            cache: earlier keys and values; the call appends to it.
+            cache: the KV cache of earlier tokens; the call appends to it.
             mask: additive attention mask over the cache and the inputs; causal without one.
         """
         embedded = self.backbone.embed_tokens(ids) + self.position(positions)

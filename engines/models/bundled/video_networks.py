@@ -184,7 +184,7 @@ class VideoTransformer(nn.Module):
         Args:
             ids: codes.
             positions: absolute positions, 0 for the first code of the clip.
-            cache: earlier keys and values; the call appends to it.
+            cache: the KV cache of earlier tokens; the call appends to it.
             mask: additive attention mask over the cache and the inputs; causal without one.
         """
         logits: Tensor = self.head(self.hidden(ids, positions, cache, mask))

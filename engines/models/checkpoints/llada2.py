@@ -1,4 +1,4 @@
-"""LLaDA2.0 and 2.1 in Glm4Moe: one matrix becomes queries, keys and values, and experts are stacked."""
+"""LLaDA2.0 and 2.1 in Glm4Moe: one matrix becomes Q, K and V, and experts are stacked."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def native_state(state: Mapping[str, Tensor], config: Any) -> dict[str, Tensor]:
 
     Args:
         state: Tensors by their published names.
-        config: A Glm4MoeConfig, for the sizes of queries, keys and values.
+        config: A Glm4MoeConfig, for the sizes of Q, K and V.
     """
     sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
     native: dict[str, Tensor] = {}

@@ -66,7 +66,7 @@ class MARSize:
 
 
 class Attention(nn.Module):
-    """Self-attention with one matrix for queries, keys and values."""
+    """Self-attention with one matrix for Q, K and V."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ _USUAL: Final = ContinuousSampling()
 _TABLE: Final = "encoder_blocks.0.attn.rope.freqs_cos"
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""Called with a layer's number and its queries, keys and values [B, heads, L, C]; gives what the queries read."""
+"""Called with a layer's number and its Q, K and V [B, heads, L, C]; gives what the queries read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class XARSize:
 
 
 class Attention(nn.Module):
-    """One matrix for queries, keys and values, and rotary positions of rows and columns in neighbouring pairs."""
+    """One matrix for Q, K and V, and rotary positions of rows and columns in neighbouring pairs."""
 
     def __init__(self, size: XARSize) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class XAR(nn.Module):
 
 
 class CellSession:
-    """The backbone session: clean cells' keys and values, a row for every lane and, with guidance, one without class.
+    """The backbone session: a KV cache of clean cells, a row for every sequence and, with guidance, one without class.
 
     What a cell's flow is conditioned on is the row that it lies in and how many clean cells it sees: two numbers.
     """
@@ -226,7 +226,7 @@ class CellSession:
         return nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
     def _store(self, lane: int, request: PathForward) -> None:
-        """Bring the clean cells before the last position asked for into a lane's keys and values."""
+        """Bring the clean cells before the last position asked for into a sequence's KV cache."""
         start, stop = min(self._fed[lane], request.cached), request.done + request.wanted - 1
         self._fed[lane] = max(stop, start)
         if stop <= start:

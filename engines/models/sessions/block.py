@@ -47,7 +47,7 @@ class Pass:
 
 
 class BlockLayer(DynamicLayer):  # type: ignore[misc]
-    """Finished keys and values [lanes, heads, slots, dim] of one layer."""
+    """The KV cache of finished tokens [lanes, heads, slots, dim] of one layer."""
 
     keys: Tensor | None
     values: Tensor
@@ -57,7 +57,7 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         self._shape, self._current = (lanes, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """The finished keys and values before those of this pass; of the latter, keep what is finished now."""
+        """The cached K and V before those of this pass; of the latter, keep what is finished now."""
         at = self._current()
         if self.keys is None and not at.stores and not at.end:
             return key_states, value_states

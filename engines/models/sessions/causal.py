@@ -33,7 +33,7 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
         self._slots = slots
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write this pass's keys and values and return those that may be seen."""
+        """Write this pass's K and V and return those that may be seen."""
         at = self._slots
         if self.keys is None:
             heads, dim = key_states.shape[1], key_states.shape[3]
@@ -49,7 +49,7 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
         return keys[:, :, : at.end], values[:, :, : at.end]
 
     def swap(self, one: slice, other: slice) -> None:
-        """Exchange the keys and values of some rows and as many others."""
+        """Exchange the KV cache of some rows and as many others."""
         for buffer in (self.keys, self.values) if self.keys is not None else ():
             held = buffer[one].clone()
             buffer[one] = buffer[other]
@@ -95,7 +95,7 @@ class CausalSession(DiscreteSession):
         self._cache = Cache(layers=self._layers)
         self._fed = [0] * lanes
         self._holders = list(range(lanes))
-        """The lane whose keys and values the rows hold, row by row."""
+        """The lane whose KV cache the rows hold, row by row."""
         self._numbers = torch.arange(self._slots.count, device=prefixes.device)
 
     @torch.inference_mode()
