@@ -6,7 +6,7 @@ import gradio as gr
 from gradio.themes.utils import colors, sizes
 
 from demo.site import DARK, NARROW
-from visualizers.player import glossary
+from visualizers import player
 
 _PHONE: Final = "matchMedia('(max-width: 640px)')"
 LOOK: Final = f"""() => [
@@ -25,7 +25,7 @@ def watcher() -> gr.HTML:
 
     Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
     """
-    script = glossary.script() + _MARK + _WATCH
+    script = player.terms() + _MARK + _WATCH
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 

@@ -47,7 +47,7 @@ let due = [];  // the next pass of each lane: most arrive several times
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls }) => { race = null; player.loadUrl(urls); },
-  compare: ({ urls }) => { race = null; player.compareUrls(urls); },
+  compare: ({ urls }) => { race = null; player.loadUrl(urls, { most: 6, afresh: true }); },
   begin: (message) => {
     race = message.race;
     due = [];

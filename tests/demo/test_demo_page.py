@@ -19,7 +19,7 @@ from visualizers import FIGURES
 TABS = ("Run", "Compare", "Which one?", "Figures", "Gallery", "Trace", "Methods")
 COUNT_PUSHES = """() => {
   const player = draftscopePlayers.viewer;
-  const { push } = player;
+  const push = player.push.bind(player);
   globalThis.sequences = [];
   player.push = (lane, sequence, step) => {
     sequences.push([lane, sequence]);

@@ -108,15 +108,15 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
 def test_a_sentence_says_what_the_pass_did(page: Page) -> None:
     page.get_by_role("button", name="First", exact=True).click()
     said = page.locator("#viewer .ds-say strong")
-    expect(said).to_have_text("The same model decodes the same prompt twice. One of the two guesses ahead.")
+    expect(said).to_have_text("The same model decodes the same prompt twice. One of the two runs drafts ahead.")
     steps = read(FASTER).steps
     fates = [Counter(step.fate) for step in steps]
     some = next(n for n, fate in enumerate(fates, 1) if n > 1 and fate[Fate.ACCEPTED] == 2)
     none = next(n for n, fate in enumerate(fates, 1) if n > 1 and not fate[Fate.ACCEPTED])
-    for number, kept in ((some, "2 kept, the 3rd redrawn."), (none, "the first redrawn.")):
-        guesses = len(steps[number - 1].fate) - fates[number - 1][Fate.DRAFTED]
+    for number, words in ((some, "2 accepted, the 3rd resampled."), (none, "the first resampled.")):
+        drafts = len(steps[number - 1].fate) - fates[number - 1][Fate.DRAFTED]
         page.evaluate(f"draftscopePlayers.viewer.set({number})")
-        expect(said).to_have_text(f"{guesses} guesses checked in one pass: {kept}")
+        expect(said).to_have_text(f"{drafts} drafts verified in one pass: {words}")
 
 
 def test_play_slider_and_pointer_take_over(page: Page) -> None:
@@ -163,7 +163,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     middle = len(read(FASTER).steps) // 2
     assert still(page, NOW) == middle and not page.evaluate(f"{SNAPSHOT}.playing")
     assert counters(page)[0] == middle
-    expect(page.locator("#viewer .ds-say strong")).to_contain_text("checked in one pass")
+    expect(page.locator("#viewer .ds-say strong")).to_contain_text("verified in one pass")
 
 
 def test_a_run_replaces_the_race(page: Page) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Locator, Page, Route
+from support.synthetic import tiles
 
 from traces.io import dumps
 from traces.schema import Trace
@@ -24,6 +25,7 @@ def show(page: Page, *traces: Trace, fragment: str = "") -> None:
     page.route(
         "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
     )
+    page.goto("about:blank")  # another fragment alone would not load the page again
     page.goto(SITE + fragment)
     every_view(page)
     settle(page)
@@ -79,6 +81,37 @@ def snapshot(page: Page) -> Any:
     return page.evaluate("player.snapshot()")
 
 
-def pixels(canvas: Locator) -> Image.Image:
-    url = canvas.evaluate("canvas => canvas.toDataURL()")
+def picture(url: str) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1]))).convert("RGB")
+
+
+def pixels(canvas: Locator) -> Image.Image:
+    return picture(canvas.evaluate("canvas => canvas.toDataURL()"))
+
+
+def tile_color(token: object) -> tuple[int, int, int]:
+    """The colour of a tile of `support.synthetic.tiles`."""
+    assert isinstance(token, int)
+    return picture(tiles().png).getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))  # type: ignore[return-value]
+
+
+def chips(page: Page, *classes: str) -> list[int]:
+    """Positions of the chips of a text that have all the classes."""
+    chosen = page.locator("".join(f".{name}" for name in ("ds-token", *classes)))
+    return chosen.evaluate_all("all => all.map(chip => Number(chip.dataset.position))")
+
+
+def start(page: Page, trace: Trace, passes: int = 0) -> Any:
+    """Open a player, announce a run to it and show its first passes; return the whole trace as plain data."""
+    whole = plain(trace)
+    harness(page)
+    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
+    push(page, whole, *range(passes))
+    return whole
+
+
+def push(page: Page, whole: Any, *numbers: int) -> None:
+    """Let passes of a run arrive, by their numbers from 0."""
+    for number in numbers:
+        page.evaluate("([number, step]) => player.push(0, number, step)", [number, whole["steps"][number]])
+    settle(page)

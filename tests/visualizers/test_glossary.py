@@ -5,8 +5,7 @@ import re
 
 from engines.config import settings
 from engines.methods import METHODS
-from visualizers import FIGURES, SWEEP_FIGURES
-from visualizers.player import glossary
+from visualizers import FIGURES, SWEEP_FIGURES, player
 
 _SAID = re.compile(
     r"(?<![\w-])(draft\w*|window|block|gamma|tau|threshold|coupling|acceptance|verif\w*|churn|beta|TV)(?!\w)", re.I
@@ -16,14 +15,15 @@ NAMES = {"SCD", "MAR", "SJD", "APPROXIMATE"}
 
 
 def known() -> set[str]:
-    return {word.lower() for term in glossary.glossary().values() for word in term["words"]}  # type: ignore[attr-defined]
+    return {word.lower() for term in player.glossary().values() for word in term["words"]}
 
 
-def test_terms_are_said_in_sentences() -> None:
-    for name, term in glossary.glossary().items():
-        said = str(term["says"])
-        assert said.endswith((".", ".”")) and 20 < len(said) < 260, name
-        assert "<" not in said, name
+def test_terms_are_said_in_sentences_and_a_word_belongs_to_one() -> None:
+    for name, term in player.glossary().items():
+        assert term.keys() == {"says", "words"}, name
+        assert term["says"].endswith((".", ".”")) and 20 < len(term["says"]) < 260, name
+        assert "<" not in term["says"], name
+    assert len(known()) == sum(len(term["words"]) for term in player.glossary().values())
 
 
 def test_what_the_field_calls_things_is_in_the_glossary() -> None:
@@ -56,5 +56,5 @@ def test_what_a_setting_does_is_said_in_sentences() -> None:
 
 
 def test_the_script_holds_the_glossary_and_closes_no_element() -> None:
-    script = glossary.script()
-    assert "</" not in script and json.dumps(glossary.glossary()["draft"]["says"]) in script
+    script = player.terms()
+    assert "</" not in script and json.dumps(player.glossary()["draft"]["says"]) in script

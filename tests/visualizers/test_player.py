@@ -5,17 +5,18 @@ import gzip
 import io
 import re
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
-from support.playing import go, harness, pixels, plain, settle, show, snapshot
-from support.synthetic import HOSTILE, Size, jacobi, ordinary, tiles, written
+from support import handmade
+from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start, tile_color
+from support.synthetic import HOSTILE, Size, jacobi, ordinary, written
 
 from traces.io import dumps
-from traces.replay import state_after
-from traces.schema import Call, Canvas, Fate, Frame, Legend, Output, Step, Trace
-from traces.stats import summarise
+from traces.replay import PENDING, state_after
+from traces.schema import Canvas, Fate, Frame, Legend, Trace
 
 pytestmark = pytest.mark.browser
 
@@ -31,30 +32,13 @@ def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple
     return {color for _, color in image.crop(box).getcolors(100_000)}
 
 
-def tile_color(token: int) -> tuple[int, int, int]:
-    sheet = Image.open(io.BytesIO(base64.b64decode(tiles().png.split(",", 1)[1])))
-    return sheet.getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))
-
-
 def several_rows() -> Trace:
     """Two drafts of the same positions judged in one call, and a repair of a final token."""
     steps = (
-        Step(
-            call=Call(role="self", mode="verify", rows=2, query_tokens=4),
-            position=(0, 1, 0, 1),
-            token=(5, 6, 7, 8),
-            fate=(Fate.ACCEPTED, Fate.REJECTED, Fate.DISCARDED, Fate.KEPT),
-            row=(0, 0, 1, 1),
-        ),
-        Step(
-            call=Call(role="self", mode="edit", query_tokens=2),
-            position=(0, 1),
-            token=(9, 8),
-            fate=(Fate.EDITED, Fate.UNMASKED),
-        ),
+        handmade.step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
+        handmade.step("0:9=edited 1:8=unmasked", mode="edit"),
     )
-    base = ordinary(Size(1, 2))
-    return replace(base, steps=steps, output=Output(tokens=(9, 8)), summary=summarise(steps, 2, complete=True))
+    return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
 
 
 @pytest.mark.parametrize("trace", [jacobi(), jacobi(Size(7, 9, 5, seed=3)), written(), several_rows()])
@@ -76,13 +60,8 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     go(page, 30)
     state = state_after(trace, 30)
     canvas = page.locator(".ds-picture canvas")
-    final = next(i for i, is_final in enumerate(state.final) if is_final)
-    draft = next(
-        i
-        for i, (t, is_final) in enumerate(zip(state.tokens, state.final, strict=True))
-        if t is not None and not is_final
-    )
-    empty = next(i for i, token in enumerate(state.tokens) if token is None)
+    final, empty = state.final.index(True), state.tokens.index(None)
+    draft = next(i for i, fate in enumerate(state.fates) if fate in PENDING)
     assert cell_colors(canvas, final) == {tile_color(state.tokens[final])}
     assert tile_color(state.tokens[draft]) not in cell_colors(canvas, draft) and len(cell_colors(canvas, draft)) > 3
     assert len(cell_colors(canvas, empty)) == 1
@@ -97,15 +76,12 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
         Image.new("RGB", (2, 2), color).save(buffer, "PNG")
         return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
-    trace = several_rows()
-    frames = (Frame(step=1, image=flat((1, 200, 3))), Frame(step=2, image=flat((4, 5, 200))))
-    legend = Legend(frames=frames)
-    show(page, replace(trace, canvas=Canvas(kind="image", shape=(1, 2)), legend=legend, output=Output(tokens=(9, 8))))
-    canvas = page.locator(".ds-picture canvas")
-    go(page, 1)
-    assert (1, 200, 3) in cell_colors(canvas, 0, Size(1, 2))
-    go(page, 2)
-    assert (4, 5, 200) in cell_colors(canvas, 0, Size(1, 2))
+    colors = {1: (1, 200, 3), 2: (4, 5, 200)}
+    frames = tuple(Frame(step=step, image=flat(color)) for step, color in colors.items())
+    show(page, replace(several_rows(), legend=Legend(frames=frames)))
+    for step, color in colors.items():
+        go(page, step)
+        assert color in cell_colors(page.locator(".ds-picture canvas"), 0, Size(1, 2))
 
 
 def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: Page) -> None:
@@ -116,9 +92,9 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     position = entry.position[0]
     row, column = divmod(position, 12)
     before = pixels(page.locator(".ds-timeline canvas")).tobytes()
-    box = page.locator(".ds-picture canvas").bounding_box()
-    side = box["width"] / 12
-    page.mouse.move(box["x"] + (column + 0.5) * side, box["y"] + (row + 0.5) * side)
+    canvas = page.locator(".ds-picture canvas")
+    side = canvas.bounding_box()["width"] / 12
+    canvas.hover(position={"x": (column + 0.5) * side, "y": (row + 0.5) * side})
     settle(page)
     cursors = page.locator(".ds-view:visible canvas").evaluate_all(
         "all => all.map(c => c.getAttribute('aria-valuenow'))"
@@ -130,8 +106,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert "accepted: the draft was judged and is final" in story
     coin = re.search(r"coin ([\d.]+) < ([\d.]+): accepted", story)
     assert coin is not None
-    assert float(coin[1]) == pytest.approx(entry.coin[0], abs=0.006)
-    assert float(coin[2]) == pytest.approx(entry.accept_prob[0], abs=0.006)
+    assert [float(coin[1]), float(coin[2])] == pytest.approx([entry.coin[0], entry.accept_prob[0]], abs=0.006)
     numbers = page.locator(".ds-numbers").inner_text().split("\n")
     assert float(numbers[numbers.index("p, judging distribution") + 1]) == pytest.approx(entry.p[0], rel=0.005)
     assert float(numbers[numbers.index("Total variation") + 1]) == pytest.approx(entry.numbers["tv"][0], rel=0.005)
@@ -139,33 +114,11 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert page.locator(".ds-top li").count() == 3
 
 
-def test_a_click_pins_the_token_and_escape_lets_go(page: Page) -> None:
-    show(page, jacobi())
-    canvas = page.locator(".ds-picture canvas")
-    canvas.click(position={"x": 5, "y": 5})
-    canvas.hover(position={"x": 150, "y": 150})
-    settle(page)
-    assert snapshot(page)["position"] == 0
-    page.keyboard.press("Escape")
-    settle(page)
-    assert snapshot(page)["position"] is None
-    assert page.locator(".ds-hint").is_visible()
-
-
-def test_the_keyboard_moves_through_the_run(page: Page) -> None:
+def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(page: Page) -> None:
     show(page, jacobi())
     last = snapshot(page)["now"]
-    moves = [
-        ("Home", 0),
-        ("ArrowRight", 1),
-        (".", 2),
-        ("PageDown", 12),
-        ("ArrowLeft", 11),
-        (",", 10),
-        ("PageUp", 0),
-        ("End", last),
-    ]
-    for key, expected in moves:
+    keys = ("Home", "ArrowRight", ".", "PageDown", "ArrowLeft", ",", "PageUp", "End")
+    for key, expected in zip(keys, (0, 1, 2, 12, 11, 10, 0, last), strict=True):
         page.keyboard.press(key)
         assert snapshot(page)["now"] == expected, key
     page.locator(".ds-slider").focus()
@@ -175,24 +128,24 @@ def test_the_keyboard_moves_through_the_run(page: Page) -> None:
     words = page.locator(".ds-slider").get_attribute("aria-valuetext")
     assert words.startswith(f"Forward pass {last - 1} of {last}. SCD: ")
 
-
-def test_arrows_in_a_view_choose_a_token(page: Page) -> None:
-    show(page, jacobi())
-    page.locator(".ds-picture canvas").focus()
-    for key, expected in [
-        ("ArrowRight", 0),
-        ("ArrowRight", 1),
-        ("ArrowDown", 13),
-        ("ArrowUp", 1),
-        ("ArrowLeft", 0),
-        ("ArrowLeft", 0),
-    ]:
-        page.keyboard.press(key)
-        assert snapshot(page)["position"] == expected
-    settle(page)
     canvas = page.locator(".ds-picture canvas")
+    canvas.focus()
+    keys = ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowLeft")
+    for key, expected in zip(keys, (0, 1, 13, 1, 0, 0), strict=True):
+        page.keyboard.press(key)
+        assert snapshot(page)["position"] == expected, key
+    settle(page)
     assert canvas.get_attribute("aria-valuenow") == "0"
     assert "Position 0 · row 0, column 0" in canvas.get_attribute("aria-valuetext")
+    page.keyboard.press("Escape")
+    canvas.click(position={"x": 5, "y": 5})  # pins the token
+    canvas.hover(position={"x": 150, "y": 150})
+    settle(page)
+    assert snapshot(page)["position"] == 0
+    page.keyboard.press("Escape")
+    settle(page)
+    assert snapshot(page)["position"] is None
+    assert page.locator(".ds-hint").is_visible()
 
 
 def test_space_plays_and_pauses_and_the_end_stops_it(page: Page) -> None:
@@ -223,21 +176,13 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
     go(page, 20)
     assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [20, 20]
     page.get_by_label("Milliseconds").check()
-    times = [sum(step.call.milliseconds.total for step in slow.steps[:20])]
-    assert snapshot(page)["now"] == pytest.approx(times[0])
+    assert snapshot(page)["now"] == pytest.approx(sum(step.call.milliseconds.total for step in slow.steps[:20]))
     go(page, 300)
-    for lane, trace in zip(snapshot(page)["lanes"], (slow, fast), strict=True):
-        ends = 0.0
-        count = 0
-        for step in trace.steps:
-            ends += step.call.milliseconds.total
-            count += ends <= 300
-        assert lane["steps"] == count
-    settle(page)
     outcomes = page.locator(".ds-outcome").all_inner_texts()
-    assert [
-        f"{lane['finals']} / 144" in text for lane, text in zip(snapshot(page)["lanes"], outcomes, strict=True)
-    ] == [True, True]
+    for lane, trace, outcome in zip(snapshot(page)["lanes"], (slow, fast), outcomes, strict=True):
+        ends = accumulate(step.call.milliseconds.total for step in trace.steps)
+        assert lane["steps"] == sum(end <= 300 for end in ends)
+        assert f"{lane['finals']} / 144" in outcome
 
 
 def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None:
@@ -256,17 +201,9 @@ def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None
 
 def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
     trace = jacobi()
-    whole = plain(trace)
-    meta = {key: value for key, value in whole.items() if key not in ("steps", "output", "summary")}
-    harness(page)
-    assert page.get_by_text("Nothing to show yet").is_visible()
-    page.evaluate("meta => player.begin(0, meta)", meta)
-    order = [0, 1, 1, 2, 4, 3, 6, 6]
-    for number in order:
-        page.evaluate("([number, step]) => player.push(0, number, step)", [number, whole["steps"][number]])
-    settle(page)
-    lane = snapshot(page)["lanes"][0]
-    assert lane["steps"] == 7
+    whole = start(page, trace)
+    push(page, whole, 0, 1, 1, 2, 4, 3, 6, 6)
+    assert snapshot(page)["lanes"][0]["steps"] == 7
     assert page.locator(".ds-reading").inner_text() == "Forward pass 7 of 7"
     page.evaluate("player.set(5)")
     expected = state_after(trace, 5)
@@ -279,22 +216,13 @@ def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
 
 
 def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
-    whole = plain(jacobi())
-    harness(page)
-    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
-    push = "([number, step]) => player.push(0, number, step)"
-    for number in range(10):
-        page.evaluate(push, [number, whole["steps"][number]])
-    settle(page)
+    whole = start(page, jacobi(), 10)
     assert snapshot(page)["now"] == 10
-    assert page.locator(".ds-acceptance").is_visible()
     page.get_by_role("button", name="One pass back").click()
-    page.evaluate(push, [10, whole["steps"][10]])
-    settle(page)
+    push(page, whole, 10)
     assert snapshot(page)["now"] == 9
     page.get_by_role("button", name="Last").click()
-    page.evaluate(push, [11, whole["steps"][11]])
-    settle(page)
+    push(page, whole, 11)
     assert snapshot(page)["now"] == 12
 
 
@@ -307,6 +235,7 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
         "old.json": b'{"schema":"x"}',
     }
     harness(page, files)
+    assert page.get_by_text("Nothing to show yet").is_visible()
     for name in ("a.json", "a.json.gz"):
         page.evaluate("player.clear()")
         page.evaluate("name => player.loadUrl(name)", name)
@@ -362,14 +291,13 @@ def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
     assert cells[3] == str(trace.steps[20].fate.count(Fate.ACCEPTED))
 
 
-def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser) -> None:
-    for preference, playing in (("reduce", False), ("no-preference", True)):
-        context = browser.new_context(reduced_motion=preference)
-        page = context.new_page()
-        harness(page)
-        page.evaluate("trace => player.load([trace], { play: true })", plain(jacobi()))
-        assert snapshot(page)["playing"] is playing
-        context.close()
+@pytest.mark.parametrize(("preference", "playing"), [("reduce", False), ("no-preference", True)])
+def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser, preference: str, playing: bool) -> None:
+    page = browser.new_page(reduced_motion=preference)  # type: ignore[arg-type]
+    harness(page)
+    page.evaluate("trace => player.load([trace], { loop: true })", plain(jacobi()))
+    assert snapshot(page)["playing"] is playing
+    page.close()
 
 
 @pytest.mark.timed

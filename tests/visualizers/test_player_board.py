@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 from support.handmade import make, step
-from support.playing import go, harness, plain, settle, show
+from support.playing import chips, go, harness, plain, settle, show
 
 from engines.models.bundled.snakes import LINE, Game, held_out_games
 from traces.schema import Canvas, Legend, Trace
@@ -24,7 +24,7 @@ def run(game: Game, answer: str, late: tuple[int, ...] = ()) -> Trace:
     return make("blockwise", Canvas(kind="text", shape=(len(tokens),)), steps, prompt=game.prompt, legend=legend)
 
 
-def told(page: Page) -> str:
+def sentence(page: Page) -> str:
     return page.locator(".ds-board .ds-words").inner_text()
 
 
@@ -33,27 +33,25 @@ def test_the_player_plays_by_the_rules_of_the_model(page: Page) -> None:
     for game in held_out_games(30):
         page.evaluate("trace => player.load([trace])", plain(run(game, game.answer)))
         settle(page)
-        assert told(page) == "Every token is as the rules have it.", game
+        assert sentence(page) == "Every token is as the rules have it.", game
     other = run(game, game.answer)
     page.evaluate("trace => player.load([{...trace, prompt: 'How many?'}])", plain(other))
     settle(page)
     assert page.locator(".ds-board:visible, .is-wrong").count() == 0
 
 
-def test_the_token_where_haste_lost_is_marked_with_the_reason(page: Page) -> None:
+def test_the_first_wrong_token_is_marked_with_the_reason(page: Page) -> None:
     game = JUMPS_IN_LINE_2
     assert game.answer.splitlines()[1] == "4 to 87 jump 55"
     hasty = game.answer.replace("4 to 87 jump 55", "4 to 87 stay 87", 1)
     word = LINE + 4
     show(page, run(game, hasty, late=(word - 2, word - 1)))
     go(page, 2)
-    assert page.locator(".ds-token.is-wrong").evaluate_all("all => all.map(chip => chip.dataset.position)") == [
-        str(word)
-    ]
-    said = told(page)
-    assert "“stay” in line 2 is the first wrong token; a snake begins on 87, so the rules say “jump”." in said
-    assert "revealed in pass 1, before what it depends on was known" in said
-    assert said in str(page.locator(".ds-board canvas").get_attribute("aria-label"))
+    assert chips(page, "is-wrong") == [word]
+    words = sentence(page)
+    assert "“stay” in line 2 is the first wrong token; a snake begins on 87, so the rules say “jump”." in words
+    assert "revealed in pass 1, before what it depends on was known" in words
+    assert words in str(page.locator(".ds-board canvas").get_attribute("aria-label"))
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 844})
     settle(page)

@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import Page
-from support.playing import go, settle, show, snapshot
+from support.playing import chips, go, settle, show, snapshot
 from support.speculation import Plan, speculated
 
 from traces.schema import Fate, Trace
@@ -30,27 +30,16 @@ def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> Non
         "{1 2} fills “ w2”, “ w3”: kept, accepted under {1}",
         "{1 2 3} fills “ w2”, “ w3”, “ w4”: rejected",
     ]
+    # Pointing at a node chooses what it adds, and at a line of the ranking its token.
+    for spot, position in (((150 + 2 + 92 + 20, 20), 1), ((30, 22 + 20), 2)):
+        page.locator(".ds-graph canvas").hover(position={"x": spot[0], "y": spot[1]})
+        settle(page)
+        assert snapshot(page)["position"] == position
 
 
 def test_a_run_of_a_variant_goes_by_its_name(page: Page) -> None:
     show(page, speculated(), speculated(variant="Spiffy"))
     assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
-
-
-def test_pointing_at_a_node_chooses_what_it_adds(page: Page) -> None:
-    trace = speculated()
-    show(page, trace)
-    go(page, drafted(trace)[0])
-    canvas = page.locator(".ds-graph canvas")
-    box = canvas.bounding_box()
-    assert box is not None
-    assert box["width"] > 420
-    canvas.hover(position={"x": 150 + 2 + 92 + 20, "y": 20})
-    settle(page)
-    assert snapshot(page)["position"] == 1
-    canvas.hover(position={"x": 30, "y": 22 + 20})
-    settle(page)
-    assert snapshot(page)["position"] == 2
 
 
 def test_a_pass_without_drafts_keeps_the_last_graph_faint(page: Page) -> None:
@@ -70,9 +59,8 @@ def test_what_was_put_to_the_test_is_framed_and_its_depth_told(page: Page) -> No
     step = trace.steps[number - 1]
     show(page, trace)
     go(page, number)
-    framed = page.locator(".ds-token.is-framed").evaluate_all("all => all.map(chip => Number(chip.dataset.position))")
     judged = {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
-    assert set(framed) == judged
+    assert set(chips(page, "is-framed")) == judged
     accepted = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED]
     glyphs = [page.locator(".ds-token").nth(p).get_attribute("data-glyph") for p in accepted]
     assert glyphs == ["●1", "●2"]

@@ -27,7 +27,7 @@ def cell(page: Page, column: int) -> dict[str, float]:
     return {"x": box["width"] * (0.25 + 0.5 * column), "y": box["height"] / 2}
 
 
-def test_hovering_a_judged_token_tells_its_paths(page: Page) -> None:
+def test_pointing_at_a_judged_token_and_the_keyboard_tell_its_paths(page: Page) -> None:
     show(page, handmade.cspd())
     assert words(page) == "Choose a token whose draft was judged to see how draft and target came by it."
     picture = page.locator(".ds-picture canvas")
@@ -38,20 +38,14 @@ def test_hovering_a_judged_token_tells_its_paths(page: Page) -> None:
     settle(page)
     assert words(page) == KEPT
     assert page.locator(".ds-paths canvas").get_attribute("aria-valuetext") == KEPT
+    page.keyboard.press("Escape")
+    for view, key, chosen in (("picture", "ArrowRight", (1, REJECTED)), ("paths", "ArrowLeft", (0, KEPT))):
+        page.locator(f".ds-{view} canvas").focus()
+        page.keyboard.press(key)
+        settle(page)
+        assert (snapshot(page)["position"], words(page)) == chosen
     go(page, 1)
     assert words(page) == "Only a judged draft has two paths; this token was drafted."
-
-
-def test_the_keyboard_reaches_them(page: Page) -> None:
-    show(page, handmade.cspd())
-    page.locator(".ds-picture canvas").focus()
-    page.keyboard.press("ArrowRight")
-    settle(page)
-    assert (snapshot(page)["position"], words(page)) == (1, REJECTED)
-    page.locator(".ds-paths canvas").focus()
-    page.keyboard.press("ArrowLeft")
-    settle(page)
-    assert (snapshot(page)["position"], words(page)) == (0, KEPT)
 
 
 def test_paths_are_drawn_from_one_point_to_two_ends(page: Page) -> None:

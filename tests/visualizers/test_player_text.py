@@ -6,18 +6,12 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Page
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
-from support.playing import go, pixels, settle, show, snapshot
+from support.playing import chips, go, pixels, settle, show, snapshot
 
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Trace
 
 pytestmark = pytest.mark.browser
-
-
-def chips(page: Page, *classes: str) -> list[int]:
-    """Positions of the chips that have all the classes."""
-    found = page.locator("".join(f".{name}" for name in ("ds-token", *classes)))
-    return found.evaluate_all("all => all.map(chip => Number(chip.dataset.position))")
 
 
 def passes(trace: Trace, mode: str) -> list[int]:
@@ -60,7 +54,7 @@ def test_blocks_are_bordered_where_the_canvas_says(page: Page) -> None:
         assert page.locator(".ds-border").evaluate_all(borders) == expected
 
 
-def test_the_frame_is_the_run_that_is_put_to_the_test(page: Page) -> None:
+def test_drafts_that_are_tested_are_framed_and_dropped_ones_struck_for_one_pass(page: Page) -> None:
     trace = s2d2()
     show(page, trace)
     for number in passes(trace, "verify")[:4]:
@@ -74,14 +68,9 @@ def test_the_frame_is_the_run_that_is_put_to_the_test(page: Page) -> None:
     skipped = next(n for n, step in enumerate(trace.steps, start=1) if step.signals.get("verify") == 0)
     go(page, skipped)
     assert chips(page, "is-framed") == []
-
-
-def test_drafts_that_were_dropped_are_struck_for_one_pass(page: Page) -> None:
-    trace = s2d2()
     number = next(n for n, step in enumerate(trace.steps, start=1) if Fate.DISCARDED in step.fate)
     step = trace.steps[number - 1]
     dropped = [position for position, fate in zip(step.position, step.fate, strict=True) if fate is Fate.DISCARDED]
-    show(page, trace)
     go(page, number)
     assert chips(page, "is-lost") == dropped
     assert page.locator(".is-lost").first.inner_text().strip() not in ("", "·")
@@ -103,56 +92,49 @@ def test_arrows_move_along_the_lines_that_are_seen(page: Page) -> None:
     assert abs(tops[snapshot(page)["position"]] - tops[1]) < 5
 
 
-class TestMask:
-    def test_cells_are_filled_where_a_query_sees_a_key(self, page: Page) -> None:
-        trace = s2d2()
-        number = passes(trace, "verify")[2]
-        show(page, trace)
+def test_the_mask_is_filled_where_a_query_sees_a_key_and_says_so(page: Page) -> None:
+    trace = s2d2()
+    first, _, number = passes(trace, "verify")[:3]
+    show(page, trace)
+    go(page, number)
+    mask = trace.steps[number - 1].mask
+    assert mask is not None
+    canvas = page.locator(".ds-mask canvas")
+    image, box = pixels(canvas), canvas.bounding_box()
+    size = 18
+    left = max(len(label) for label in mask.queries) * 7.5 + 9
+    top = max(min(len(label), 12) for label in mask.keys) * 7.5 + 7
+    scale = image.width / box["width"]
+    for row, runs in enumerate(mask.runs):
+        seen = [index % 2 == 1 for index, length in enumerate(runs) for _ in range(length)]
+        for column, expected in enumerate(seen):
+            at = (int(scale * (left + (column + 0.4) * size)), int(scale * (top + (row + 0.4) * size)))
+            assert (image.getpixel(at) == (0, 114, 178)) is expected, (row, column)
+
+    go(page, first)
+    canvas.hover(position={"x": 24 + 2.5 * size, "y": 22 + 9.5 * size})
+    settle(page)
+    assert page.locator(".ds-mask .ds-words").inner_text() == "Query M1 does not see key D2."
+    canvas.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    settle(page)
+    assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
+    assert snapshot(page)["now"] == first
+
+
+def test_routing_is_said_with_its_signals_and_the_verdict(page: Page) -> None:
+    trace = s2d2()
+    show(page, trace)
+    decisions = [n for n, step in enumerate(trace.steps, start=1) if "verify" in step.signals]
+    for number in decisions[:6]:
         go(page, number)
-        mask = trace.steps[number - 1].mask
-        assert mask is not None
-        canvas = page.locator(".ds-mask canvas")
-        image, box = pixels(canvas), canvas.bounding_box()
-        size = 18
-        left = max(len(label) for label in mask.queries) * 7.5 + 9
-        top = max(min(len(label), 12) for label in mask.keys) * 7.5 + 7
-        scale = image.width / box["width"]
-        for row, runs in enumerate(mask.runs):
-            seen = [index % 2 == 1 for index, length in enumerate(runs) for _ in range(length)]
-            for column, expected in enumerate(seen):
-                at = (int(scale * (left + (column + 0.4) * size)), int(scale * (top + (row + 0.4) * size)))
-                assert (image.getpixel(at) == (0, 114, 178)) is expected, (row, column)
-
-    def test_pointing_says_who_sees_whom(self, page: Page) -> None:
-        trace = s2d2()
-        number = passes(trace, "verify")[0]
-        show(page, trace)
-        go(page, number)
-        canvas = page.locator(".ds-mask canvas")
-        canvas.hover(position={"x": 24 + 2.5 * 18, "y": 22 + 9.5 * 18})
-        settle(page)
-        assert page.locator(".ds-mask .ds-words").inner_text() == "Query M1 does not see key D2."
-        canvas.focus()
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("ArrowLeft")
-        settle(page)
-        assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
-        assert snapshot(page)["now"] == number
-
-
-class TestRouting:
-    def test_the_sentence_holds_the_signals_and_the_verdict(self, page: Page) -> None:
-        trace = s2d2()
-        show(page, trace)
-        decisions = [n for n, step in enumerate(trace.steps, start=1) if "verify" in step.signals]
-        for number in decisions[:6]:
-            go(page, number)
-            words = page.locator(".ds-routing .ds-words").inner_text()
-            signals = trace.steps[number - 1].signals
-            expected = re.search(r"pass (\d+): ([\d.]+) of (\d+) drafts expected", words)
-            assert expected is not None, words
-            assert (int(expected[1]), int(expected[3])) == (number, signals["span"])
-            assert float(expected[2]) == pytest.approx(signals["expected_accepted"], rel=0.005)
-            assert ("do not verify" in words) == (signals["verify"] == 0)
-            if signals["verify"]:
-                assert f"{trace.steps[number].fate.count(Fate.ACCEPTED)} accepted" in words
+        words = page.locator(".ds-routing .ds-words").inner_text()
+        signals = trace.steps[number - 1].signals
+        expected = re.search(r"pass (\d+): ([\d.]+) of (\d+) drafts expected", words)
+        assert expected is not None, words
+        assert (int(expected[1]), int(expected[3])) == (number, signals["span"])
+        assert float(expected[2]) == pytest.approx(signals["expected_accepted"], rel=0.005)
+        assert ("do not verify" in words) == (signals["verify"] == 0)
+        if signals["verify"]:
+            assert f"{trace.steps[number].fate.count(Fate.ACCEPTED)} accepted" in words

@@ -1,15 +1,11 @@
 """The player on videos: latent frames side by side, where they end, and the clip as far as it is decided."""
 
-import base64
-import io
 from functools import cache
 
 import pytest
-from PIL import Image
 from playwright.sync_api import Page
 from support.film import EACH, film
-from support.playing import go, pixels, settle, show, snapshot
-from support.synthetic import tiles
+from support.playing import go, pixels, settle, show, snapshot, tile_color
 
 from traces.replay import states
 from traces.schema import Trace
@@ -34,12 +30,16 @@ def spot(position: int, cell: float) -> dict[str, float]:
     return {"x": (frame * (SIDE + 1) + column + 0.5) * cell, "y": (HEAD + row + 0.5) * cell}
 
 
-def tile_color(token: object) -> tuple[int, ...]:
-    assert isinstance(token, int)
-    sheet = Image.open(io.BytesIO(base64.b64decode(tiles().png.split(",", 1)[1])))
-    color = sheet.getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))
-    assert isinstance(color, tuple)
-    return color
+def hover(page: Page, position: int) -> None:
+    canvas = page.locator(".ds-picture canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    canvas.hover(position=spot(position, box["width"] / COLUMNS))  # type: ignore[arg-type]
+    settle(page)
+
+
+def note(page: Page) -> str:
+    return page.locator(".ds-clip-controls .ds-note").inner_text()
 
 
 def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
@@ -59,16 +59,14 @@ def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
 
 def test_pointing_at_a_latent_frame_finds_its_position_and_between_them_nothing(page: Page) -> None:
     show(page, run())
-    canvas = page.locator(".ds-picture canvas")
-    box = canvas.bounding_box()
-    assert box is not None
-    cell = box["width"] / COLUMNS
     for position in (0, SIDE * SIDE + 8, 3 * SIDE * SIDE - 1):
-        canvas.hover(position=spot(position, cell))  # type: ignore[arg-type]
+        hover(page, position)
         assert snapshot(page)["position"] == position
         frame = position // (SIDE * SIDE)
-        said = page.locator(".ds-place").first
-        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in said.inner_text()
+        place = page.locator(".ds-place").first
+        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in place.inner_text()
+    canvas = page.locator(".ds-picture canvas")
+    cell = canvas.bounding_box()["width"] / COLUMNS  # type: ignore[index]
     for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
         canvas.hover(position={"x": x * cell, "y": y * cell})
         assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
@@ -93,28 +91,24 @@ def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> No
     first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))
     canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
     go(page, first - 1)
-    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 1 of 24, not decided yet"
+    assert note(page) == "frame 1 of 24, not decided yet"
     assert pixels(canvas).getpixel((8, 8)) == (0xF4, 0xF5, 0xF7)
     go(page, first)
-    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 1 of 24"
+    assert note(page) == "frame 1 of 24"
     assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(trace.output.tokens[0]), abs=1)
     slider.focus()
     for _ in range(EACH):
         page.keyboard.press("ArrowRight")
     settle(page)
-    assert page.locator(".ds-clip-controls .ds-note").inner_text() == "frame 9 of 24, not decided yet"
+    assert note(page) == "frame 9 of 24, not decided yet"
     assert snapshot(page)["now"] == first  # The arrow moved the clip, not the run.
     go(page, len(trace.steps))
-    side = page.locator(".ds-picture canvas").bounding_box()
-    assert side is not None
     before = pixels(canvas)
-    page.locator(".ds-picture canvas").hover(position=spot(SIDE * SIDE + 7, side["width"] / COLUMNS))  # type: ignore[arg-type]
-    settle(page)
+    hover(page, SIDE * SIDE + 7)
     marked = pixels(canvas)
     across = marked.width / SIDE
     assert marked.getpixel((int(across), int(across * 1.5))) != before.getpixel((int(across), int(across * 1.5)))
-    page.locator(".ds-picture canvas").hover(position=spot(7, side["width"] / COLUMNS))  # type: ignore[arg-type]
-    settle(page)
+    hover(page, 7)
     assert pixels(canvas).tobytes() == before.tobytes()
 
 
@@ -122,11 +116,10 @@ def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Pag
     trace = film(FRAMES, SIDE, given=9)
     show(page, trace)
     go(page, 0)
-    note, slider = page.locator(".ds-clip-controls .ds-note"), page.locator(".ds-scrubber")
-    assert note.inner_text() == "frame 1 of 33, given"
-    slider.fill("10")
+    assert note(page) == "frame 1 of 33, given"
+    page.locator(".ds-scrubber").fill("10")
     settle(page)
-    assert note.inner_text() == "frame 10 of 33, not decided yet"
+    assert note(page) == "frame 10 of 33, not decided yet"
     page.locator(".ds-picture canvas").focus()
     page.keyboard.press("ArrowRight")
     settle(page)

@@ -1,20 +1,20 @@
-"""Every view of the player: where it shows, how it grows with a running decoder, and what it makes of broken data."""
+"""Every view of the player: where it shows, how it grows with a running decoder, and what it makes of coarse traces."""
 
-import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.blocks import diffusion, s2d2, simsd
 from support.film import film, plain_film
-from support.playing import every_view, harness, plain, settle, show, snapshot
+from support.playing import every_view, push, settle, show, start
 from support.speculation import Plan, speculated
 from support.synthetic import jacobi, ordinary, written
 
-from traces.schema import Trace
+from traces import Canvas, Legend, Output, Step, Trace, filled
+from traces.coarse import summary_of
 from visualizers.page import standalone
 
 pytestmark = pytest.mark.browser
@@ -37,49 +37,33 @@ def test_a_view_shows_where_there_is_something_and_grows_with_a_running_decoder(
     show(page, lacks())
     view = page.locator(f".ds-{name}")
     assert view.is_hidden()
-    whole = plain(has())
-    harness(page)
-    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
+    whole = start(page, has())
     assert name == "text" or view.is_hidden()
-    for number, step in enumerate(whole["steps"][:12]):
-        page.evaluate("([number, step]) => player.push(0, number, step)", [number, step])
-    settle(page)
+    push(page, whole, *range(min(12, len(whole["steps"]))))
     assert view.is_visible()
 
 
-def path(*points: object, other: object = ((0, 0), (1, 1)), distances: object = (0, 2)) -> list[object]:
-    return [None, {"draft": points, "target": other, "distance_squared": distances}]
+COUNTS = ({"accepted": 3.0, "window": 4.0, "committed": 4.0}, {"accepted": 1.0, "window": 1.0, "committed": 2.0})
 
 
-BROKEN = [
-    *(
-        ("mask", s2d2, {"queries": ["a", "b"], "keys": ["c"], "runs": runs})
-        for runs in ([[1, 2]], "no", [[-1, 2], [0, 1]], [[2], [1]], [None, [1]])
-    ),
-    *(("paths", handmade.cspd, paths) for paths in ("no", [7, {}], path([0, 0], [0, "<b>"]), path([0, 0]))),
-    *(
-        ("graph", speculated, graph)
-        for graph in (
-            "no",
-            [{"row": 0}],
-            [{"row": 0, "parents": [0], "positions": [], "accepted": True}],
-            [{"row": 0, "parents": [], "positions": ["<b>"], "accepted": True}],
-            [None],
-        )
-    ),
-]
+def coarse(output: Output | None = None, legend: Legend | None = None) -> Trace:
+    steps = tuple(Step(call=handmade.step().call, signals=signals) for signals in COUNTS)
+    canvas = Canvas(kind="text", shape=(6,))
+    made = handmade.make("elsewhere", canvas, steps, seed=None, output=output or Output(), legend=legend or Legend())
+    return replace(made := filled(made), summary=summary_of(made.steps, canvas))
 
 
-@pytest.mark.parametrize(("name", "maker", "value"), BROKEN)
-def test_data_that_makes_no_sense_is_left_out(page: Page, name: str, maker: Callable[[], Trace], value: Any) -> None:
-    whole = plain(maker())
-    for step in whole["steps"]:
-        step[name] = json.loads(json.dumps(value))
-    harness(page)
-    page.evaluate("trace => player.load([trace])", whole)
-    settle(page)
-    assert page.locator(f".ds-{name}").is_hidden()
-    assert snapshot(page)["lanes"][0]["steps"] == len(whole["steps"])
+def test_a_coarse_trace_says_nothing_that_is_not_there(page: Page) -> None:
+    show(page, coarse(), fragment="#step=1&token=1")
+    expect(page.locator(".ds-lane").first.get_by_text("accepted: the draft was judged and is final")).to_be_visible()
+    expect(page.locator(".ds-tokens")).to_contain_text("· · · ·")
+    for missing in ("undefined", "token none"):
+        expect(page.locator("body")).not_to_contain_text(missing)
+    words = Legend(vocabulary={1: "The", 2: " small", 3: " red", 4: " boot", 5: " is", 6: " new"})
+    show(page, coarse(Output(tokens=(1, 2, 3, 4, 5, 6)), words), fragment="#step=2&ids")
+    expect(page.locator(".ds-tokens")).to_contain_text("The small red boot is new")
+    show(page, coarse(), coarse(), coarse(), fragment="#three")
+    expect(page.get_by_label("Trace on the left").locator("option").first).to_have_text("1. ELSEWHERE")
 
 
 RUNS: list[tuple[list[Trace], int]] = [

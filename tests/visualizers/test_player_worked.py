@@ -1,93 +1,72 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
-from dataclasses import replace
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
+from support import handmade
 from support.playing import harness, plain, settle
-from support.synthetic import HOSTILE, ordinary
-from support.synthetic import Size as Canvas
+from support.synthetic import HOSTILE, Size, ordinary
 
-from traces.schema import Call, Fate, Output, Rule, Step, Trace
-from traces.stats import summarise
+from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.page import standalone
 
 pytestmark = pytest.mark.browser
 
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
-_A, _R, _C, _K = Fate.ACCEPTED, Fate.RESAMPLED, Fate.CHANGED, Fate.KEPT
 
 
 def worked() -> Trace:
-    """A pass that rejects the second of four guesses, one that accepts all that is left, and no pass behind them."""
-    likely = ((7, 0.4, 0.1), (5, 0.3, 0.25), (6, 0.1, 0.5))
-    call = Call(role="target", mode="causal", query_tokens=5)
-    first = Step(
-        call=call,
-        position=(0, 1, 2, 3),
-        token=(4, 7, 8, 9),
-        fate=(_A, _R, _K, _C),
+    """A pass that rejects the second of four drafts, one that accepts all that is left, and no pass behind them."""
+    first = handmade.step(
+        "0:4=accepted 1:7=resampled 2:8=kept 3:9=changed",
         draft=(4, 6, 8, 10),
         p=(0.5, 0.1, 0.3, 0.2),
         q=(0.4, 0.5, 0.2, 0.4),
         accept_prob=(1.0, 0.2, 1.0, 0.5),
         coin=(0.31, 0.2004, 0.6, 0.7),
-        likely=(None, likely, None, None),
+        likely=(None, ((7, 0.4, 0.1), (5, 0.3, 0.25), (6, 0.1, 0.5)), None, None),
         numbers={"tv": (0.1, 0.45, 0.1, 0.2)},
     )
-    second = Step(
-        call=call,
-        position=(2, 3),
-        token=(8, 9),
-        fate=(_A, _A),
-        draft=(8, 9),
-        p=(0.5, 0.5),
-        q=(0.5, 0.5),
-        accept_prob=(1.0, 1.0),
-        coin=(0.1, 0.2),
-    )
-    base = ordinary(Canvas(2, 2))
-    steps = (first, second)
-    rules = (Rule(fates=(_A, _R), formula=RATIO, says=HOSTILE, redrawn="residual"),)
-    summary = summarise(steps, 4, complete=True)
-    return replace(base, method="scd", rules=rules, steps=steps, output=Output(tokens=(4, 7, 8, 9)), summary=summary)
+    half, sure = (0.5, 0.5), (1.0, 1.0)
+    second = handmade.step("2:8=accepted 3:9=accepted", draft=(8, 9), p=half, q=half, accept_prob=sure, coin=(0.1, 0.2))
+    rules = (Rule(fates=(Fate.ACCEPTED, Fate.RESAMPLED), formula=RATIO, says=HOSTILE, redrawn="residual"),)
+    return handmade.make("scd", Canvas(kind="image", shape=(2, 2)), [first, second], rules=rules)
 
 
 def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
-    page.set_content(standalone([ordinary(Canvas(2, 2)), worked()], "A test"))
+    page.set_content(standalone([ordinary(Size(2, 2)), worked()], "A test"))
     page.evaluate("player.set(1)")
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 0, column 1")
-    # As many figures as it takes to tell the coin from the bar.
+    # As many figures as it takes to tell the coin from the probability.
     expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
     check = panel.locator(".ds-part-check li").all_inner_texts()
     assert [row.split()[0] for row in check] == ["#7", "#5", "#6"]
-    assert "drawn" in check[0] and "guess" in check[2] and "q is 0.5" in check[2]
+    assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2]
     left = panel.locator(".ds-part-left li").all_inner_texts()
     assert [row.split()[0] for row in left] == ["#7", "#5"] and "0.3" in left[0] and "0.05" in left[1]
     for part in (panel, page.locator(".ds-picture canvas").last, page.get_by_role("button", name="Play")):
         box = part.bounding_box()
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
 
-    # Its coin below the bar: the guess stays, the next stays by its own coin, the third fails by its own.
+    # Its coin below the probability: the draft is accepted, the next by its own coin, and the third fails by its own.
     coin = panel.get_by_role("slider", name="What if the coin had been")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     coin.fill("0.1")
     expect(panel.locator(".ds-formula")).to_contain_text("coin 0.1 < 0.2: accepted")
     expect(panel.locator(".ds-then")).to_have_text(
-        "Then the guess stays: 4 tokens in this pass instead of 2, and the next pass begins nowhere, all being done, "
-        "not at row 1, column 0."
+        "Then the draft is accepted: 4 tokens in this pass instead of 2, and the next pass begins nowhere, as all "
+        "tokens are final, not at row 1, column 0."
     )
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
     panel.get_by_role("button", name="as it was").click()
     expect(panel.locator(".ds-then")).to_have_text("")
     expect(coin).to_have_value("0.2")
 
-    # The other way round, from the keyboard: an accepted guess rejected.
+    # From the keyboard.
     page.locator("h1").click()
     page.keyboard.press("d")
     expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 1, column 0")
@@ -101,7 +80,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     term = panel.locator(".ds-part-check .ds-term").first
     term.focus()
     tip = page.get_by_role("tooltip")
-    expect(tip).to_contain_text("how likely the check finds a token here")
+    expect(tip).to_contain_text("under the distribution that verifies it")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     page.locator(".ds-counter .ds-term").last.hover()  # of counters, too, and of the key to the colours
@@ -124,17 +103,14 @@ def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Pa
         None,
         {"fates": ["resampled"], "formula": f"{HOSTILE} {{draft ? best}} {{draft}}, {{set size}}"},
     ]
-    formula = page.locator(".ds-formula")
-    page.evaluate(
-        "trace => { player.load([trace]); player.set(1); }", trace | {"rules": odd, "config": {"size": HOSTILE}}
-    )
-    settle(page)
-    expect(formula).to_have_text(f"{HOSTILE} ≠ #6, {HOSTILE}".replace("; ", ""))
-    page.evaluate("trace => { player.load([trace]); player.set(1); }", {**trace, "rules": []})
-    settle(page)
-    expect(formula).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     bare = {name: trace["steps"][0][name] for name in ("call", "position", "token", "fate", "accept_prob", "coin")}
-    page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | {"steps": [bare], "rules": []})
-    settle(page)
-    expect(formula).to_have_text("it stays with probability 0.2coin 0.2004 ≥ 0.2: rejected")
+    formulas = (
+        ({"rules": odd, "config": {"size": HOSTILE}}, f"{HOSTILE} ≠ #6, {HOSTILE}".replace("; ", "")),
+        ({"rules": []}, "min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected"),
+        ({"steps": [bare], "rules": []}, "accepted with probability 0.2coin 0.2004 ≥ 0.2: rejected"),
+    )
+    for changed, formula in formulas:
+        page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | changed)
+        settle(page)
+        expect(page.locator(".ds-formula")).to_have_text(formula)
     assert page.evaluate("globalThis.pwned") is None

@@ -1,8 +1,11 @@
 """The trace player: one script and one style sheet, used by the app and by standalone pages alike.
 
 The script is plain text to be inlined. It defines `globalThis.Draftscope = {mount}` once and needs only `data()`.
+What the terms mean, in the player and around it, is in glossary.toml.
 """
 
+import json
+import tomllib
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -12,29 +15,11 @@ from traces.measures import MEASURES
 from traces.replay import PENDING
 from traces.schema import FATES
 from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
-from visualizers.player import glossary
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    "replay.js",
-    "paint.js",
-    "canvases.js",
-    "text.js",
-    "board.js",
-    "charts.js",
-    "mask.js",
-    "routing.js",
-    "graph.js",
-    "paths.js",
-    "clip.js",
-    "lane.js",
-    "rules.js",
-    "coin.js",
-    "bars.js",
-    "worked.js",
-    "controls.js",
-    "race.js",
-    "player.js",
+    *("replay", "paint", "canvases", "text", "board", "charts", "mask", "routing", "graph", "paths", "clip", "lane"),
+    *("rules", "coin", "bars", "worked", "controls", "race", "player"),
 )
 """In one scope, in this order."""
 
@@ -42,10 +27,22 @@ _SCRIPTS = (
 @cache
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
-    parts = "\n".join(_read(name) for name in _SCRIPTS)
+    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
     opening += "const { term, mark } = globalThis.draftscopeTerms;"
-    return f"{glossary.script()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
+    return f"{terms()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
+
+
+@cache
+def glossary() -> dict[str, dict[str, Any]]:
+    """Name -> `says`, what it means in plain words, and `words`, by which it is known in a text; each word once."""
+    return {name: {"words": [], **term} for name, term in tomllib.loads(_read("glossary.toml")).items()}
+
+
+@cache
+def terms() -> str:
+    """Return JavaScript that defines `globalThis.draftscopeTerms` once; see terms.js."""
+    return _read("terms.js").replace("GLOSSARY", json.dumps(glossary(), ensure_ascii=False).replace("<", "\\u003c"), 1)
 
 
 @cache

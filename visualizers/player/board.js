@@ -3,17 +3,17 @@
 /** The rules, as engines.models.bundled.snakes has them; a test compares the two. */
 const SNAKES = { first: 10, last: 99, line: 8, jumps: { 14: 31, 28: 74, 36: 12, 49: 23, 62: 81, 87: 55 } };
 const SNAKES_PROMPT = /^from ([1-9][0-9]) roll ([1-6]{1,64})$/;
+const SQUARES = SNAKES.last - SNAKES.first + 1;
 const WIDEST_BOARD = 300;
 const PARTS = { roll: 0, to: 1, landed: [2, 3], word: 4, ends: [5, 6] };
 
 /** What the rules make of a prompt: a line for every roll, with its tokens as they are spelt; null for another prompt. */
 function gameOf(prompt) {
-  const found = SNAKES_PROMPT.exec(String(prompt ?? "").trim());
-  if (!found) return null;
-  const size = SNAKES.last - SNAKES.first + 1;
-  let from = Number(found[1]);
-  const lines = Array.from(found[2], (digit) => {
-    const landed = SNAKES.first + ((from - SNAKES.first + Number(digit)) % size);
+  const [, start, digits] = SNAKES_PROMPT.exec(String(prompt ?? "").trim()) ?? [];
+  if (!start) return null;
+  let from = Number(start);
+  const lines = Array.from(digits, (digit) => {
+    const landed = SNAKES.first + ((from - SNAKES.first + Number(digit)) % SQUARES);
     const ends = SNAKES.jumps[landed] ?? landed;
     const spelt = (square) => [` ${Math.floor(square / 10)}`, String(square % 10)];
     const tokens = [digit, " to", ...spelt(landed), ends === landed ? " stay" : " jump", ...spelt(ends), "\n"];
@@ -21,16 +21,15 @@ function gameOf(prompt) {
     from = ends;
     return line;
   });
-  return { start: Number(found[1]), lines, tokens: lines.flatMap(({ tokens }) => tokens) };
+  return { start: Number(start), lines, tokens: lines.flatMap(({ tokens }) => tokens) };
 }
 
 /** The circle of squares, the jumps, the way so far, and a sentence about the first wrong token. */
 class BoardView extends View {
+  heightFor = (width) => Math.min(width, WIDEST_BOARD);
+
   constructor() {
-    super("board", "Board", "— ladder · - - snake · ● the run's way · ○ written ahead");
-    for (const name of ["role", "tabindex", "aria-valuemin"]) this.canvas.removeAttribute(name);
-    this.canvas.setAttribute("role", "img");
-    this.words = make("p", { class: "ds-words" });
+    super("board", "Board", "— ladder · - - snake · ● the run's way · ○ written ahead", "img");
     this.figure.append(this.words);
     this.game = null;
   }
@@ -40,15 +39,15 @@ class BoardView extends View {
     return this.game !== null;
   }
 
-  heightFor(width) {
-    return Math.min(width, WIDEST_BOARD);
-  }
-
   /** The first position whose final token is not what the rules say, or null. */
   wrongIn({ state, replay }) {
     if (!this.game) return null;
-    const wrong = this.game.tokens.findIndex((token, position) => state.finalAt[position] >= 0 && state.token[position] >= 0 && replay.wordOf(state.token[position]) !== token);
+    const wrong = this.game.tokens.findIndex((token, position) => this.isWritten(state, position) && replay.wordOf(state.token[position]) !== token);
     return wrong < 0 ? null : wrong;
+  }
+
+  isWritten(state, position) {
+    return state.finalAt[position] >= 0 && state.token[position] >= 0;
   }
 
   paint(scene, context) {
@@ -56,20 +55,20 @@ class BoardView extends View {
     this.circle = { x: this.width / 2, y: this.height / 2, radius: Math.max(20, this.height / 2 - 17) };
     const wrong = this.wrongIn(scene);
     const squares = this.squaresIn(scene);
-    for (const [from, to] of Object.entries(SNAKES.jumps)) this.paintJump(context, Number(from), to, theme.surface.muted, 1.2);
+    for (const [from, to] of Object.entries(SNAKES.jumps)) this.paintJump(context, Number(from), to, theme.surface.muted);
     this.paintRing(scene, context);
     this.paintWay(scene, context, squares, wrong);
-    const said = this.sentence(scene, squares, wrong);
-    say(this.words, said);
+    const sentence = this.sentence(scene, squares, wrong);
+    say(this.words, sentence);
     this.words.classList.toggle("is-wrong", wrong !== null);
-    this.canvas.setAttribute("aria-label", `Board. ${said}`);
+    this.canvas.setAttribute("aria-label", `Board. ${sentence}`);
   }
 
   /** The square in which every line ends, as the run has it; null where it is not final yet, or no square. */
   squaresIn({ state, replay }) {
     return this.game.lines.map((_, line) => {
       const digits = PARTS.ends.map((part) => SNAKES.line * line + part);
-      if (digits.some((position) => !(state.finalAt[position] >= 0 && state.token[position] >= 0))) return null;
+      if (!digits.every((position) => this.isWritten(state, position))) return null;
       const square = Number(digits.map((position) => replay.wordOf(state.token[position]).trim()).join(""));
       return Number.isInteger(square) && square >= SNAKES.first && square <= SNAKES.last ? square : null;
     });
@@ -78,80 +77,62 @@ class BoardView extends View {
   /** Where a square lies, `out` pixels outside the circle. */
   spot(square, out = 0) {
     const { x, y, radius } = this.circle;
-    const angle = ((square - SNAKES.first) / (SNAKES.last - SNAKES.first + 1)) * 2 * Math.PI - Math.PI / 2;
+    const angle = ((square - SNAKES.first) / SQUARES) * 2 * Math.PI - Math.PI / 2;
     return [x + (radius + out) * Math.cos(angle), y + (radius + out) * Math.sin(angle)];
   }
 
   paintRing(scene, context) {
     for (let square = SNAKES.first; square <= SNAKES.last; square += 1) {
-      context.fillStyle = square in SNAKES.jumps ? scene.theme.surface.text : scene.theme.surface.line;
-      this.dot(context, square, square in SNAKES.jumps ? 2.6 : 2);
+      const [color, radius] = square in SNAKES.jumps ? [scene.theme.surface.text, 2.6] : [scene.theme.surface.line, 2];
+      drawDot(context, this.spot(square), radius, color);
       if (square % 10 === 0) this.label(context, scene, String(square), ...this.spot(square, 11), "center");
     }
   }
 
-  /** A ladder leads to a higher square and is drawn through, a snake to a lower one and is dashed. */
-  paintJump(context, from, to, color, width) {
-    context.strokeStyle = color;
-    context.lineWidth = width;
+  /** A ladder leads to a higher square and is drawn solid, a snake to a lower one and is dashed. */
+  paintJump(context, from, to, color) {
     context.setLineDash(to > from ? [] : [4, 3]);
-    context.beginPath();
-    context.moveTo(...this.spot(from, -3));
-    context.quadraticCurveTo(this.circle.x, this.circle.y, ...this.spot(to, -3));
-    context.stroke();
+    this.paintAcross(context, from, to, color, 1.2);
     context.setLineDash([]);
+  }
+
+  /** A line from one square to another, bent to the middle of the circle or to a point given. */
+  paintAcross(context, from, to, color, width, out = -3, bend = [this.circle.x, this.circle.y]) {
+    context.beginPath();
+    context.moveTo(...this.spot(from, out));
+    context.quadraticCurveTo(...bend, ...this.spot(to, out));
+    paintPath(context, null, color, width);
   }
 
   paintWay({ theme }, context, squares, wrong) {
     const { accent, emphasis, background, text } = theme.surface;
     const known = squares.indexOf(null) < 0 ? squares.length : squares.indexOf(null);
     const lost = wrong === null ? Infinity : Math.floor(wrong / SNAKES.line);
+    const color = (line) => (line < lost ? accent : emphasis);
     const stops = [this.game.start, ...squares];
-    for (let line = 0; line < known; line += 1) this.paintHop(context, stops[line], stops[line + 1], line < lost ? accent : emphasis);
+    for (let line = 0; line < known; line += 1) this.paintHop(context, stops[line], stops[line + 1], color(line));
     squares.forEach((square, line) => {
-      if (square === null) return;
-      [context.fillStyle, context.strokeStyle] = [line < known ? (line < lost ? accent : emphasis) : background, line < lost ? accent : emphasis];
-      context.lineWidth = 1.5;
-      this.dot(context, square, 3.6, true);
+      if (square !== null) drawDot(context, this.spot(square), 3.6, line < known ? color(line) : background, color(line), 1.5);
     });
-    const here = known ? squares[known - 1] : this.game.start;
+    const here = stops[known];
+    drawDot(context, this.spot(here), 6, color(known - 1), text);
+    if (lost < known) { // where the piece would stand by the rules
+      const [left, top] = this.spot(this.game.lines[known - 1].ends).map((middle) => middle - 7);
+      Object.assign(context, { strokeStyle: accent, lineWidth: 2 });
+      context.strokeRect(left, top, 14, 14);
+    }
     const { x, y } = this.circle;
-    [context.fillStyle, context.strokeStyle] = [known > lost ? emphasis : accent, text];
-    context.lineWidth = 2;
-    this.dot(context, here, 6, true);
-    if (lost < known) this.paintRight(context, this.game.lines[known - 1].ends, accent);
-    [context.fillStyle, context.strokeStyle] = [text, background];
-    [context.textAlign, context.textBaseline, context.font, context.lineWidth] = ["center", "middle", "650 26px system-ui, sans-serif", 5];
+    const font = "650 26px system-ui, sans-serif";
+    Object.assign(context, { strokeStyle: background, lineWidth: 5, font, textAlign: "center", textBaseline: "middle" });
     context.strokeText(String(here), x, y);
-    context.fillText(String(here), x, y);
+    drawText(context, text, String(here), x, y, "center", font);
   }
 
   /** From square to square: along the circle where the rules have the roll, straight where they have a jump. */
   paintHop(context, from, to, color) {
-    const size = SNAKES.last - SNAKES.first + 1;
-    const ahead = (to - from + size) % size;
-    context.strokeStyle = color;
-    context.lineWidth = 2;
-    context.beginPath();
-    context.moveTo(...this.spot(from, ahead <= 6 ? 3 : -3));
-    if (ahead <= 6) context.quadraticCurveTo(...this.spot(from + ahead / 2, 12), ...this.spot(to, 3));
-    else context.quadraticCurveTo(this.circle.x, this.circle.y, ...this.spot(to, -3));
-    context.stroke();
-  }
-
-  /** Where the piece would stand by the rules: a square around the place. */
-  paintRight(context, square, color) {
-    const [x, y] = this.spot(square);
-    context.strokeStyle = color;
-    context.lineWidth = 2;
-    context.strokeRect(x - 7, y - 7, 14, 14);
-  }
-
-  dot(context, square, radius, framed = false) {
-    context.beginPath();
-    context.arc(...this.spot(square), radius, 0, 2 * Math.PI);
-    context.fill();
-    if (framed) context.stroke();
+    const ahead = (to - from + SQUARES) % SQUARES;
+    if (ahead <= 6) this.paintAcross(context, from, to, color, 2, 3, this.spot(from + ahead / 2, 12));
+    else this.paintAcross(context, from, to, color, 2);
   }
 
   /** How it stands, in a sentence; of the first wrong token also whether it was written before what it depends on. */
@@ -167,10 +148,10 @@ class BoardView extends View {
   blame({ state, replay }, wrong) {
     const [line, part] = [Math.floor(wrong / SNAKES.line), wrong % SNAKES.line];
     const { landed, ends, tokens } = this.game.lines[line];
-    const [said, right] = [replay.wordOf(state.token[wrong]), tokens[part]].map((token) => token.trim() || "↵");
+    const [written, right] = [replay.wordOf(state.token[wrong]), tokens[part]].map((token) => token.trim() || "↵");
     const kind = ends > landed ? "a ladder" : "a snake";
     const rule = part !== PARTS.word ? `the rules say “${right}”` : ends === landed ? `nothing begins on ${landed}, so the rules say “stay”` : `${kind} begins on ${landed}, so the rules say “jump”`;
-    return `Haste lost here: “${said}” in line ${line + 1} is the first wrong token; ${rule}.`;
+    return `“${written}” in line ${line + 1} is the first wrong token; ${rule}.`;
   }
 
   timing(state, wrong) {

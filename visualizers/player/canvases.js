@@ -1,21 +1,16 @@
 // The two views laid out like the canvas itself: the picture so far, and how likely each draft was to pass.
 
-/** Pixels that the name of a frame takes, and its letters. */
+/** Pixels that the name of a frame takes. */
 const NAME_HEIGHT = 14;
-const NAME_FONT = "11px system-ui, sans-serif";
 
 /** A view whose cells are the cells of the canvas. */
 class GridView extends View {
+  heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
+
   constructor(name, title, note, grid) {
     super(name, title, note);
     this.grid = grid;
-    this.cells = document.createElement("canvas");
-    this.cells.width = grid.columns;
-    this.cells.height = grid.rows;
-  }
-
-  heightFor(width) {
-    return (width * this.grid.rows) / this.grid.columns;
+    this.cells = make("canvas", { width: grid.columns, height: grid.rows });
   }
 
   /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
@@ -41,8 +36,7 @@ class GridView extends View {
   paintGround(scene, context) {
     for (let frame = 0; frame < this.grid.frames; frame += 1) {
       const [x, y, width, height] = this.frameBox(frame);
-      context.fillStyle = scene.theme.surface.panel;
-      context.fillRect(x, y, width, height);
+      fillBox(context, scene.theme.surface.panel, x, y, width, height);
       if (this.grid.frames > 1) this.paintName(scene, context, frame);
     }
   }
@@ -50,16 +44,16 @@ class GridView extends View {
   /** Left, top, width and height of a latent frame; of a canvas without them, of all of it. */
   frameBox(frame) {
     const { x, y } = this.grid.corner(frame);
-    return [x, y, this.grid.cellColumns, this.grid.kind === "text" ? this.grid.rows : this.grid.cellRows].map((cells) => cells * this.cellSize);
+    return [x, y, this.grid.cellColumns, this.grid.cellRows].map((cells) => cells * this.cellSize);
   }
 
   paintName(scene, context, frame) {
     const [x, y, width] = this.frameBox(frame);
     const tall = this.grid.head * this.cellSize + (y <= this.grid.head * this.cellSize ? this.top : 0);
     const name = scene.replay.frameName(frame);
-    context.font = NAME_FONT;
-    const said = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
-    drawWithin(context, [x, y - tall, width, tall], () => this.label(context, scene, said, x, y - Math.min(tall, 20) / 2, "left"));
+    context.font = SMALL_FONT;
+    const text = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
+    drawWithin(context, [x, y - tall, width, tall], () => this.label(context, scene, text, x, y - Math.min(tall, 20) / 2, "left"));
   }
 
   /** Colour every position by `colorOf(position)`, an array of red, green, blue and opacity, or null. */
@@ -84,32 +78,28 @@ class GridView extends View {
 
 /** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
 class PictureView extends GridView {
+  supports = ({ grid }) => grid.kind !== "text";
+
   constructor(grid, redraw) {
     super("picture", "Picture so far", "hatched = still a draft", grid);
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
-    this.shown = new Int32Array(grid.positions).fill(-1);
-    this.tiles = this.patches = this.picture = null;
+    this.laid = new Int32Array(grid.positions);
+    this.tiles = this.sheet = this.picture = null;
     this.frames = [];
     this.album = new Album(redraw);
   }
 
-  supports(replay) {
-    return replay.grid.kind !== "text";
-  }
-
-  /** Take the pictures of a trace. */
   use(trace) {
     const open = (address) => this.album.open(address);
     const legend = trace.legend ?? {};
     this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
     this.picture = open(trace.output?.image);
-    this.patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    const patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    this.sheet = this.tiles ?? patches; // pictures of single tokens
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
-    this.mosaic = document.createElement("canvas");
-    this.mosaic.width = this.grid.columns * this.tilePixels;
-    this.mosaic.height = this.grid.rows * this.tilePixels;
-    this.shown.fill(-1);
+    this.mosaic = make("canvas", { width: this.grid.columns * this.tilePixels, height: this.grid.rows * this.tilePixels });
+    this.laid.fill(-1);
   }
 
   /** Take the picture that a running decoder drew after `step` forward passes. */
@@ -134,11 +124,6 @@ class PictureView extends GridView {
     else this.markDrafts(scene, context);
     if (replay.length === 0) this.label(context, scene, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
     this.paintCursor(scene, context);
-  }
-
-  /** Pictures of single tokens: a tile of each, or patches of those that the trace speaks of. */
-  get sheet() {
-    return this.tiles ?? this.patches;
   }
 
   /** Which of the pictures around a step can be drawn by now. */
@@ -180,16 +165,15 @@ class PictureView extends GridView {
     const pen = this.mosaic.getContext("2d");
     const { image, size, columns } = this.tiles;
     const side = this.tilePixels;
-    for (let position = 0; position < this.shown.length; position += 1) {
-      const token = state.token[position];
-      if (token === this.shown[position]) continue;
+    for (const [position, token] of state.token.entries()) {
+      if (token === this.laid[position]) continue;
       const { x, y } = this.grid.place(position);
       if (token < 0) pen.clearRect(x * side, y * side, side, side);
       else {
         const [left, top] = [(token % columns) * size, Math.floor(token / columns) * size];
         pen.drawImage(image, left, top, size, size, x * side, y * side, side, side);
       }
-      this.shown[position] = token;
+      this.laid[position] = token;
     }
   }
 
@@ -198,10 +182,7 @@ class PictureView extends GridView {
     for (let position = 0; position < this.grid.positions; position += 1) {
       if (state.token[position] >= 0 && state.finalAt[position] < 0) context.rect(...this.box(position));
     }
-    context.fillStyle = `${theme.surface.panel}99`;
-    context.fill();
-    context.fillStyle = hatch(context, theme.dark ? "#ffffffb0" : "#000000a0");
-    context.fill();
+    for (const fill of [`${theme.surface.panel}99`, hatch(context, theme.dark ? "#ffffffb0" : "#000000a0")]) paintPath(context, fill);
   }
 
   paintFates({ state, theme }, context) {
@@ -209,30 +190,24 @@ class PictureView extends GridView {
     this.paintCells(context, (position) => colors[state.fate[position]] ?? null);
     const size = this.cellSize;
     if (size < 9) return;
-    for (let position = 0; position < this.grid.positions; position += 1) {
-      const code = state.fate[position];
+    const glyph = Math.min(16, size * 0.62);
+    const inset = (size - glyph) / 2;
+    for (const [position, code] of state.fate.entries()) {
       if (code === NOTHING) continue;
-      const [x, y] = this.box(position);
-      const glyph = Math.min(16, size * 0.62);
-      const inset = (size - glyph) / 2;
-      context.fillStyle = theme.fills[code]; // a glyph is legible on its own colour, not on that of the picture below
-      context.fillRect(x + inset - 1, y + inset - 1, glyph + 2, glyph + 2);
-      drawGlyph(context, theme.glyphs[code], theme.fates[code].filled, x + inset, y + inset, glyph, theme.inks[code]);
+      const [x, y] = this.box(position).map((edge) => edge + inset);
+      fillBox(context, theme.fills[code], x - 1, y - 1, glyph + 2, glyph + 2); // on the picture itself it could not be read
+      drawGlyph(context, theme, code, x, y, glyph);
     }
   }
 }
 
 /** How likely the draft of each position was to pass, the last time it was judged. */
 class AcceptanceView extends GridView {
-  constructor(grid) {
-    super("acceptance", "Acceptance probability", null, grid);
-    this.note.append("0 ", make("span", { class: "ds-ramp" }), " 1");
-    this.note.querySelector("span").setAttribute("aria-hidden", "true");
-    this.ramp = this.note.querySelector(".ds-ramp");
-  }
+  supports = ({ grid, hasAcceptProb }) => hasAcceptProb && grid.kind !== "text";
 
-  supports(replay) {
-    return replay.hasAcceptProb && replay.grid.kind !== "text";
+  constructor(grid) {
+    super("acceptance", "Acceptance probability", "0 ", grid);
+    this.note.append(make("span", { class: "ds-ramp", "aria-hidden": "true" }), " 1");
   }
 
   paint(scene, context) {
@@ -253,11 +228,7 @@ class AcceptanceView extends GridView {
       const [x, y, width, height] = this.box(position);
       context.rect(x + 1.5, y + 1.5, width - 3, height - 3);
     }
-    for (const [color, line] of [["#000000", 3], ["#ffffff", 1]]) {
-      context.strokeStyle = color;
-      context.lineWidth = line;
-      context.stroke();
-    }
+    for (const [color, line] of [["#000000", 3], ["#ffffff", 1]]) paintPath(context, null, color, line);
   }
 }
 

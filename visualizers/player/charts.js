@@ -1,47 +1,46 @@
 // The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive distributions.
 
-const WORD_SLOT = [64, 27];
+const WORD_SLOT = { wide: 64, tall: 27 };
+/** Pixels for the bar and the fate under a slot. */
+const UNDER_SLOT = 24;
+const BAR_NOTE = "bar = acceptance probability, tick = coin";
 const SMALLEST_WORD = 7;
-const wordFont = (pixels) => `${pixels}px system-ui, sans-serif`;
 const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
 
 /** What this forward pass did, one slot a position: token, coin against acceptance probability, fate. */
 class PassView extends View {
   constructor() {
-    super("pass", "This forward pass", "bar = acceptance probability, tick = coin");
-    this.slots = [];
+    super("pass", "This forward pass", BAR_NOTE);
   }
 
   /** Width and height of a slot without its bar and fate, and how many stand in a row. Words need longer slots than tiles. */
   slotSize(width, replay) {
     const widest = Math.max(1, Math.min(replay.widest, 128));
     const across = (side) => Math.max(1, Math.floor(width / side));
-    if (replay.grid.kind === "text") return { wide: WORD_SLOT[0], tall: WORD_SLOT[1], across: across(WORD_SLOT[0]), widest };
+    if (replay.grid.kind === "text") return { ...WORD_SLOT, across: across(WORD_SLOT.wide), widest };
     const size = [44, 38, 32, 27, 23].find((side) => Math.ceil(widest / across(side)) <= 2) ?? 20;
     return { wide: size, tall: size, across: across(size), widest };
   }
 
   heightFor(width, replay) {
     const { tall, across, widest } = this.slotSize(width, replay);
-    return Math.ceil(widest / across) * this.slotHeight(tall);
-  }
-
-  slotHeight(tall) {
-    return tall + 24;
+    return Math.ceil(widest / across) * (tall + UNDER_SLOT);
   }
 
   paint(scene, context) {
     const { wide, tall, across } = this.slotSize(this.width, scene.replay);
-    this.slots = [];
+    this.spots = [];
     if (!scene.step) return;
-    const order = scene.step.position.length === 0 ? "no token touched" : "bar = acceptance probability, tick = coin";
-    say(this.note, `${callInWords(scene.step.call)} · ${order}`);
-    for (const [entry, position] of scene.step.position.entries()) {
-      const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * this.slotHeight(tall)];
-      if (y + this.slotHeight(tall) > this.height + 1) break;
-      this.slots.push({ x, y, wide, tall: this.slotHeight(tall), position });
+    const { call, position } = scene.step;
+    const who = { draft: "draft model", target: "target model" }[call.role];
+    const parts = [[who, call.mode?.replaceAll("_", " ")].filter(Boolean).join(", "), position.length ? BAR_NOTE : "no token touched"];
+    say(this.note, parts.join(" · "));
+    for (const [entry, at] of position.entries()) {
+      const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * (tall + UNDER_SLOT)];
+      if (y + tall + UNDER_SLOT > this.height + 1) break;
+      this.spots.push({ x, y, wide, tall: tall + UNDER_SLOT, position: at });
       this.paintSlot(scene, context, entry, { x: x + 2, y: y + 2, wide: wide - 5, tall: tall - 5 });
-      if (scene.position === position) drawOutline(context, x + 2, y + 2, wide - 5, tall - 5);
+      if (scene.position === at) drawOutline(context, x + 2, y + 2, wide - 5, tall - 5);
     }
   }
 
@@ -50,33 +49,27 @@ class PassView extends View {
     const code = step.fate[entry];
     const token = step.token[entry];
     const fate = theme.fates[code];
-    context.fillStyle = theme.surface.panel;
-    context.fillRect(x, y, wide, tall);
+    fillBox(context, theme.surface.panel, x, y, wide, tall);
     const open = fate !== undefined && weightOf(fate) === 0;
     if (Number.isInteger(token) && !(open && pictures?.tiles) && !drawTile(context, pictures, token, x, y, wide)) {
       this.paintWord(scene, context, replay.vocabulary?.[token] ?? String(token), { x, y, wide, tall, struck: open });
     }
     if (fate?.pending) {
-      context.fillStyle = hatch(context, theme.dark ? "#ffffff90" : "#00000078");
-      context.fillRect(x, y, wide, tall);
+      fillBox(context, hatch(context, theme.dark ? "#ffffff90" : "#00000078"), x, y, wide, tall);
     }
     this.paintBar(scene, context, entry, x, y + tall + 3, wide);
     if (!fate) return;
-    context.fillStyle = theme.fills[code];
-    context.fillRect(x, y + tall + 8, wide, 12);
-    drawGlyph(context, theme.glyphs[code], fate.filled, x + (wide - 11) / 2, y + tall + 8.5, 11, theme.inks[code]);
+    fillBox(context, theme.fills[code], x, y + tall + 8, wide, 12);
+    drawGlyph(context, theme, code, x + (wide - 11) / 2, y + tall + 8.5, 11);
   }
 
   paintWord({ theme }, context, text, { x, y, wide, tall, struck }) {
     const word = text.replaceAll("\n", "↵").trim();
     drawWithin(context, [x, y, wide, tall], () => {
-      context.fillStyle = struck ? theme.surface.muted : theme.surface.text;
-      context.font = wordFont(11);
+      context.font = SMALL_FONT;
       const fits = Math.min(11, (11 * (wide - 4)) / context.measureText(word).width);
-      context.font = wordFont(Math.max(SMALLEST_WORD, fits));
-      context.textAlign = "left";
-      context.textBaseline = "middle";
-      context.fillText(word, x + (fits < 11 ? 2 : 3), y + tall / 2);
+      const font = `${Math.max(SMALLEST_WORD, fits)}px system-ui, sans-serif`;
+      drawText(context, struck ? theme.surface.muted : theme.surface.text, word, x + (fits < 11 ? 2 : 3), y + tall / 2, "left", font);
       if (struck) context.fillRect(x + 2, y + tall / 2, Math.min(wide - 4, context.measureText(word).width + 2), 1.2);
     });
   }
@@ -84,25 +77,12 @@ class PassView extends View {
   paintBar({ step, theme }, context, entry, x, y, side) {
     const acceptProb = step.acceptProb?.[entry];
     if (!Number.isFinite(acceptProb)) return;
-    context.fillStyle = theme.surface.line;
-    context.fillRect(x, y, side, 3);
-    context.fillStyle = theme.surface.muted;
-    context.fillRect(x, y, side * Math.min(1, acceptProb), 3);
+    fillBox(context, theme.surface.line, x, y, side, 3);
+    fillBox(context, theme.surface.muted, x, y, side * Math.min(1, acceptProb), 3);
     const coin = step.coin?.[entry];
     if (!Number.isFinite(coin)) return;
-    context.fillStyle = theme.surface.text;
-    context.fillRect(x + side * coin - 0.75, y - 2, 1.5, 7);
+    fillBox(context, theme.surface.text, x + side * coin - 0.75, y - 2, 1.5, 7);
   }
-
-  hit(x, y) {
-    return spotAt(this.slots, x, y);
-  }
-}
-
-/** Who ran this forward pass, and how. */
-function callInWords({ role, mode }) {
-  const who = { draft: "draft model", target: "target model", self: null }[role] ?? null;
-  return [who, mode?.replaceAll("_", " ")].filter(Boolean).join(", ");
 }
 
 /** Draw the tile of a token. Return whether there was one. */
@@ -118,14 +98,12 @@ function drawTile(context, pictures, token, x, y, side) {
 
 /** Every forward pass as a row of positions: what stayed, what changed, what became final. Time runs down. */
 class TimelineView extends View {
-  constructor() {
-    super("timeline", "Every forward pass", "");
-    this.rows = document.createElement("canvas");
-    this.key = "";
-  }
+  heightFor = () => 300; // in every lane, so that a row means the same moment in two of them
 
-  heightFor() {
-    return 300; // in every lane, so that a row means the same moment in two of them
+  constructor() {
+    super("timeline", "Every forward pass");
+    this.rows = make("canvas");
+    this.key = "";
   }
 
   plot() {
@@ -140,8 +118,7 @@ class TimelineView extends View {
     const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
     this.render(scene, pixels(width), pixels(height));
     const now = Math.min(1, scene.replay.ends[scene.clock][scene.count] / scene.extent) || 0;
-    context.fillStyle = scene.theme.surface.panel;
-    context.fillRect(x, y, width, height);
+    fillBox(context, scene.theme.surface.panel, x, y, width, height);
     const cut = Math.round(now * this.rows.height);
     const part = (top, size) => {
       if (size > 0) context.drawImage(this.rows, 0, top, this.rows.width, size, x, y + top / this.ratio, width, size / this.ratio);
@@ -204,8 +181,7 @@ class TimelineView extends View {
       const first = entry;
       while (!roomy && fate[entry + 1] === code && position[entry + 1] === position[entry] + 1) entry += 1;
       const [left, width] = this.span(place, position[first], position[entry] + 1);
-      pen.fillStyle = theme.fills[code];
-      pen.fillRect(left, place.top, width - Number(roomy), place.height - Number(roomy));
+      fillBox(pen, theme.fills[code], left, place.top, width - Number(roomy), place.height - Number(roomy));
       if (roomy) this.drawMark(pen, theme, code, left, place.top, width - 1, place.height - 1);
     }
   }
@@ -214,10 +190,9 @@ class TimelineView extends View {
   drawMark(pen, theme, code, left, top, width, height) {
     const { filled, path } = theme.fates[code];
     const size = Math.min(16, width, height);
-    if (size >= 9) drawGlyph(pen, theme.glyphs[code], filled, left + (width - size) / 2, top + (height - size) / 2, size, theme.inks[code]);
+    if (size >= 9) drawGlyph(pen, theme, code, left + (width - size) / 2, top + (height - size) / 2, size);
     else if (!filled && path.endsWith("z")) {
-      pen.fillStyle = theme.surface.panel;
-      pen.fillRect(left + Math.round(width / 3), top + Math.round(height / 3), Math.ceil(width / 3), Math.ceil(height / 3));
+      fillBox(pen, theme.surface.panel, left + Math.round(width / 3), top + Math.round(height / 3), Math.ceil(width / 3), Math.ceil(height / 3));
     }
   }
 
@@ -237,8 +212,7 @@ class TimelineView extends View {
 
   paintCursor(scene, context, line) {
     const { x, y, width, height } = this.plot();
-    context.fillStyle = scene.theme.surface.text;
-    context.fillRect(x - 4, line - 0.75, width + 6, 1.5);
+    fillBox(context, scene.theme.surface.text, x - 4, line - 0.75, width + 6, 1.5);
     if (scene.position === null || scene.position >= scene.replay.positions) return;
     const across = width / scene.replay.positions;
     const left = x + scene.position * across;
@@ -267,16 +241,11 @@ class TimelineView extends View {
 
 /** How much successive distributions agree, on average over the window and at the token under the cursor. */
 class AgreementView extends ClockView {
+  supports = ({ hasAgreement }) => hasAgreement;
+  heightFor = () => 132;
+
   constructor() {
-    super("agreement", "Beta over passes: β = 1 − TV of successive distributions", "");
-  }
-
-  supports(replay) {
-    return replay.hasAgreement;
-  }
-
-  heightFor() {
-    return 132;
+    super("agreement", "Beta over passes: β = 1 − TV of successive distributions");
   }
 
   paint(scene, context) {
@@ -286,8 +255,7 @@ class AgreementView extends ClockView {
     const down = (value) => y + (1 - value) * height;
     say(this.note, `of successive distributions over ${AXIS[clock]} · line: mean, dots: chosen token`);
     for (const value of [0, 0.5, 1]) {
-      context.fillStyle = theme.surface.line;
-      context.fillRect(x, Math.round(down(value)), width, 1);
+      fillBox(context, theme.surface.line, x, Math.round(down(value)), width, 1);
       this.label(context, scene, String(value), x - 6, down(value), "right");
     }
     this.paintClock(scene, context, y + height + 14);
@@ -299,7 +267,10 @@ class AgreementView extends ClockView {
     drawWithin(context, [0, 0, now, this.height], () => drawLine(context, means, theme.surface.accent));
     this.paintNow(scene, context, 8);
     if (scene.position === null) return;
-    const points = replay.agreementPath(scene.position, clock).map(({ at, value }) => [this.across(at), down(value)]);
+    const points = (replay.history[scene.position] ?? []).flatMap(({ step, entry }) => {
+      const value = replay.steps[step].agreement?.[entry];
+      return Number.isFinite(value) ? [[this.across(replay.ends[clock][step + 1]), down(value)]] : [];
+    });
     drawLine(context, points, theme.surface.emphasis, 1.5, [4, 3]);
     for (const point of points) drawDot(context, point, 3, theme.surface.emphasis);
   }

@@ -5,25 +5,23 @@ const WIDEST_CLIP = 280;
 
 /** One frame of the clip. The chosen token is framed in every frame that its latent frame covers. */
 class ClipView extends View {
+  supports = () => this.frames.length > 0;
+  heightFor = (width) => (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
+
   constructor(grid, redraw) {
-    super("clip", "Clip", "plays as far as it is decided");
+    super("clip", "Clip", "plays as far as it is decided", "img");
     this.grid = grid;
     this.redraw = redraw;
     this.frames = [];
     this.album = new Album(redraw);
-    for (const name of ["role", "tabindex", "aria-valuemin"]) this.canvas.removeAttribute(name);
-    this.canvas.setAttribute("role", "img");
-    this.slider = make("input", { type: "range", class: "ds-scrubber", min: "1", max: "1", step: "1", value: "1", "aria-label": "Frame of the clip" });
-    this.slider.addEventListener("input", () => this.go(Number(this.slider.value) - 1));
-    this.play = make("button", { type: "button" });
-    this.play.addEventListener("click", () => this.toggle());
+    this.slider = makeSlider({ class: "ds-scrubber", min: "1", max: "1", step: "1", value: "1", "aria-label": "Frame of the clip" }, (value) => this.go(value - 1));
+    this.play = makeButton({}, () => this.toggle());
     this.reading = make("span", { class: "ds-note" });
     this.figure.append(make("div", { class: "ds-clip-controls" }, this.play, this.slider, this.reading));
     this.number = 0;
-    this.showPlaying();
+    showPlay(this.play, false, " the clip");
   }
 
-  /** Take the frames of a trace. */
   use(trace) {
     this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.album.open(address));
     this.slider.max = Math.max(1, this.frames.length);
@@ -31,26 +29,20 @@ class ClipView extends View {
   }
 
   fit(replay) {
-    this.figure.hidden = this.frames.length === 0;
     if (!this.figure.hidden) this.playByItself(Boolean(this.figure.closest(".is-brief")));
-    return super.fit(replay);
+    super.fit(replay);
   }
 
   /** Where few pictures are shown it plays by itself, unless that is unwanted; among every view it waits at its start. */
   playByItself(brief) {
     if (brief && this.alone === undefined) {
-      this.alone = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+      this.alone = !wantsStillness();
       if (this.alone) this.toggle();
     } else if (!brief && this.alone) {
       this.alone = false;
       if (this.timer) this.toggle();
-      this.number = 0;
-      this.slider.value = 1;
+      this.go(0);
     }
-  }
-
-  heightFor(width) {
-    return (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
   }
 
   go(number) {
@@ -62,7 +54,7 @@ class ClipView extends View {
   toggle() {
     clearInterval(this.timer);
     this.timer = this.timer ? null : setInterval(() => this.tick(), CLIP_MILLISECONDS);
-    this.showPlaying();
+    showPlay(this.play, Boolean(this.timer), " the clip");
   }
 
   tick() {
@@ -70,13 +62,6 @@ class ClipView extends View {
     this.number = (this.number + 1) % (this.decided || this.frames.length);
     this.slider.value = this.number + 1;
     if (this.scene) this.draw(this.scene);  // nothing else changes
-  }
-
-  showPlaying() {
-    const label = this.timer ? "Pause the clip" : "Play the clip";
-    this.play.title = label;
-    this.play.setAttribute("aria-label", label);
-    this.play.replaceChildren(icon(ICONS[this.timer ? "pause" : "play"], true));
   }
 
   /** How many frames are decided: the given ones, and those of the latent frames that are final, from the first on. */
@@ -98,12 +83,12 @@ class ClipView extends View {
     this.scene = scene;
     this.decided = this.decidedIn(scene);
     const there = this.number < this.decided;
-    const said = `frame ${this.number + 1} of ${this.frames.length}${this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet"}`;
-    say(this.reading, said);
-    this.slider.setAttribute("aria-valuetext", said);
-    this.canvas.setAttribute("aria-label", `Clip, ${said}`);
-    context.fillStyle = scene.theme.surface.panel;
-    context.fillRect(0, 0, width, this.height);
+    const state = this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet";
+    const words = `frame ${this.number + 1} of ${this.frames.length}${state}`;
+    say(this.reading, words);
+    this.slider.setAttribute("aria-valuetext", words);
+    this.canvas.setAttribute("aria-label", `Clip, ${words}`);
+    fillBox(context, scene.theme.surface.panel, 0, 0, width, this.height);
     if (there && loaded(this.frames[this.number])) {
       context.imageSmoothingEnabled = true;
       context.drawImage(this.frames[this.number], 0, 0, width, this.height);

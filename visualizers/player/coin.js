@@ -14,7 +14,7 @@ function hadCoinBeen(moment, coin) {
   const { replay, step, index, entry } = moment;
   const [acceptProb, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
   const stays = coin < acceptProb;
-  const before = (position) => weightBefore(replay, position, index) === 2;
+  const before = (position) => replay.fateOf(replay.entryAt(position, index))?.final;
   const made = new Set(step.deciding.filter((each) => replay.fates[step.fate[each]].final).map((each) => step.position[each]));
   const actual = { count: made.size, start: firstOpen(replay, made, before) };
   if (stays === own < acceptProb || judgedApart(replay)) return { stays, turned: stays !== own < acceptProb, actual, other: actual, known: true };
@@ -44,23 +44,16 @@ function goOn({ replay, step, entry }, order, made) {
   return true;
 }
 
-function weightBefore(replay, position, count) {
-  const earlier = replay.entryAt(position, count);
-  const fate = earlier && replay.fates[replay.steps[earlier.step].fate[earlier.entry]];
-  return fate ? weightOf(fate) : 0;
-}
-
 /** The first position that is not final once `made` is; null where none is left. */
 function firstOpen(replay, made, before) {
   for (let position = 0; position < replay.positions; position += 1) if (!made.has(position) && !before(position)) return position;
   return null;
 }
 
-/** The consequence in words. */
 function coinInWords(moment, { stays, turned, actual, other, known }) {
   if (!turned) return `Still ${stays ? "accepted" : "rejected"}: nothing changes.`;
-  const place = (position) => (position === null ? "nowhere, all being done" : `at ${moment.replay.placeText(position)}`);
-  const verdict = stays ? "Then the guess stays" : "Then it is redrawn here, and what stands behind it is not final";
+  const place = (position) => (position === null ? "nowhere, as all tokens are final" : `at ${moment.replay.placeText(position)}`);
+  const verdict = stays ? "Then the draft is accepted" : "Then the draft is rejected, and those behind it are not final";
   const least = known ? "" : "at least ";
   if (other.start === actual.start) return `${verdict}. The next pass begins ${place(actual.start)}, as it did.`;
   return `${verdict}: ${least}${counted(other.count, "token")} in this pass instead of ${actual.count}, and the next pass begins ${place(other.start)}, not ${place(actual.start)}.`;

@@ -18,13 +18,9 @@ const OWN_HASH_KEYS = ["step", "ms", "clock", "token"];
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
   constructor(player) {
-    const button = (name, label, act) => {
-      const node = make("button", { type: "button", "aria-label": label, title: label }, icon(ICONS[name], true));
-      node.addEventListener("click", act);
-      return node;
-    };
-    this.play = button("play", "Play", () => player.toggle());
-    this.play.classList.add("ds-play");
+    const button = (name, label, act) => makeButton({ "aria-label": label, title: label }, act, icon(ICONS[name], true));
+    this.play = makeButton({ class: "ds-play" }, () => player.toggle());
+    showPlay(this.play, false);
     const buttons = make(
       "div",
       { class: "ds-buttons", role: "group", "aria-label": "Transport" },
@@ -34,16 +30,16 @@ class Controls {
       button("forward", "One pass on", () => player.stride(1)),
       button("last", "Last", () => player.jump(Infinity)),
     );
-    this.slider = make("input", { type: "range", class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" });
-    this.slider.addEventListener("input", () => player.slide(Number(this.slider.value)));
+    const slide = (value) => player.jump(player.clock === "passes" ? Math.round(value) : value);
+    this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, slide);
     this.unit = make("span", {});
     this.amount = make("span", {});
     this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);
-    this.whole = make("button", { type: "button", class: "ds-whole", "aria-pressed": "false" }, "Every view");
-    this.whole.addEventListener("click", () => {
+    const turn = () => {
       player.useBrief(!player.brief);
       this.whole.focus();
-    });
+    };
+    this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.node = make(
       "div",
       { class: "ds-controls" },
@@ -54,24 +50,19 @@ class Controls {
 
   clockChoice(player) {
     const name = `ds-clock-${Math.random().toString(36).slice(2)}`;
-    this.clocks = ["passes", "milliseconds"].map((clock) => {
-      const input = make("input", { type: "radio", name, value: clock, checked: clock === "passes" });
-      input.addEventListener("change", () => player.useClock(clock));
-      return input;
-    });
+    const choose = ({ target }) => player.useClock(target.value);
+    this.clocks = ["passes", "milliseconds"].map((value) => make("input", { type: "radio", name, value, checked: value === "passes", change: choose }));
     const labels = this.clocks.map((input, index) => make("label", {}, input, make("span", {}, ["Forward passes", "Milliseconds"][index])));
     return make("fieldset", { class: "ds-clock" }, make("legend", {}, "Clock"), ...labels);
   }
 
   speedChoice(player) {
-    this.speed = make("select", {});
-    this.speed.addEventListener("change", () => (player.speed = Number(this.speed.value)));
+    this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     return make("label", { class: "ds-speed" }, "Speed ", this.speed);
   }
 
   overlayChoice(player) {
-    this.overlay = make("input", { type: "checkbox" });
-    this.overlay.addEventListener("change", () => player.schedule());
+    this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
     return make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
   }
 
@@ -83,20 +74,23 @@ class Controls {
   }
 
   show({ playing, clock, now, extent, words }) {
-    const label = playing ? "Pause" : "Play";
-    if (this.play.title !== label) {
-      this.play.title = label;
-      this.play.setAttribute("aria-label", label);
-      this.play.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
-    }
+    showPlay(this.play, playing);
     this.slider.max = extent;
     this.slider.value = now;
     this.slider.style.setProperty("--ds-filled", `${extent ? (100 * now) / extent : 0}%`);
-    const amount = (value) => Math.round(value).toLocaleString("en");
     say(this.unit, clock === "passes" ? "Forward pass " : "Milliseconds ");
-    say(this.amount, `${amount(clock === "passes" ? Math.floor(now) : now)} of ${amount(extent)}`);
+    say(this.amount, `${formatInteger(clock === "passes" ? Math.floor(now) : now)} of ${formatInteger(extent)}`);
     this.slider.setAttribute("aria-valuetext", [this.reading.textContent, ...words].join(". "));
   }
+}
+
+/** Say on a button that a press plays, or pauses. */
+function showPlay(button, playing, what = "") {
+  const label = `${playing ? "Pause" : "Play"}${what}`;
+  if (button.title === label) return;
+  button.title = label;
+  button.setAttribute("aria-label", label);
+  button.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
 }
 
 /** Reading and writing this player's part of the address, leaving the rest of it alone. */

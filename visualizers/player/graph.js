@@ -5,39 +5,25 @@ const RANKING_ROW = 20;
 const NODE = { wide: 74, tall: 34, across: 18, down: 12 };
 
 /** The ranking that drafts were made from beside the sets that were tried, one column a level. */
-class GraphView extends View {
+class GraphView extends LastView {
+  column = "graph";
+  nothing = "No drafts";
+  supports = ({ graphs }) => graphs.levels > 0;
+  heightFor = (_, { graphs }) => Math.max(graphs.widest * (NODE.tall + NODE.down), (graphs.levels + 1) * RANKING_ROW) + 30;
+
   constructor() {
-    super("graph", "Drafts of later steps", "");
-    this.words = make("p", { class: "ds-words" });
+    super("graph", "Drafts of later steps");
     this.list = new FoldedList("Every draft in words", "Every draft of this pass", () => this.lines());
     this.figure.append(this.words, this.list.node);
-    this.spots = [];
   }
 
-  supports(replay) {
-    return replay.graphs.levels > 0;
+  use(step, replay) {
+    if (step === this.step) return;
+    Object.assign(this, { step, drafts: step && draftsOf(step), replay });
+    this.list.fill();
   }
 
-  heightFor(width, replay) {
-    const { levels, widest } = replay.graphs;
-    return Math.max(widest * (NODE.tall + NODE.down) + 30, (levels + 1) * RANKING_ROW + 30);
-  }
-
-  /** Draw the graph of this pass, or the last one before it, faint, so that nothing jumps. */
-  draw(scene) {
-    if (this.figure.hidden || this.width === 0) return;
-    const { index, step, current } = lastWith(scene.replay, scene.count, "graph");
-    if (step !== this.step) {
-      Object.assign(this, { step, drafts: step && draftsOf(step), replay: scene.replay });
-      this.list.fill();
-    }
-    this.canvas.style.opacity = current ? 1 : 0.3;
-    super.draw(scene);
-    const instead = step ? `No drafts in this pass; the faint graph is that of forward pass ${index + 1}. ` : "No drafts so far.";
-    say(this.words, (current ? "" : instead) + (step ? this.said() : ""));
-  }
-
-  said() {
+  sentence() {
     const { graph, signals } = this.step;
     const winner = graph[signals.winner] ?? graph[0];
     const tried = graph.filter(({ positions }) => positions.length > 0).length;
@@ -45,7 +31,6 @@ class GraphView extends View {
     return `${tried} drafts in this pass: ${kept}.`;
   }
 
-  /** The tokens of a node with their ranks. */
   named({ positions }) {
     return positions.length ? positions.map((position) => this.wordAt(position)).join(", ") : "nothing";
   }
@@ -54,7 +39,6 @@ class GraphView extends View {
     return this.replay.tokenText(this.drafts.get(position)?.token);
   }
 
-  /** One line a draft. */
   lines() {
     const { graph, signals } = this.step ?? { graph: [] };
     return graph.map((node, index) => {
@@ -81,12 +65,10 @@ class GraphView extends View {
     listed.forEach((draft, index) => {
       const y = 22 + index * RANKING_ROW;
       this.spots.push({ x: 0, y: y - RANKING_ROW / 2, wide: room - 14, tall: RANKING_ROW, position: draft.position });
-      context.fillStyle = theme.surface.line;
-      context.fillRect(16, y + 5, (room - 34) * (draft.q ?? 0), 3);
-      context.fillStyle = theme.fills[draft.code] ?? theme.surface.muted;
-      context.fillRect(16, y + 8, (room - 34) * (draft.p ?? 0), 3);
+      fillBox(context, theme.surface.line, 16, y + 5, (room - 34) * (draft.q ?? 0), 3);
+      fillBox(context, theme.fills[draft.code] ?? theme.surface.muted, 16, y + 8, (room - 34) * (draft.p ?? 0), 3);
       this.label(context, scene, String(draft.rank), 10, y, "right");
-      this.word(context, theme.surface.text, this.replay.tokenText(draft.token), 16, y - 1, room - 34);
+      this.write(context, theme.surface.text, this.replay.tokenText(draft.token), 16, y - 1, room - 34);
       if (chosen === draft.position) drawOutline(context, 14, y - 8, room - 30, 18);
     });
   }
@@ -126,45 +108,34 @@ class GraphView extends View {
     const { surface } = theme;
     const last = node.positions.at(-1);
     if (last !== undefined) this.spots.push({ x, y, wide, tall: NODE.tall, position: last });
-    context.fillStyle = node.accepted ? surface.accent : surface.panel;
-    context.fillRect(x, y, wide, NODE.tall);
+    fillBox(context, node.accepted ? surface.accent : surface.panel, x, y, wide, NODE.tall);
     context.lineWidth = 1;
     context.strokeStyle = surface.muted;
     context.setLineDash(node.accepted ? [] : [3, 3]);
     context.strokeRect(x + 0.5, y + 0.5, wide - 1, NODE.tall - 1);
     context.setLineDash([]);
     const ink = node.accepted ? surface.background : surface.text;
-    this.word(context, ink, node.positions.length ? `{${ranksOf(node, this.drafts)}}` : "no drafts", x + 5, y + 11, wide - 8);
-    if (last !== undefined) this.word(context, ink, this.wordAt(last), x + 5, y + 25, wide - 8);
+    this.write(context, ink, node.positions.length ? `{${ranksOf(node, this.drafts)}}` : "no drafts", x + 5, y + 11, wide - 8);
+    if (last !== undefined) this.write(context, ink, this.wordAt(last), x + 5, y + 25, wide - 8);
     if (won || (last !== undefined && last === position)) drawOutline(context, x, y, wide, NODE.tall);
   }
 
-  word(context, color, text, x, y, room) {
-    drawWithin(context, [x, y - 10, room, 20], () => {
-      context.fillStyle = color;
-      context.font = "11px system-ui, sans-serif";
-      context.textAlign = "left";
-      context.textBaseline = "middle";
-      context.fillText(text, x, y);
-    });
-  }
-
-  hit(x, y) {
-    return spotAt(this.spots, x, y);
+  write(context, color, text, x, y, room) {
+    drawWithin(context, [x, y - 10, room, 20], () => drawText(context, color, text, x, y));
   }
 }
 
 /** Position -> the draft that stood there: its rank, token, verdict, probability before (q) and after (p). */
 function draftsOf(step) {
-  const found = new Map();
+  const drafts = new Map();
   const order = [...new Set(step.graph.flatMap(({ positions }) => positions))];
   for (const [entry, position] of step.position.entries()) {
-    if (!order.includes(position) || found.has(position)) continue;
+    if (!order.includes(position) || drafts.has(position)) continue;
     const rank = step.numbers.rank?.[entry] ?? order.indexOf(position) + 1;
     const token = step.draft?.[entry] ?? step.token[entry];
-    found.set(position, { position, rank, token, code: step.fate[entry], p: step.p?.[entry], q: step.q?.[entry] });
+    drafts.set(position, { position, rank, token, code: step.fate[entry], p: step.p?.[entry], q: step.q?.[entry] });
   }
-  return found;
+  return drafts;
 }
 
 function ranksOf({ positions }, drafts) {

@@ -46,27 +46,22 @@ class Readout {
   /** What happened to the position in earlier passes, the latest first. */
   showBefore({ replay, position, entry }) {
     const earlier = entry ? replay.history[position].filter(({ step }) => step < entry.step).slice(-EARLIER_SHOWN).reverse() : [];
-    const told = earlier.map(({ step, entry: at }) => {
+    const words = earlier.map(({ step, entry: at }) => {
       const { fate, token } = replay.steps[step];
       return `${replay.fates[fate[at]].name} ${replay.tokenText(token[at])} in pass ${step + 1}`;
     });
-    say(this.before, told.length ? `Before: ${told.join(", ")}` : "");
+    say(this.before, words.length ? `Before: ${words.join(", ")}` : "");
   }
 
-  /** The readout in one sentence, for a screen reader. */
   sentence() {
     if (this.body.hidden) return "no token chosen";
     return [this.place, this.fate, this.token, this.verdict].map((node) => node.textContent).filter(Boolean).join(". ");
   }
 
   showPlace({ replay, position, entry, pinned }) {
-    const { frame, row, column } = replay.grid.where(position);
-    const parts = [`Position ${position}`];
-    if (replay.grid.kind !== "text") parts.push(`row ${row}, column ${column}`);
-    if (replay.grid.frames > 1) parts.push(replay.frameName(frame));
-    if (entry) parts.push(`forward pass ${entry.step + 1}`);
-    if (pinned) parts.push("pinned");
-    say(this.place, parts.join(" · "));
+    const place = replay.grid.kind === "text" ? null : replay.placeText(position);
+    const parts = [`Position ${position}`, place, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
+    say(this.place, parts.filter(Boolean).join(" · "));
   }
 
   showFate(scene, step) {
@@ -74,14 +69,13 @@ class Readout {
     const code = step ? step.fate[entry.entry] : NOTHING;
     const fate = theme.fates[code];
     this.chip.replaceChildren(...(fate ? [icon(fate.path, fate.filled)] : []));
-    this.chip.style.background = fate ? theme.fills[code] : "";
-    this.chip.style.color = fate ? theme.inks[code] : "";
+    theme.dress(this.chip, code);
     say(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
     mark(this.fate);
-    const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry]];
-    const known = draft !== null && draft !== undefined;
-    const changed = known && replay.tokenText(draft) !== replay.tokenText(token);
-    say(this.token, step && token !== undefined ? (changed ? `draft ${replay.tokenText(draft)} → token ${replay.tokenText(token)}` : `token ${replay.tokenText(token)}`) : "");
+    const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry] ?? undefined];
+    const changed = draft !== undefined && replay.tokenText(draft) !== replay.tokenText(token);
+    const before = changed ? `draft ${replay.tokenText(draft)} → ` : "";
+    say(this.token, token === undefined ? "" : `${before}token ${replay.tokenText(token)}`);
     this.showTiles(scene, changed ? [draft, token] : [token]);
     this.showCoin(step, entry, fate);
   }
@@ -89,19 +83,15 @@ class Readout {
   showTiles({ pictures, theme }, tokens) {
     const ids = tokens.filter(Number.isInteger);
     const [side, gap] = [56, 6];
-    const ratio = globalThis.devicePixelRatio || 1;
     this.tiles.hidden = !(loaded(pictures?.sheet?.image) && ids.length);
     if (this.tiles.hidden) return;
-    this.tiles.width = side * ratio;
-    this.tiles.height = (side * ids.length + gap * (ids.length - 1)) * ratio;
-    this.tiles.style.height = `${side * ids.length + gap * (ids.length - 1)}px`;
-    const context = this.tiles.getContext("2d");
-    context.scale(ratio, ratio);
+    const height = side * ids.length + gap * (ids.length - 1);
+    const context = sized(this.tiles, side, height);
+    this.tiles.style.height = `${height}px`;
     ids.forEach((id, index) => {
       drawTile(context, pictures, id, 0, index * (side + gap), side);
       if (index + 1 < ids.length) {
-        context.fillStyle = hatch(context, theme.dark ? "#ffffff90" : "#00000078");
-        context.fillRect(0, index * (side + gap), side, side);
+        fillBox(context, hatch(context, theme.dark ? "#ffffff90" : "#00000078"), 0, index * (side + gap), side, side);
       }
     });
   }
@@ -122,8 +112,8 @@ class Readout {
     const rows = [
       ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that judges it"],
       ["q, drafting distribution", step?.q?.[entry.entry], "Probability of the draft under the distribution it was drawn from"],
-      ["Accept probability", step?.acceptProb?.[entry.entry], "The draft stays when the coin falls below it"],
-      ["Coin", step?.coin?.[entry.entry], "The uniform draw compared with the accept probability"],
+      ["Acceptance probability", step?.acceptProb?.[entry.entry], "The draft is accepted when the coin is below it"],
+      ["Coin", step?.coin?.[entry.entry], "The uniform random number that is compared with the acceptance probability"],
     ];
     const order = Object.keys(theme.data.measures);
     for (const name of [...replay.measures].sort((a, b) => order.indexOf(a) - order.indexOf(b))) {
@@ -132,25 +122,21 @@ class Readout {
     }
     const known = rows.filter(([, value]) => value !== null && value !== undefined);
     this.numbers.hidden = known.length === 0;
-    this.numbers.replaceChildren(
-      ...known.map(([label, value, meaning, unit]) =>
-        make("div", {}, make("dt", {}, meaning ? term(label, label, meaning) : label), make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null)),
-      ),
-    );
+    const items = known.map(([label, value, meaning, unit]) => {
+      const number = make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null);
+      return make("div", {}, make("dt", {}, meaning ? term(label, label, meaning) : label), number);
+    });
+    this.numbers.replaceChildren(...items);
   }
 
   showTop({ replay, entry, pictures }, step) {
     const top = step?.top?.[entry.entry] ?? [];
     this.alternatives.hidden = top.length === 0;
-    this.top.replaceChildren(
-      ...top.slice(0, 5).map(([token, share]) => {
-        const tile = make("canvas", { width: 20, height: 20, "aria-hidden": "true" });
-        const drawn = drawTile(tile.getContext("2d"), pictures, token, 0, 0, 20);
-        const meter = make("span", { class: "ds-share", "aria-hidden": "true" }, make("i", {}));
-        meter.firstChild.style.width = `${100 * share}%`;
-        return make("li", {}, drawn ? tile : null, make("span", {}, replay.tokenText(token)), meter, make("span", {}, formatNumber(share)));
-      }),
-    );
+    const items = top.slice(0, 5).map(([token, share]) => {
+      const meter = make("span", { class: "ds-share", "aria-hidden": "true" }, make("i", { style: `width: ${100 * share}%` }));
+      return make("li", {}, thumbnail(pictures, token, 20), make("span", {}, replay.tokenText(token)), meter, make("span", {}, formatNumber(share)));
+    });
+    this.top.replaceChildren(...items);
   }
 }
 
@@ -158,12 +144,11 @@ class Readout {
 class PassTable {
   constructor() {
     this.body = make("tbody");
-    const heads = ["Pass", "Call", "Positions", "Accepted", "Judged", "Final so far", "Mean accept probability", "Mean β", "Milliseconds"];
+    const heads = ["Pass", "Call", "Positions", "Accepted", "Judged", "Final so far", "Mean acceptance probability", "Mean β", "Milliseconds"];
     const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
     this.note = make("p", { class: "ds-note" });
     this.scroller = make("div", { class: "ds-scroller", tabindex: "0", role: "region", "aria-label": "Table of forward passes" }, make("table", {}, head, this.body));
-    this.node = make("details", { class: "ds-table" }, make("summary", {}, "Table of forward passes"), this.scroller, this.note);
-    this.node.addEventListener("toggle", () => this.fill());
+    this.node = make("details", { class: "ds-table", toggle: () => this.fill() }, make("summary", {}, "Table of forward passes"), this.scroller, this.note);
   }
 
   fill(replay = this.replay) {
@@ -202,37 +187,38 @@ class Lane {
     const paths = new PathsView();
     this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
-    this.text = new TextView(grid);
+    this.text = new TextView();
     const cells = [this.text, this.picture, new AcceptanceView(grid)];
-    const [pass, graph, mask, routing] = [new PassView(), new GraphView(), new MaskView(this.theme, this.redraw), new RoutingView()];
-    const [timeline, agreement] = [new TimelineView(), new AgreementView()];
-    this.views = [...cells, pass, paths, graph, mask, routing, timeline, agreement];
+    const [pass, timeline, agreement] = [new PassView(), new TimelineView(), new AgreementView()];
+    const few = [new GraphView(), new RoutingView(), new MaskView(this.redraw)];
+    this.views = [...cells, pass, paths, ...few, timeline, agreement];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
-    const heads = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], ["milliseconds"]];
-    this.figures = heads.map((head) => ({ head, value: make("dd", {}) }));
-    this.outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map(({ head, value }) => make("div", {}, make("dt", {}, ...head), value)));
+    const names = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], ["milliseconds"]];
+    this.figures = names.map(() => make("dd"));
+    const outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
     this.verdict = make("p", { class: "ds-lead" });
-    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), this.outcome, this.progress, this.verdict);
+    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.board.figure);
     this.tokens = make("b", {});
     [this.of, this.count, this.pass] = [make("span", {}), make("span", {}), term("pass", "passes")];
     const passes = make("span", { class: "ds-passes" }, this.count, this.pass);
     const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of, term("token", "tokens")), passes);
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
-    const pair = make("div", { class: "ds-pair" }, graph.figure, routing.figure, mask.figure);
+    const pair = make("div", { class: "ds-pair" }, ...few.map(({ figure }) => figure));
     this.node ??= make("section", { class: "ds-lane" });
-    this.node.replaceChildren(
-      head, ground, counter, side, pair, timeline.figure, agreement.figure, this.table.node,
-    );
+    this.node.replaceChildren(head, ground, counter, side, pair, timeline.figure, agreement.figure, this.table.node);
     this.picture.use(meta);
     this.clip.use(meta);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
   }
 
+  /** Take a step of a running decoder. Return whether it was new. */
   push(sequence, step) {
-    return this.running && this.replay.push(sequence, step);
+    if (!this.running || !this.replay.push(sequence, step)) return false;
+    if (step.frame) this.picture.add(sequence + 1, step.frame);
+    return true;
   }
 
   /** Take the whole trace. The drawing stays where it is unless the canvas differs from the one announced. */
@@ -243,13 +229,6 @@ class Lane {
     this.clip.use(trace);
     this.table.fill(this.replay);
     this.running = false;
-  }
-
-  /** Put a list of other traces to choose from in place of the title. */
-  offer(list) {
-    list.className = "ds-choice";
-    this.title.after(list);
-    this.title.className = "ds-sr";
   }
 
   describe(name, extra) {
@@ -266,10 +245,9 @@ class Lane {
 
   /** Show and size the views that this trace has columns for. */
   fit() {
-    for (const view of [...this.views, this.board]) view.figure.hidden = !view.supports(this.replay);
+    for (const view of [...this.views, this.board, this.clip]) view.figure.hidden = !view.supports(this.replay);
     this.node.classList.toggle("is-plain", !this.replay.hasAcceptProb && this.replay.grid.kind !== "text");
-    for (const view of [...this.views, this.board]) view.fit(this.replay);
-    this.clip.fit(this.replay);
+    for (const view of [...this.views, this.board, this.clip]) view.fit(this.replay);
   }
 
   /**
@@ -279,8 +257,7 @@ class Lane {
   paint(scene) {
     scene.wrong = this.board.wrongIn(scene);
     this.scene = scene;
-    for (const view of [...this.views, this.board]) if (view !== this.text) view.draw(scene);
-    if (!this.clip.figure.hidden) this.clip.draw(scene);
+    for (const view of [...this.views, this.board, this.clip]) if (view !== this.text) view.draw(scene);
   }
 
   write() {
@@ -288,17 +265,16 @@ class Lane {
     this.text.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];
-    const texts = [[finals, ` / ${replay.positions.toLocaleString("en")}`], [scene.count, ""], [milliseconds, ""]];
-    this.figures.forEach(({ value }, index) => {
-      const [number, of] = texts[index];
-      const text = Math.round(number).toLocaleString("en") + of;
-      if (value.textContent !== text) value.replaceChildren(Math.round(number).toLocaleString("en"), make("small", {}, of));
+    const texts = [[finals, ` / ${formatInteger(replay.positions)}`], [scene.count, ""], [milliseconds, ""]];
+    this.figures.forEach((value, index) => {
+      const [number, of] = [formatInteger(texts[index][0]), texts[index][1]];
+      if (value.textContent !== number + of) value.replaceChildren(number, make("small", {}, of));
     });
     const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const over = replay.complete && scene.count === replay.length;
-    say(this.tokens, finals.toLocaleString("en"));
-    say(this.of, ` of ${total.toLocaleString("en")} `);
-    say(this.count, `${over ? "✓ in " : ""}${scene.count.toLocaleString("en")} `);
+    say(this.tokens, formatInteger(finals));
+    say(this.of, ` of ${formatInteger(total)} `);
+    say(this.count, `${over ? "✓ in " : ""}${formatInteger(scene.count)} `);
     say(this.pass, scene.count === 1 ? "pass" : "passes");
     this.node.classList.toggle("is-over", over);
     this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
@@ -311,9 +287,8 @@ class Lane {
     }
   }
 
-  /** Where this lane stands, in one clause. */
   sentence() {
-    const [tokens, passes, milliseconds] = this.figures.map(({ value }) => value.textContent);
+    const [tokens, passes, milliseconds] = this.figures.map(({ textContent }) => textContent);
     return `${this.title.textContent}: ${tokens} tokens final, ${passes} forward passes, ${milliseconds} milliseconds`;
   }
 }

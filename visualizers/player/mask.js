@@ -5,28 +5,24 @@ const MASK_MARGIN = 7;
 const LABEL_PIXELS = 7.5;
 
 /** A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. */
-class MaskView extends View {
-  constructor(theme, redraw) {
+class MaskView extends LastView {
+  column = "mask";
+  nothing = "No mask";
+  speaks = true;
+  supports = ({ masks }) => masks.length > 0;
+  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
+  heightFor = (width, { masks }) => Math.max(...masks.map((mask) => this.plan(mask, width).height));
+
+  constructor(redraw) {
     super("mask", "Attention mask of this call", "filled: the place of the row (query) may look at that of the column (key)");
-    this.speaks = true;
     this.redraw = redraw;
     this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
-    this.words = make("p", { class: "ds-words" });
     const lines = () => (this.mask?.queries ?? []).map((query, row) => `${query} sees ${seenBy(this.mask, row)}`);
     this.list = new FoldedList("What every query sees", "What every query sees", lines);
     this.figure.append(this.words, this.list.node);
     for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.move(event));
-  }
-
-  supports(replay) {
-    return replay.masks.length > 0;
-  }
-
-  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
-  heightFor(width, replay) {
-    return Math.max(...replay.masks.map((mask) => this.plan(mask, width).height));
   }
 
   /** Where rows and columns lie. Labels run along the left and, upright, along the top. */
@@ -37,24 +33,18 @@ class MaskView extends View {
     return { left, top, size, height: Math.ceil(top + size * queries.length + 2) };
   }
 
-  /** Draw the mask of this pass. Most methods mask some passes only: then the last mask stays, faint, so that nothing jumps. */
   draw(scene) {
-    if (this.figure.hidden || this.width === 0) return;
-    const { index, step, current } = lastWith(scene.replay, scene.count, "mask");
-    this.use(step?.mask ?? null);
-    this.canvas.style.opacity = current ? 1 : 0.3;
     super.draw(scene);
-    const instead = this.mask ? `No mask is recorded for this pass; the faint one is that of forward pass ${index + 1}. ` : "No mask is recorded so far.";
-    const words = (current ? "" : instead) + (this.mask ? this.said() : "");
-    say(this.words, words);
-    const cells = this.mask ? this.mask.queries.length * this.mask.keys.length : 1;
-    for (const [name, value] of Object.entries({ valuemax: cells - 1, valuenow: this.index(), valuetext: words })) {
-      this.canvas.setAttribute(`aria-${name}`, value);
-    }
+    if (this.unseen) return;
+    const { queries, keys } = this.mask ?? { queries: [0], keys: [0] };
+    const { row, column } = (this.mask && this.cell) ?? { row: 0, column: 0 };
+    const state = { valuemax: queries.length * keys.length - 1, valuenow: row * keys.length + column, valuetext: this.words.textContent };
+    for (const [name, value] of Object.entries(state)) this.canvas.setAttribute(`aria-${name}`, value);
   }
 
-  /** Take a mask; its runs are spelled out cell by cell only while it is shown. */
-  use(mask) {
+  /** Take the mask of a step; its runs are spelled out cell by cell only while it is shown. */
+  use(step) {
+    const mask = step?.mask ?? null;
     if (mask === this.source) return;
     this.source = mask;
     const spelled = (row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
@@ -62,11 +52,7 @@ class MaskView extends View {
     this.list.fill();
   }
 
-  index() {
-    return this.mask && this.cell ? this.cell.row * this.mask.keys.length + this.cell.column : 0;
-  }
-
-  said() {
+  sentence() {
     const { queries, keys, sees } = this.mask;
     const { row, column } = this.cell ?? {};
     if (row === undefined || row >= queries.length || column >= keys.length) return `${queries.length} ${queries.length === 1 ? "query" : "queries"} by ${keys.length} ${keys.length === 1 ? "key" : "keys"}. Point at a cell.`;
@@ -78,8 +64,7 @@ class MaskView extends View {
     const { queries, keys, sees } = this.mask;
     const { left, top, size } = this.plan(this.mask);
     const gap = size >= 6 ? 1 : 0;
-    context.fillStyle = theme.surface.panel;
-    context.fillRect(left, top, size * keys.length, size * queries.length);
+    fillBox(context, theme.surface.panel, left, top, size * keys.length, size * queries.length);
     context.fillStyle = theme.surface.accent;
     sees.forEach((cells, row) =>
       cells.forEach((seen, column) => {
@@ -103,19 +88,12 @@ class MaskView extends View {
   paintLabels(theme, context, left, top, size) {
     const { queries, keys } = this.mask;
     const every = Math.ceil(11 / size);
-    context.fillStyle = theme.surface.muted;
-    context.font = "11px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    context.textAlign = "right";
-    for (const row of labelled(queries, every)) context.fillText(clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size);
-    context.textAlign = "left";
-    for (const column of labelled(keys, every)) {
-      context.save();
-      context.translate(left + (column + 0.5) * size, top - MASK_MARGIN);
-      context.rotate(-Math.PI / 2);
-      context.fillText(clipped(keys[column]), 0, 0);
-      context.restore();
-    }
+    const { muted } = theme.surface;
+    for (const row of labelled(queries, every)) drawText(context, muted, clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size, "right");
+    context.save();
+    context.rotate(-Math.PI / 2);
+    for (const column of labelled(keys, every)) drawText(context, muted, clipped(keys[column]), MASK_MARGIN - top, left + (column + 0.5) * size);
+    context.restore();
   }
 
   point(event) {

@@ -1,36 +1,42 @@
 // Colours, small DOM helpers and the canvas every view draws on.
 
 const SVG = "http://www.w3.org/2000/svg";
+const SVG_TAGS = ["svg", "path"];
 /** Pixels left of and below the axes of a view along the clock. */
 const LEFT = 38;
 const BOTTOM = 18;
+const SMALL_FONT = "11px system-ui, sans-serif";
+const FAINT = 0.3;
 
-/** Make an element. Text goes in as text, never as markup. */
+/** Make an element. Text goes in as text, never as markup; a function listens to the event that its attribute names. */
 function make(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
+  const node = SVG_TAGS.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === true) node.setAttribute(name, "");
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
   }
   node.append(...children.filter((child) => child !== null));
   return node;
 }
 
-/** Make an icon of one path in a box of 16 by 16. */
-function icon(path, filled) {
-  const svg = document.createElementNS(SVG, "svg");
-  const shape = document.createElementNS(SVG, "path");
-  svg.setAttribute("viewBox", "0 0 16 16");
-  svg.setAttribute("aria-hidden", "true");
-  shape.setAttribute("d", path);
-  shape.setAttribute("fill", filled ? "currentColor" : "none");
-  shape.setAttribute("stroke", filled ? "none" : "currentColor");
-  shape.setAttribute("stroke-width", "2");
-  svg.append(shape);
-  return svg;
+/** Make a button that calls `click`. */
+function makeButton(attributes, click, ...children) {
+  return make("button", { type: "button", ...attributes, click }, ...children);
 }
 
-/** The text of a node, written only when it differs. */
+/** Make a slider that calls `input` with its new value. */
+function makeSlider(attributes, input) {
+  return make("input", { type: "range", ...attributes, input: ({ target }) => input(Number(target.value)) });
+}
+
+/** Make an icon of one path in a box of 16 by 16. */
+function icon(path, filled) {
+  const [fill, stroke] = filled ? ["currentColor", "none"] : ["none", "currentColor"];
+  return make("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, make("path", { d: path, fill, stroke, "stroke-width": "2" }));
+}
+
+/** Write the text of a node where it differs. */
 function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -59,8 +65,10 @@ class Theme {
     return this.cividis[low].map((channel, i) => Math.round(channel + (this.cividis[low + 1][i] - channel) * (place - low)));
   }
 
-  heatCss(share) {
-    return `rgb(${this.heat(share).join(" ")})`;
+  /** Colour a node as a fate, given by its code; without one as what is around it. */
+  dress(node, code) {
+    node.style.background = this.fills[code] ?? "";
+    node.style.color = this.inks[code] ?? "";
   }
 }
 
@@ -68,79 +76,97 @@ function channelsOf(color) {
   return [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
 }
 
-/** Draw a glyph of 16 units in a box of `size` pixels. */
-function drawGlyph(context, path, filled, x, y, size, color) {
+/** Canvas pixels a CSS pixel. */
+function pixelRatio() {
+  return Math.min(3, globalThis.devicePixelRatio || 1);
+}
+
+/** Give a canvas a size in CSS pixels, and return its context scaled to them. */
+function sized(canvas, width, height) {
+  const ratio = pixelRatio();
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  return context;
+}
+
+function fillBox(context, color, x, y, width, height) {
+  context.fillStyle = color;
+  context.fillRect(x, y, width, height);
+}
+
+/** Write a line of text with its middle at `y`. */
+function drawText(context, color, text, x, y, align = "left", font = SMALL_FONT) {
+  Object.assign(context, { fillStyle: color, font, textAlign: align, textBaseline: "middle" });
+  context.fillText(text, x, y);
+}
+
+/** Fill and outline a path, whichever of both has a colour; without a path the one that was begun. */
+function paintPath(context, fill, edge, width = 2, path = null) {
+  const parts = path ? [path] : [];
+  if (fill) {
+    context.fillStyle = fill;
+    context.fill(...parts);
+  }
+  if (!edge) return;
+  Object.assign(context, { strokeStyle: edge, lineWidth: width });
+  context.stroke(...parts);
+}
+
+/** Draw the shape between points [x, y]. */
+function drawShape(context, points, fill, edge = null, width = 2) {
+  context.beginPath();
+  for (const point of points) context.lineTo(...point);
+  context.closePath();
+  paintPath(context, fill, edge, width);
+}
+
+function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  paintPath(context, fill, edge, width);
+}
+
+/** Draw the glyph of a fate in a box of `size` pixels. */
+function drawGlyph(context, theme, code, x, y, size, color = theme.inks[code]) {
+  const { filled } = theme.fates[code];
   context.save();
   context.translate(x, y);
   context.scale(size / 16, size / 16);
-  if (filled) {
-    context.fillStyle = color;
-    context.fill(path);
-  } else {
-    context.strokeStyle = color;
-    context.lineWidth = 2.2;
-    context.stroke(path);
-  }
+  paintPath(context, filled && color, !filled && color, 2.2, theme.glyphs[code]);
   context.restore();
 }
 
-/** Outline a box so that it shows on any ground: a dark line inside a light one. */
+/** Outline a box so that it shows on any ground: a light line inside a dark one. */
 function drawOutline(context, x, y, width, height) {
-  context.lineWidth = 4;
-  context.strokeStyle = "#000000";
-  context.strokeRect(x - 1, y - 1, width + 2, height + 2);
-  context.lineWidth = 2;
-  context.strokeStyle = "#ffffff";
-  context.strokeRect(x - 1, y - 1, width + 2, height + 2);
+  for (const [strokeStyle, lineWidth] of [["#000000", 4], ["#ffffff", 2]]) {
+    Object.assign(context, { strokeStyle, lineWidth });
+    context.strokeRect(x - 1, y - 1, width + 2, height + 2);
+  }
 }
 
 const hatches = new Map();
 
 /** The diagonal lines that mark what is not final, made once a colour. */
 function hatch(context, color) {
-  if (!hatches.has(color)) hatches.set(color, makeHatch(context, color));
-  return hatches.get(color);
-}
-
-function makeHatch(context, color) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
+  if (hatches.has(color)) return hatches.get(color);
+  const tile = make("canvas", { width: 6, height: 6 });
   const pen = tile.getContext("2d");
-  pen.strokeStyle = color;
-  pen.lineWidth = 1.2;
-  pen.beginPath();
-  for (const offset of [-6, 0, 6]) {
-    pen.moveTo(offset - 1, 7);
-    pen.lineTo(offset + 7, -1);
-  }
-  pen.stroke();
-  return context.createPattern(tile, "repeat");
+  const lines = [-6, 0, 6].map((offset) => `M${offset - 1} 7L${offset + 7} -1`);
+  paintPath(pen, null, color, 1.2, new Path2D(lines.join("")));
+  hatches.set(color, context.createPattern(tile, "repeat"));
+  return hatches.get(color);
 }
 
 /** Draw a line through points [x, y]. */
 function drawLine(context, points, color, width = 2, dash = []) {
-  context.strokeStyle = color;
-  context.lineWidth = width;
   context.lineJoin = "round";
   context.setLineDash(dash);
   context.beginPath();
   for (const point of points) context.lineTo(...point);
-  context.stroke();
+  paintPath(context, null, color, width);
   context.setLineDash([]);
-}
-
-/** Draw a disc, filled, outlined or both. */
-function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  if (fill) {
-    context.fillStyle = fill;
-    context.fill();
-  }
-  if (!edge) return;
-  context.strokeStyle = edge;
-  context.lineWidth = width;
-  context.stroke();
 }
 
 /** Draw within a box only. */
@@ -153,26 +179,12 @@ function drawWithin(context, [x, y, width, height], draw) {
   context.restore();
 }
 
-/** The spot {x, y, wide, tall, position} under a pointer, as `View.hit` returns it. */
-function spotAt(spots, x, y) {
-  const spot = spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
-  return spot ? { position: spot.position, step: null } : null;
-}
-
-/** The last of the first `count` steps that has `name`, and whether it is the last of all. */
-function lastWith(replay, count, name) {
-  let index = count - 1;
-  while (index >= 0 && !replay.steps[index][name]) index -= 1;
-  return { index, step: replay.steps[index] ?? null, current: index >= 0 && index === count - 1 };
-}
-
 /** A list that is filled only while it is open. */
 class FoldedList {
   constructor(title, label, lines) {
     this.lines = lines;
     this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": label });
-    this.node = make("details", { class: "ds-list" }, make("summary", {}, title), this.rows);
-    this.node.addEventListener("toggle", () => this.fill());
+    this.node = make("details", { class: "ds-list", toggle: () => this.fill() }, make("summary", {}, title), this.rows);
   }
 
   fill() {
@@ -211,17 +223,21 @@ function ticksUpTo(extent, most, least) {
 }
 
 /**
- * A titled canvas that can be pointed at. A view overrides `heightFor`, `paint` and `hit`, and `supports` where it needs
- * columns that a trace may lack. Sizes are in CSS pixels.
+ * A titled canvas that can be pointed at, unless it has the role of an image. A view overrides `heightFor` and `paint`,
+ * `supports` where it needs columns that a trace may lack, and keeps the `spots` that it painted, or overrides `hit`.
+ * Sizes are in CSS pixels.
  */
 class View {
-  constructor(name, title, note) {
-    this.name = name;
-    this.canvas = make("canvas", { tabindex: "0", role: "slider", "aria-label": `${title}: token cursor`, "aria-valuemin": "0" });
-    this.note = make("span", { class: "ds-note" }, note ?? "");
-    this.heading = make("figcaption", {}, make("span", { class: "ds-title" }, title), this.note);
-    this.figure = make("figure", { class: `ds-view ds-${name}` }, this.heading, this.canvas);
-    this.context = this.canvas.getContext("2d");
+  spots = [];
+
+  constructor(name, title, note = "", role = "slider", tag = "canvas") {
+    const pointed = role === "slider" ? { tabindex: "0", "aria-label": `${title}: token cursor`, "aria-valuemin": "0" } : {};
+    this.canvas = make(tag, { role, ...pointed });
+    this.note = make("span", { class: "ds-note" }, note);
+    const heading = make("figcaption", {}, make("span", { class: "ds-title" }, title), this.note);
+    this.words = make("p", { class: "ds-words" });
+    this.figure = make("figure", { class: `ds-view ds-${name}` }, heading, this.canvas);
+    this.context = this.canvas.getContext?.("2d");
     this.width = this.height = this.top = 0;
   }
 
@@ -238,22 +254,24 @@ class View {
     return 0;
   }
 
-  /** Fit the canvas to the width it is given. Return whether anything changed. */
+  /** Fit the canvas to the width it is given. */
   fit(replay) {
     const width = Math.floor(this.figure.clientWidth);
     const height = Math.round(this.heightFor(width, replay));
     const top = this.topFor(width);
-    const ratio = Math.min(3, globalThis.devicePixelRatio || 1);
-    if (width === this.width && height === this.height && ratio === this.ratio) return false;
+    const ratio = pixelRatio();
+    if (width === this.width && height === this.height && ratio === this.ratio) return;
     Object.assign(this, { width, height, top, ratio });
     this.canvas.style.height = `${height + top}px`;
-    this.canvas.width = Math.max(1, Math.round(width * ratio));
-    this.canvas.height = Math.max(1, Math.round((height + top) * ratio));
-    return true;
+    sized(this.canvas, width, height + top);
+  }
+
+  get unseen() {
+    return this.figure.hidden || this.width === 0;
   }
 
   draw(scene) {
-    if (this.figure.hidden || this.width === 0) return;
+    if (this.unseen) return;
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.context.clearRect(0, 0, this.width, this.height + this.top);
     this.context.translate(0, this.top);
@@ -261,17 +279,28 @@ class View {
   }
 
   /** Where a pointer at (x, y) points: {position, step} with step null for "now"; null for nowhere. */
-  hit() {
-    return null;
+  hit(x, y) {
+    const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
+    return spot ? { position: spot.position, step: null } : null;
   }
 
-  /** Draw labels of an axis in the quiet colour. */
-  label(context, scene, text, x, y, align) {
-    context.fillStyle = scene.theme.surface.muted;
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = align;
-    context.textBaseline = "middle";
-    context.fillText(text, x, y);
+  label(context, { theme }, text, x, y, align) {
+    drawText(context, theme.surface.muted, text, x, y, align);
+  }
+}
+
+/** A view of something that most passes lack, named `column`: the last one stays, faint, so that nothing jumps. */
+class LastView extends View {
+  draw(scene) {
+    if (this.unseen) return;
+    const { steps } = scene.replay;
+    const index = steps.findLastIndex((step, at) => at < scene.count && step[this.column]);
+    const current = index >= 0 && index === scene.count - 1;
+    this.use(steps[index] ?? null, scene.replay);
+    this.canvas.style.opacity = current ? 1 : FAINT;
+    super.draw(scene);
+    const instead = index < 0 ? `${this.nothing} so far.` : `${this.nothing} in this pass; the faint ${this.column} is that of forward pass ${index + 1}. `;
+    say(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
   }
 }
 
@@ -298,8 +327,7 @@ class ClockView extends View {
   /** The line at the present moment. */
   paintNow({ replay, clock, count, theme }, context, below) {
     const { y, height } = this.plot();
-    context.fillStyle = theme.surface.text;
-    context.fillRect(this.across(replay.ends[clock][count]) - 0.75, y - 4, 1.5, height + below);
+    fillBox(context, theme.surface.text, this.across(replay.ends[clock][count]) - 0.75, y - 4, 1.5, height + below);
   }
 
   hit(x) {

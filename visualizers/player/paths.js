@@ -1,25 +1,19 @@
 // How draft and target denoised the chosen token: two paths from noise to a vector, in the plane that traces keep.
 
-const PATHS_TALL = 230;
 const PATHS_MARGIN = 16;
+const CHOOSE = "Choose a token whose draft was judged to see how draft and target came by it.";
 const PATHS_ROUNDED = 0.002;
 const POINTS = "in a fixed plane · ○ start, x_T · – – draft to ▲ · — target to ■";
 
 /** The two paths of the chosen token, to one scale in both directions. */
 class PathsView extends View {
+  speaks = true;
+  supports = ({ hasPaths }) => hasPaths;
+  heightFor = () => 230;
+
   constructor() {
     super("paths", "How it was denoised", POINTS);
-    this.speaks = true;
-    this.words = make("p", { class: "ds-words" });
     this.figure.append(this.words);
-  }
-
-  supports(replay) {
-    return replay.hasPaths;
-  }
-
-  heightFor() {
-    return PATHS_TALL;
   }
 
   paint(scene, context) {
@@ -27,12 +21,12 @@ class PathsView extends View {
     const step = entry && replay.steps[entry.step];
     const pair = step?.paths?.[entry.entry] ?? null;
     const fate = step && theme.fates[step.fate[entry.entry]];
-    const words = pair ? pathsInWords(pair, fate) : noPathsInWords(fate);
+    const none = fate ? `Only a judged draft has two paths; this token was ${fate.name}.` : CHOOSE;
+    const words = pair ? pathsInWords(pair, fate) : none;
     say(this.words, words);
     this.canvas.setAttribute("aria-valuenow", position ?? 0);
     this.canvas.setAttribute("aria-valuetext", words);
-    context.fillStyle = theme.surface.background;
-    context.fillRect(0, 0, this.width, this.height);
+    fillBox(context, theme.surface.background, 0, 0, this.width, this.height);
     if (pair) this.paintPair(scene, context, pair, { fate, code: step.fate[entry.entry], token: step.token[entry.entry] });
     else this.label(context, scene, "nothing to compare", this.width / 2, this.height / 2, "center");
   }
@@ -46,22 +40,12 @@ class PathsView extends View {
     drawLine(context, draft.map(to.place), surface.emphasis, 2, [5, 4]);
     for (const [points, color] of [[target, surface.accent], [draft, surface.emphasis]]) drawDot(context, to.place(points[0]), 6, null, color);
     const [x, y] = to.place(target.at(-1));
-    context.fillStyle = surface.accent;
-    context.fillRect(x - 4.5, y - 4.5, 9, 9);
+    fillBox(context, surface.accent, x - 4.5, y - 4.5, 9, 9);
     const [left, top] = to.place(draft.at(-1));
-    context.beginPath();
-    context.moveTo(left, top - 6);
-    context.lineTo(left + 6, top + 5);
-    context.lineTo(left - 6, top + 5);
-    context.closePath();
-    context.fillStyle = surface.emphasis;
-    context.fill();
-    context.lineWidth = 1.5;
-    context.strokeStyle = surface.background;
-    context.stroke();
+    drawShape(context, [[left, top - 6], [left + 6, top + 5], [left - 6, top + 5]], surface.emphasis, surface.background, 1.5);
     if (!placed || !fate?.final || fate.name === "accepted") return;
     const [at, down] = to.place(placed);
-    drawGlyph(context, scene.theme.glyphs[code], fate.filled, at - 8, down - 8, 16, surface.text);
+    drawGlyph(context, scene.theme, code, at - 8, down - 8, 16, surface.text);
   }
 
   /** One scale for both directions, with the paths in the middle. */
@@ -79,15 +63,14 @@ class PathsView extends View {
     const length = ticksUpTo(this.width / 3 / pixels, 2, 0)[1];
     if (!length) return;
     const y = this.height - 9;
-    context.fillStyle = scene.theme.surface.muted;
-    context.fillRect(8, y, length * pixels, 1.5);
+    fillBox(context, scene.theme.surface.muted, 8, y, length * pixels, 1.5);
     for (const x of [8, 8 + length * pixels]) context.fillRect(x - 0.75, y - 3, 1.5, 7.5);
     this.label(context, scene, formatNumber(length), 14 + length * pixels, y, "left");
   }
 }
 
 /** What the paths show, and what became of the draft. */
-function pathsInWords({ draft, target, apart }, fate) {
+function pathsInWords({ draft, target, distance_squared: apart }, fate) {
   const far = (squared) => formatNumber(Math.sqrt(squared));
   const start = apart[0] === 0 ? "The same noise: both paths start at one point" : `Noise of their own: the paths start ${far(apart[0])} apart`;
   const [last, own] = [draft.at(-1), target.at(-1)];
@@ -95,11 +78,6 @@ function pathsInWords({ draft, target, apart }, fate) {
   const verdict = fate?.name === "accepted" ? "The draft was accepted." : `The draft was rejected; ${fate?.final ? `a new draw (${fate.glyph}) took its place` : "its place is open again"}.`;
   const inside = seen > PATHS_ROUNDED ? `, ${formatNumber(seen)} of it in this plane` : "";
   return `${start} and end ${far(apart.at(-1))} apart${inside}. ${verdict}`;
-}
-
-function noPathsInWords(fate) {
-  if (!fate) return "Choose a token whose draft was judged to see how draft and target came by it.";
-  return `Only a judged draft has two paths; this token was ${fate.name}.`;
 }
 
 /** Where a vector lies in the plane of the trace's paths (PathPair in docs/trace.md); null for ids. */
@@ -111,12 +89,4 @@ function seenInPlane(token) {
   };
   const mean = (token.length % 2) / token.length;
   return [along(token.map(() => 1)), along(token.map((_, index) => (index % 2 ? -1 : 1) - mean))];
-}
-
-/** The paths of an entry, where they are pairs of numbers and of one length; null otherwise. */
-function readPaths(pair) {
-  const { draft, target, distance_squared: apart } = pair ?? {};
-  if (![draft, target, apart].every((list) => Array.isArray(list) && list.length > 1 && list.length === draft.length)) return null;
-  const point = (at) => Array.isArray(at) && at.length === 2 && at.every(Number.isFinite);
-  return draft.every(point) && target.every(point) && apart.every((squared) => squared >= 0) ? { draft, target, apart } : null;
 }

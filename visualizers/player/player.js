@@ -9,14 +9,13 @@ const HELP = [
   [[",", "."], "one pass, from anywhere"],
   [["←↑↓→"], "in a view: choose a token"],
   [["Enter"], "pin it"],
-  [["Esc"], "let go"],
+  [["Esc"], "unpin"],
   [["r"], "next rejection"],
   [["l"], "next long acceptance"],
   [["d"], "next draft"],
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
-const MOST_TOGETHER = 6;
 const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
@@ -24,19 +23,24 @@ class Player {
   constructor(root, { emit = () => {}, data, hash = true, keys = root, brief = false }) {
     Object.assign(this, { root, emit, hash, data, brief });
     this.theme = new Theme(data);
-    this.lanes = [];
-    this.library = [];
     this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
-    this.now = 0;
-    this.position = this.moment = this.spotlight = null;
-    this.pinned = this.playing = this.follow = this.guided = false;
+    this.playing = this.guided = false;
     this.until = Infinity;
     this.schedule = this.schedule.bind(this);
+    this.forget();
     this.build();
     this.listen(keys);
     this.useTheme();
+  }
+
+  forget() {
+    this.lanes = [];
+    this.library = [];
+    this.position = this.moment = this.spotlight = this.chosenLane = null;
+    this.pinned = this.follow = false;
+    this.now = 0;
   }
 
   build() {
@@ -47,7 +51,8 @@ class Player {
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
-    this.stage = make("div", { class: "ds-lanes" });
+    const [point, click] = [(event) => this.onPoint(event), (event) => this.onClick(event)];
+    this.stage = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
     this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
@@ -73,24 +78,16 @@ class Player {
     const stop = (this.stopListening = new AbortController());
     const { signal } = stop;
     keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    for (const kind of ["pointermove", "pointerdown"]) this.stage.addEventListener(kind, (event) => this.onPoint(event), { signal });
-    this.stage.addEventListener("click", (event) => this.onClick(event), { signal });
     this.darkPage = matchMedia("(prefers-color-scheme: dark)");
     this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
-    this.watchBody = new MutationObserver(() => this.useTheme());
-    this.watchBody.observe(document.body, { attributes: true, attributeFilter: ["class"] });
-    this.watchSize = new ResizeObserver(() => this.refit());
-    this.watchSize.observe(this.root);
-    // A loop waits for whoever points at it or moves in it by keyboard, and while nobody sees it.
-    const hold = (held) => () => (this.race.held = held);
-    for (const part of [this.stage, this.worked.node]) {
-      part.addEventListener("pointerenter", hold(true), { signal });
-      part.addEventListener("pointerleave", hold(false), { signal });
-    }
-    this.root.addEventListener("focusin", (event) => (this.race.held = event.target.matches(":focus-visible")), { signal });
-    this.root.addEventListener("focusout", hold(false), { signal });
-    this.watchSight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
-    this.watchSight.observe(this.root);
+    const body = new MutationObserver(() => this.useTheme());
+    body.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    const size = new ResizeObserver(() => this.refit());
+    const sight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
+    for (const observer of [size, sight]) observer.observe(this.root);
+    this.observers = [body, size, sight];
+    this.root.addEventListener("focusin", ({ target }) => (this.race.held = target.matches(":focus-visible")), { signal });
+    this.root.addEventListener("focusout", this.race.holding.pointerleave, { signal });
   }
 
   destroy() {
@@ -98,9 +95,7 @@ class Player {
     clearTimeout(this.settling);
     cancelAnimationFrame(this.frame);
     this.stopListening.abort();
-    this.watchBody.disconnect();
-    this.watchSize.disconnect();
-    this.watchSight.disconnect();
+    for (const observer of this.observers) observer.disconnect();
     this.root.replaceChildren();
     mounted.delete(this.root);
   }
@@ -113,7 +108,7 @@ class Player {
     this.theme.use(dark);
     this.root.classList.toggle("is-dark", dark);
     for (const [name, color] of Object.entries(this.theme.surface)) this.root.style.setProperty(`--ds-${name}`, color);
-    const ramp = Array.from({ length: 10 }, (_, index) => this.theme.heatCss(index / 9));
+    const ramp = Array.from({ length: 10 }, (_, index) => `rgb(${this.theme.heat(index / 9).join(" ")})`);
     this.root.style.setProperty("--ds-ramp", `linear-gradient(90deg, ${ramp.join(", ")})`);
     this.showKey();
     this.schedule();
@@ -135,18 +130,11 @@ class Player {
     this.pause();
     this.explore();
     this.race.leave();
-    this.lanes = [];
-    this.library = [];
-    this.position = this.moment = this.spotlight = this.chosenLane = null;
-    this.pinned = this.follow = false;
-    this.now = 0;
+    this.forget();
     this.refresh();
   }
 
   begin(index, meta) {
-    if (!Number.isInteger(index) || index < 0 || index >= MOST_LANES) throw new RangeError(`lane ${index}: give 0 or 1`);
-    const problem = problemOf({ schema: "draftscope-trace", version: "1.0", steps: [], ...meta });
-    if (problem) return this.fail(problem);
     this.pause();
     this.lanes[index] = new Lane(meta, this.theme, this.schedule);
     this.follow = true;
@@ -156,7 +144,6 @@ class Player {
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
-    if (step.frame) lane.picture.add(sequence + 1, step.frame);
     const { widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
     const shape = [widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
     if (shape !== lane.shape) {
@@ -179,21 +166,23 @@ class Player {
   show(index, trace) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule);
     this.lanes[index].finish(trace);
-    if (this.library.length > this.most) this.lanes[index].offer(this.choice(index, trace));
+    if (this.library.length <= this.most) return;
+    const { title } = this.lanes[index];
+    title.after(this.choice(index, trace));
+    title.className = "ds-sr";
   }
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
   choice(index, shown) {
     const name = (trace) => [this.nameOf(trace), ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
     const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
-    const list = make("select", { "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
-    list.addEventListener("change", () => {
-      this.show(index, this.library[Number(list.value)]);
+    const change = ({ target }) => {
+      this.show(index, this.library[Number(target.value)]);
       this.set(this.now);
       this.refresh();
       this.settleSoon();
-    });
-    return list;
+    };
+    return make("select", { class: "ds-choice", change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
   }
 
   nameOf({ method, variant, config }) {
@@ -203,7 +192,7 @@ class Player {
   }
 
   /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
-  load(traces, { play = false, loop = false, afresh = false, most = MOST_LANES } = {}) {
+  load(traces, { loop = false, afresh = false, most = MOST_LANES } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
@@ -213,18 +202,15 @@ class Player {
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
-    this.emit("loaded", { lanes: this.lanes.length });
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (loop && still && !placed) this.now = Math.floor(this.race.finish() / 2);
-    if (still || (loop && placed) || !(play || loop)) return;
-    this.now = 0;
-    if (loop) this.race.start();
-    else this.play();
+    if (!loop || placed) return;
+    const still = wantsStillness();
+    this.now = still ? Math.floor(this.race.finish() / 2) : 0;
+    if (!still) this.race.start();
   }
 
   /**
    * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
-   * passes a second; pin `token`, or mark with `fates` what became of every guess. What is said about it is the host's.
+   * passes a second; pin `token`, or mark with `fates` what became of every draft. What is said about it is the host's.
    */
   async scene({ urls, from = 0, to = null, speed = null, token = null, fates = false }) {
     const asked = (this.asked = Symbol("scene"));
@@ -245,8 +231,7 @@ class Player {
     if (token !== null) [this.position, this.pinned] = [token, true];
     const end = Math.min(to ?? Infinity, this.extent());
     this.set(from);
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (still || from >= end) return this.set(end);
+    if (wantsStillness() || from >= end) return this.set(end);
     this.speed = speed ?? USUAL_SPEED.passes;
     this.until = end;
     this.play();
@@ -283,13 +268,8 @@ class Player {
     }
   }
 
-  loadUrl(...urls) {
-    return this.fetched(urls.flat(), (traces) => this.load(traces));
-  }
-
-  /** Show up to six traces, all beside one another. */
-  compareUrls(urls) {
-    return this.fetched(urls, (traces) => this.load(traces, { most: MOST_TOGETHER, afresh: true }));
+  loadUrl(urls, options) {
+    return this.fetched([urls].flat(), (traces) => this.load(traces, options));
   }
 
   /** As `finish`, with the trace fetched from this site. */
@@ -357,11 +337,6 @@ class Player {
     this.set(now);
     this.follow = this.now === this.extent() && this.present().some(({ running }) => running);
     this.settleSoon();
-  }
-
-  /** Follow the slider; forward passes are whole. */
-  slide(value) {
-    this.jump(this.clock === "passes" ? Math.round(value) : value);
   }
 
   /** Go `count` moments on, a moment being the end of a forward pass in any lane. */
@@ -562,10 +537,9 @@ class Player {
     else if (key === "End") this.jump(Infinity);
     else if (key === " " && !pressing) this.toggle();
     else if (key === "Escape" && this.position !== null) {
-      this.position = this.moment = null;
+      this.position = null;
       this.pinned = false;
-      this.schedule();
-      this.settleSoon();
+      return this.cursorMoved();
     } else return false;
     return true;
   }
@@ -611,9 +585,9 @@ class Player {
     const items = this.theme.fates.map((fate, code) => {
       if (!seen.has(code)) return null;
       const chip = make("span", { class: "ds-chip" }, icon(fate.path, fate.filled));
-      chip.style.background = this.theme.fills[code];
-      chip.style.color = this.theme.inks[code];
-      return make("li", {}, chip, term(fate.name, fate.name, `${capital(fate.name)}: ${fate.meaning}.`));
+      this.theme.dress(chip, code);
+      const name = fate.name.charAt(0).toUpperCase() + fate.name.slice(1);
+      return make("li", {}, chip, term(fate.name, fate.name, `${name}: ${fate.meaning}.`));
     });
     this.key.replaceChildren(...items.filter(Boolean));
     this.key.hidden = seen.size === 0;
@@ -632,7 +606,8 @@ class Player {
     const extent = this.scale();
     for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent));
     for (const lane of this.present()) lane.write();
-    this.compare();
+    const [first, ...others] = this.present();
+    for (const other of others) this.compare(first, other);
     this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
@@ -661,13 +636,8 @@ class Player {
     };
   }
 
-  /** Once the first run and another are over, say how the other one compares with it. */
-  compare() {
-    const [first, ...others] = this.present();
-    for (const other of others) this.compareWith(first, other);
-  }
-
-  compareWith(first, second) {
+  /** Once two runs are over, say how the second compares with the first. */
+  compare(first, second) {
     const runs = [first, second];
     const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
     const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
@@ -697,8 +667,8 @@ class Player {
   }
 }
 
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+function wantsStillness() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 /** Fetch a trace from this site; gzip is known by its first two bytes, whatever the server says. */
@@ -717,35 +687,28 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {play, loop})      show finished traces, two side by side; more can be chosen from
- *   loadUrl(url, ...)               the same, fetched from this site, plain or gzipped
+ *   load(traces, {loop, most})      show finished traces, two side by side or `most`, up to six; further ones can be chosen
+ *   loadUrl(urls, {loop, most})     the same, fetched from this site, plain or gzipped
  *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
  *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
  *                                   words of a button beside them, whose press is "invited"
  *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
- *   compareUrls(urls)               show up to six traces of this site beside one another
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
- *   push(lane, sequence, step)      add its step number `sequence`, counted from 0; repeated and lost steps do no harm;
- *                                   `step.frame` may hold the picture so far as a data: URL,
- *                                   `step.words` the text of ids that the legend lacks
+ *   push(lane, sequence, step)      add step number `sequence`, from 0; repeated and lost ones do no harm; `step.frame` may
+ *                                   hold the picture so far as a data: URL, `step.words` text of ids that the legend lacks
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
  *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
- *   toggle(), pause()               play or pause, stop where it is
- *   clear(), destroy()              forget all traces, leave the page
- *   snapshot()                      what is drawn now
+ *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
+ *   snapshot(), destroy()           return what is drawn now, leave the page
  *
  * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
- * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "loaded", "settled", "chosen",
- * "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
- * `brief: true` starts with what one screen holds.
+ * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "settled", "chosen", "invited",
+ * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
+ * default the root; `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);
-  const names = [
-    "begin", "push", "finish", "finishUrl", "load", "loadUrl", "compareUrls", "offer", "scene", "explore", "set", "clear", "pause", "toggle", "useClock",
-    "snapshot", "destroy",
-  ];
-  return Object.fromEntries(names.map((name) => [name, player[name].bind(player)]));
+  return player;
 }

@@ -1,6 +1,6 @@
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
 
-const OPENING = "The same model decodes the same prompt twice. One of the two guesses ahead.";
+const OPENING = "The same model decodes the same prompt twice. One of the two runs drafts ahead.";
 const READ_MILLISECONDS = 1100;
 const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
@@ -10,6 +10,9 @@ const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster s
 
 /** What stands above the lanes where room is short, and the loop. */
 class Race {
+  /** What makes the loop wait for whoever points at a part of it. */
+  holding = { pointerenter: () => (this.held = true), pointerleave: () => (this.held = false) };
+
   constructor(player) {
     this.player = player;
     this.looping = this.held = false;
@@ -17,17 +20,16 @@ class Race {
     this.rest = this.read = 0;
     this.sentence = make("strong", {});
     this.truth = make("span", {});
-    this.why = make("button", { type: "button", class: "ds-ask", "aria-expanded": "false" }, "why?");
-    this.reason = make("p", { class: "ds-reason", hidden: true });
-    this.why.addEventListener("click", () => {
+    const explain = () => {
       player.takeOver();
       this.explain(this.reason.hidden);
-    });
+    };
+    this.why = makeButton({ class: "ds-ask", "aria-expanded": "false" }, explain, "why?");
+    this.reason = make("p", { class: "ds-reason", hidden: true });
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
-    this.invite = make("button", { type: "button", class: "ds-invite", hidden: true });
-    this.invite.addEventListener("click", () => player.emit("invited", {}));
+    this.invite = makeButton({ class: "ds-invite", hidden: true }, () => player.emit("invited", {}));
     const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
@@ -37,12 +39,7 @@ class Race {
     this.pairs = pairs;
     this.invite.textContent = invite;
     this.invite.hidden = !invite;
-    const chips = pairs.map(({ name }, index) => {
-      const chip = make("button", { type: "button", "aria-pressed": "false" }, name);
-      chip.addEventListener("click", () => this.choose(index, true));
-      return chip;
-    });
-    this.chips.replaceChildren(...chips);
+    this.chips.replaceChildren(...pairs.map(({ name }, index) => makeButton({ "aria-pressed": "false" }, () => this.choose(index, true), name)));
   }
 
   /** Fetch a pair and play it; the first one starts where the address says, if it does. */
@@ -121,14 +118,6 @@ class Race {
     return step.judged ? step.position[tellingEntry(replay, step)] : null;
   }
 
-  /** The sentence, with its terms; no stops for the keyboard, which has them in the counters. */
-  write(text) {
-    if (this.sentence.textContent === text) return;
-    say(this.sentence, text);
-    mark(this.sentence);
-    for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1;
-  }
-
   /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */
   say(lanes) {
     const lane = lanes.at(-1);
@@ -137,8 +126,12 @@ class Race {
     const early = lane.scene.count > 0 && !finished && performance.now() < this.read;
     if (this.player.playing && early) return;
     const text = finished ?? (lane.scene.count === 0 ? OPENING : passInWords(lane));
-    if (text !== this.sentence.textContent) this.read = performance.now() + READ_MILLISECONDS;
-    this.write(text);
+    if (text !== this.sentence.textContent) {
+      this.read = performance.now() + READ_MILLISECONDS;
+      say(this.sentence, text);
+      mark(this.sentence);
+      for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1; // the counters have them, too
+    }
     const truth = finished && this.pair?.why;
     say(this.truth, truth ? `${this.pair.truth}:` : "");
     say(this.reason, this.pair?.why ?? "");
@@ -156,35 +149,34 @@ function finishInWords([first, second]) {
   const over = ({ scene, replay }) => scene?.count === replay.length;
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
   const drafts = second.replay.steps.filter(({ call }) => call.role === "draft").length;
-  const own = drafts ? `, ${drafts} of them its drafter's` : "";
+  const own = drafts ? `, ${drafts} of them by the drafter` : "";
   if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}.`;
-  if (over(first) && made >= usual) return `Guessing did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
+  if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
   return null;
 }
 
-/** What one pass did, in plain words. */
 function passInWords({ scene, replay }) {
   const { step } = scene;
   const names = step.fate.map((code) => replay.fates[code]);
   const count = (...wanted) => names.filter((fate) => wanted.includes(fate?.name)).length;
   const drafted = count("drafted");
   const placed = names.filter((fate) => fate?.final).length;
-  const [kept, redrawn, dropped] = [count("accepted"), count("resampled"), count("rejected")];
-  const checked = kept + redrawn + dropped + count("discarded", "kept", "changed");
-  if (checked) return `${counted(checked, "guess")} checked in one pass: ${verdictInWords({ checked, kept, redrawn, dropped })}.`;
-  if (drafted) return `${counted(drafted, "guess")} made ahead, not checked yet.`;
+  const [accepted, resampled, rejected] = [count("accepted"), count("resampled"), count("rejected")];
+  const verified = accepted + resampled + rejected + count("discarded", "kept", "changed");
+  if (verified) return `${counted(verified, "draft")} verified in one pass: ${verdictInWords({ verified, accepted, resampled, rejected })}.`;
+  if (drafted) return `${counted(drafted, "draft")} made, not verified yet.`;
   return placed === 1 ? "One token in this pass, the ordinary way." : `${counted(placed, "token")} in one pass.`;
 }
 
-function verdictInWords({ checked, kept, redrawn, dropped }) {
-  if (kept === checked) return checked === 1 ? "kept" : "all kept";
-  if (redrawn === 1 && !dropped) return kept ? `${kept} kept, the ${ordinal(kept + 1)} redrawn` : "the first redrawn";
-  const parts = [[kept, "kept"], [redrawn, "redrawn"], [dropped, "rejected"]].filter(([count]) => count);
-  return parts.map(([count, does]) => `${count} ${does}`).join(", ") || "all guessed again";
+function verdictInWords({ verified, accepted, resampled, rejected }) {
+  if (accepted === verified) return verified === 1 ? "accepted" : "all accepted";
+  if (resampled === 1 && !rejected) return accepted ? `${accepted} accepted, the ${ordinal(accepted + 1)} resampled` : "the first resampled";
+  const parts = Object.entries({ accepted, resampled, rejected }).filter(([, count]) => count);
+  return parts.map(([fate, count]) => `${count} ${fate}`).join(", ") || "all drafted again";
 }
 
 function counted(count, what) {
-  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+  return `${formatInteger(count)} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
 }
 
 function ordinal(number) {

@@ -1,19 +1,15 @@
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
 const NOTHING = 255;
-const KEYFRAME_EVERY = 32;
-const LARGEST_CANVAS = 1_000_000;
+/** Latent frames of a video that stand in one row; more are wrapped. */
+const FRAMES_ACROSS = 4;
 
-/** Return why `trace` cannot be shown, or null. The Python reader checks traces in full; this only guards the page. */
+/** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. */
 function problemOf(trace) {
   if (trace?.schema !== "draftscope-trace") return "This is not a Draftscope trace: its `schema` is not “draftscope-trace”.";
   if (String(trace.version).split(".")[0] !== "1") {
     return `This trace has version ${trace.version}; this page reads version 1. Record it again, or use a newer page.`;
   }
-  const shape = trace.canvas?.shape;
-  const size = Array.isArray(shape) ? shape.reduce((product, extent) => product * extent, 1) : NaN;
-  if (!Number.isInteger(size) || size < 1 || size > LARGEST_CANVAS) return "The `canvas.shape` of this trace is not a size.";
-  if (!Array.isArray(trace.steps)) return "This trace has no list of `steps`.";
   return null;
 }
 
@@ -22,9 +18,6 @@ function safePicture(address) {
   return /^data:image\/(png|webp)[;,]/.test(address ?? "") ? address : null;
 }
 
-/** Latent frames of a video that stand in one row; more are wrapped. */
-const FRAMES_ACROSS = 4;
-
 /** Where positions lie: one cell a position, latent frames of a video side by side below their names, text in rows. */
 class Grid {
   constructor(canvas) {
@@ -32,8 +25,8 @@ class Grid {
     this.kind = canvas.kind;
     this.positions = shape.reduce((product, extent) => product * extent, 1);
     this.frames = shape.length === 3 ? shape[0] : 1;
-    this.cellColumns = canvas.kind === "text" ? Math.min(32, this.positions) : shape.at(-1);
-    this.cellRows = canvas.kind === "text" ? Math.ceil(this.positions / this.cellColumns) : shape.at(-2);
+    this.cellColumns = shape.at(-1);
+    this.cellRows = shape.at(-2) ?? 1;
     this.framesAcross = this.frames <= FRAMES_ACROSS ? this.frames : Math.ceil(Math.sqrt(this.frames));
     this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
     this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
@@ -109,14 +102,6 @@ class State {
     this.acceptProb = new Float32Array(positions).fill(NaN);
     this.level = new Uint8Array(positions);
   }
-
-  copy() {
-    const other = Object.create(State.prototype);
-    other.steps = this.steps;
-    other.finals = this.finals;
-    for (const name of ["token", "fate", "finalAt", "lastAt", "acceptProb", "level"]) other[name] = this[name].slice();
-    return other;
-  }
 }
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
@@ -147,7 +132,6 @@ class Replay {
     this.decisions = [];
     this.graphs = { levels: 0, widest: 0 };
     this.state = new State(this.positions);
-    this.keyframes = [this.state.copy()];
   }
 
   get length() {
@@ -165,7 +149,6 @@ class Replay {
 
   /** Take step number `sequence` of a running decoder. A repeated one is ignored, a missing one leaves an empty row. */
   push(sequence, step) {
-    if (!Number.isInteger(sequence) || sequence < 0 || sequence > LARGEST_CANVAS) return false;
     if (sequence < this.length && !this.steps[sequence].missing) return false;
     if (step.words) this.vocabulary = { ...this.vocabulary, ...step.words };
     if (sequence < this.length) {
@@ -220,33 +203,16 @@ class Replay {
 
   /** Turn a step of the trace into columns ready to draw. */
   read(source) {
-    const given = source ?? {};
-    const position = given.position ?? [];
-    const stages = Object.values(given.call?.milliseconds ?? {});
-    const numbers = given.numbers ?? {};
-    const keep = position.map((p) => Number.isInteger(p) && p >= 0 && p < this.positions);
-    const column = (values) => (values ? values.filter((_, entry) => keep[entry]) : null);
+    const given = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
     const step = {
+      ...given,
       source,
       missing: source === null,
-      call: given.call ?? {},
-      milliseconds: stages.reduce((sum, value) => sum + value, 0),
-      position: column(position),
-      token: column(given.token) ?? [],
-      fate: (column(given.fate) ?? []).map((name) => this.codeOf.get(name) ?? NOTHING),
-      draft: column(given.draft),
-      p: column(given.p),
-      q: column(given.q),
-      acceptProb: column(given.accept_prob),
-      coin: column(given.coin),
-      top: column(given.top),
-      likely: column(given.likely)?.map(readLikely) ?? null,
-      row: column(given.row),
-      numbers: Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, column(values)])),
-      signals: given.signals ?? {},
-      mask: readMask(given.mask),
-      graph: readGraph(given.graph),
-      paths: Array.isArray(given.paths) ? column(given.paths).map(readPaths) : null,
+      milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
+      fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
+      acceptProb: given.accept_prob ?? null,
+      likely: given.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
+      graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
     step.deciding = this.decidingEntries(step);
     step.agreement = agreementOf(step);
@@ -276,12 +242,8 @@ class Replay {
   /** The canvas after `count` steps. The result is shared: read it before the next call. */
   seek(count) {
     const wanted = Math.max(0, Math.min(this.length, count));
-    const frame = Math.min(Math.floor(wanted / KEYFRAME_EVERY), this.keyframes.length - 1);
-    if (this.state.steps > wanted || this.state.steps < frame * KEYFRAME_EVERY) this.state = this.keyframes[frame].copy();
-    while (this.state.steps < wanted) {
-      this.apply(this.state, this.steps[this.state.steps]);
-      if (this.state.steps === this.keyframes.length * KEYFRAME_EVERY) this.keyframes.push(this.state.copy());
-    }
+    if (this.state.steps > wanted) this.state = new State(this.positions);
+    while (this.state.steps < wanted) this.apply(this.state, this.steps[this.state.steps]);
     return this.state;
   }
 
@@ -305,18 +267,9 @@ class Replay {
 
   /** How many steps have ended when the clock stands at `now`. */
   stepsAt(clock, now) {
-    const ends = this.ends[clock];
-    let low = 0;
-    let high = this.length;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (ends[middle] <= now + 1e-6) low = middle;
-      else high = middle - 1;
-    }
-    return low;
+    return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;
   }
 
-  /** When the last step ends. */
   extent(clock) {
     return this.ends[clock][this.length];
   }
@@ -324,24 +277,11 @@ class Replay {
   /** The last thing that happened at `position` within the first `count` steps, or null. */
   entryAt(position, count) {
     const history = this.history[position] ?? [];
-    let low = 0;
-    let high = history.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (history[middle].step < count) low = middle + 1;
-      else high = middle;
-    }
-    return history[low - 1] ?? null;
+    return history[countWhile(history, ({ step }) => step < count) - 1] ?? null;
   }
 
-  /** Agreement of successive distributions at one position, as points on the clock. */
-  agreementPath(position, clock) {
-    const points = [];
-    for (const { step, entry } of this.history[position] ?? []) {
-      const value = this.steps[step].agreement?.[entry];
-      if (Number.isFinite(value)) points.push({ at: this.ends[clock][step + 1], value });
-    }
-    return points;
+  fateOf(moment) {
+    return moment ? this.fates[this.steps[moment.step].fate[moment.entry]] : undefined;
   }
 
   /** The text of a token as it stands in the running text. */
@@ -356,23 +296,16 @@ class Replay {
     return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
-  /** What to call a latent frame, counted from 0. */
   frameName(frame) {
     const [each, start] = [this.framesEach, this.meta.output?.given ?? 0];
     if (each === 0) return `latent frame ${frame + 1}`;
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
-  /** Where a position lies, in words. */
   placeText(position) {
     if (this.grid.kind === "text") return `position ${position}`;
     const { frame, row, column } = this.grid.where(position);
     return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row}, column ${column}`;
-  }
-
-  /** What a number of a step is called. */
-  signalLabel(name) {
-    return (this.signals[name]?.label ?? name).toLowerCase();
   }
 
   /** A token in words: its text, or its number. */
@@ -384,34 +317,20 @@ class Replay {
   }
 }
 
+/** How many of `items` fulfil a test that holds up to some of them and not beyond. */
+function countWhile(items, holds) {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(items[middle])) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
 function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
-}
-
-/** What a verdict was between, as ids with p and q; null where it is not known. */
-function readLikely(likely) {
-  const sound = (one) => Array.isArray(one) && Number.isInteger(one[0]) && Number.isFinite(one[1]) && Number.isFinite(one[2]);
-  return Array.isArray(likely) && likely.length && likely.every(sound) ? likely.map(([token, p, q]) => ({ token, p, q })) : null;
-}
-
-/** A mask whose runs add up, with labels that are text; null otherwise. */
-function readMask(mask) {
-  const { queries, keys, runs } = mask ?? {};
-  if (![queries, keys, runs].every(Array.isArray) || runs.length !== queries.length || keys.length === 0) return null;
-  const sound = (row) => Array.isArray(row) && row.every((length) => Number.isInteger(length) && length >= 0);
-  if (!runs.every((row) => sound(row) && row.reduce((sum, length) => sum + length, 0) === keys.length)) return null;
-  return { queries: queries.map(String), keys: keys.map(String), runs };
-}
-
-/** A draft graph whose parents stand before their children; null otherwise. */
-function readGraph(graph) {
-  if (!Array.isArray(graph) || graph.length === 0) return null;
-  const before = (list, index) => Array.isArray(list) && list.every((at) => Number.isInteger(at) && at >= 0 && at < index);
-  const sound = ({ row, parents, positions }, index) =>
-    Number.isInteger(row) && before(parents, index) && Array.isArray(positions) && positions.every(Number.isInteger);
-  if (!graph.every((node, index) => node && sound(node, index))) return null;
-  return graph.map((node, index) => ({ ...node, acceptedUnder: before(node.vouched_by, index) ? node.vouched_by : [] }));
 }
 
 /** 1 - TV per entry, where the draft came from the model: an initial guess has no distribution to agree with. */
@@ -426,10 +345,15 @@ function meanOf(values) {
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
 }
 
+/** A number rounded to an integer, thousands set apart. */
+function formatInteger(value) {
+  return Math.round(value).toLocaleString("en");
+}
+
 /** A number for reading: three figures, thousands set apart, very small ones as powers of ten. */
 function formatNumber(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "not known";
-  if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  if (Number.isInteger(value) || Math.abs(value) >= 1000) return formatInteger(value);
   if (Math.abs(value) < 0.001) {
     const [digits, power] = value.toExponential(1).split("e-");
     return `${digits} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;

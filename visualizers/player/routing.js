@@ -2,18 +2,12 @@
 
 /** Expected against accepted drafts, the score that decided, and the decision, over the clock. */
 class RoutingView extends ClockView {
+  supports = ({ decisions }) => decisions.length > 0;
+  heightFor = () => 178;
+
   constructor() {
     super("routing", "Routing: verify or not", "○ expected to be accepted · ■ accepted · – – score · bar: length of the span · below: ▲ verify, – not");
-    this.words = make("p", { class: "ds-words" });
     this.figure.append(this.words);
-  }
-
-  supports(replay) {
-    return replay.decisions.length > 0;
-  }
-
-  heightFor() {
-    return 178;
   }
 
   plot() {
@@ -43,29 +37,23 @@ class RoutingView extends ClockView {
   paintDecision({ theme: { surface } }, context, { span, expected, accepted, verify }, { at, down, room, strip }) {
     const size = Math.max(2, Math.min(4, room / 2));
     if (span !== null) {
-      context.fillStyle = surface.line;
-      context.fillRect(at - room / 2, down(span), room, down(0) - down(span));
+      fillBox(context, surface.line, at - room / 2, down(span), room, down(0) - down(span));
     }
     if (expected !== null && accepted !== null) drawLine(context, [[at, down(expected)], [at, down(accepted)]], surface.muted, 1.5);
     if (accepted !== null) {
-      context.fillStyle = surface.emphasis;
-      context.fillRect(at - size, down(accepted) - size, 2 * size, 2 * size);
+      fillBox(context, surface.emphasis, at - size, down(accepted) - size, 2 * size, 2 * size);
     }
     if (expected !== null) drawDot(context, [at, down(expected)], size, surface.background, surface.accent);
     if (verify === null) return;
-    context.fillStyle = surface.text;
-    if (!verify) return context.fillRect(at - size, strip - 0.75, 2 * size, 1.5);
-    context.beginPath();
-    for (const corner of [[at, strip - size], [at + size, strip + size], [at - size, strip + size]]) context.lineTo(...corner);
-    context.fill();
+    if (verify) drawShape(context, [[at, strip - size], [at + size, strip + size], [at - size, strip + size]], surface.text);
+    else fillBox(context, surface.text, at - size, strip - 0.75, 2 * size, 1.5);
   }
 
   paintAxes(scene, context, low, high, down) {
     const { x, y, width, height } = this.plot();
     const ticks = ticksUpTo(high - low, 4, 1).map((tick) => tick + low).filter((tick) => tick <= high);
     for (const tick of new Set([...ticks, 0])) {
-      context.fillStyle = tick === 0 ? scene.theme.surface.muted : scene.theme.surface.line;
-      context.fillRect(x, Math.round(down(tick)), width, 1);
+      fillBox(context, tick === 0 ? scene.theme.surface.muted : scene.theme.surface.line, x, Math.round(down(tick)), width, 1);
       if (tick === 0 || Math.abs(down(tick) - down(0)) > 10) this.label(context, scene, String(tick), x - 6, down(tick), "right");
     }
     this.paintClock(scene, context, y + height + 28);
@@ -77,7 +65,6 @@ function rangeOf(decisions) {
   return { low: Math.floor(Math.min(0, ...values)), high: Math.max(1, Math.ceil(Math.max(0, ...values))) };
 }
 
-/** A decision in a sentence. */
 function routeInWords(decision, replay) {
   if (!decision) return "No decision yet.";
   const { step, span, expected, score, verify, accepted, confident } = decision;
@@ -88,7 +75,7 @@ function routeInWords(decision, replay) {
     verify === null ? null : verify ? "verify" : "do not verify",
     accepted !== null ? `${accepted} accepted` : null,
   ];
-  const others = Object.entries(decision.others).map(([name, value]) => `${replay.signalLabel(name)} ${formatNumber(value)}`);
+  const others = Object.entries(decision.others).map(([name, value]) => `${(replay.signals[name]?.label ?? name).toLowerCase()} ${formatNumber(value)}`);
   return `Forward pass ${step + 1}: ${[...parts, ...others].filter(Boolean).join(", ")}.`;
 }
 

@@ -2,7 +2,7 @@
 // written out and never computed. traces/rules.py says what may stand in them.
 
 const VERDICTS = {
-  accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a guess", changed: "guessed again", drafted: "a guess so far",
+  accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a draft", changed: "drafted again", drafted: "a draft so far",
   discarded: "dropped", unmasked: "revealed", fallback: "revealed", edited: "replaced",
 };
 const TOKENS = ["draft", "token", "best"];
@@ -14,9 +14,9 @@ const SETTLED = ["accepted", "resampled", "rejected"];
 const USUAL = {
   fates: SETTLED,
   formula: "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}",
-  says: "A guess stays with probability min(1, p / q): the more the guess was overrated, the more rarely it stays.",
+  says: "A draft is accepted with probability min(1, p / q): the more q exceeds p, the less often.",
 };
-const ANY = { fates: SETTLED, formula: "it stays with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
+const ANY = { fates: SETTLED, formula: "accepted with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
 const SAME_PROBABILITY = 1e-3;
 
 /** One entry of one step: what a rule speaks of. `coin` and `verdict` may stand in for what happened. */
@@ -39,8 +39,8 @@ class Moment {
 
   /** The token that a word of a formula stands for, or undefined. */
   token(name) {
-    const found = { draft: this.step.draft?.[this.entry], token: this.step.token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name];
-    return found ?? undefined;
+    const { draft, token } = this.step;
+    return { draft: draft?.[this.entry], token: token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name] ?? undefined;
   }
 
   /** What a name of a formula stands for; undefined where the trace does not say. */
@@ -54,12 +54,6 @@ class Moment {
   get coinDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
   }
-}
-
-/** Text and blanks of a formula: {text} and {names}. */
-function readFormula(formula) {
-  const parts = String(formula ?? "").split(/\{([^{}]*)\}/);
-  return parts.map((part, index) => (index % 2 ? { names: part.split("?").map((name) => name.trim()) } : { text: part }));
 }
 
 /** A number in a formula: three figures, or as many as it is given. */
@@ -83,7 +77,8 @@ function digitsOf(blanks, moment) {
 
 /** A formula filled in, as pieces {text, name}; null where the entry lacks one of its names. */
 function fill(rule, moment) {
-  const parts = readFormula(rule.formula);
+  const texts = rule.formula.split(/\{([^{}]*)\}/);
+  const parts = texts.map((text, index) => (index % 2 ? { names: text.split("?").map((name) => name.trim()) } : { text }));
   const blanks = parts.filter(({ names }) => names);
   if (blanks.some(({ names }) => names.some((name) => moment.value(name) === undefined))) return null;
   const digits = digitsOf(blanks, moment);

@@ -8,42 +8,31 @@ const BREAK = "\u200b";
 /** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
 const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefilled: "none" };
 
-/** The text as spans. Not a canvas, but it points and is pointed at like one. */
-class TextView {
-  constructor(grid) {
-    this.name = "text";
-    this.grid = grid;
-    this.canvas = make("div", { class: "ds-tokens", tabindex: "0", role: "slider", "aria-label": "Text so far: token cursor", "aria-valuemin": "0" });
+/** The text as spans: instead of a canvas a view that is laid out by the browser. */
+class TextView extends View {
+  supports = ({ grid }) => grid.kind === "text";
+
+  constructor() {
+    super("text", "Text so far", "", "slider", "div");
+    this.canvas.className = "ds-tokens";
     this.prompt = make("div", { class: "ds-prompt", tabindex: "0", role: "group", "aria-label": "Prompt of this run" });
-    this.note = make("span", { class: "ds-note" });
-    this.figure = make(
-      "figure",
-      { class: "ds-view ds-text" },
-      make("figcaption", {}, make("span", { class: "ds-title" }, "Text so far"), this.note),
-      this.prompt,
-      this.canvas,
-    );
+    this.canvas.before(this.prompt);
     this.chips = [];
   }
 
-  supports(replay) {
-    return replay.grid.kind === "text";
-  }
-
   fit(replay) {
-    if (this.figure.hidden) return false;
+    if (this.figure.hidden) return;
     const { prompt, canvas } = replay.meta;
     say(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = put to the test", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
+    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
     say(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
-    return false;
   }
 
-  build({ block, block_offset: offset = 0 }) {
+  build({ shape, block, block_offset: offset = 0 }) {
     const nodes = [];
-    this.chips = Array.from({ length: this.grid.positions }, (_, position) => {
+    this.chips = Array.from({ length: shape[0] }, (_, position) => {
       const starts = block > 1 && position > 0 && (position + offset) % block === 0;
       if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + offset) / block)} begins` }));
       const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
@@ -126,8 +115,7 @@ class TextView {
     span.className = names.join(" ");
     const fate = ended ? undefined : theme.fates[code];
     span.dataset.glyph = (fate && (colored || (final && !(fate.name in LINES))) ? fate.glyph : "") + depth;
-    span.style.background = colored ? theme.fills[code] : "";
-    span.style.color = colored ? theme.inks[code] : "";
+    theme.dress(span, colored ? code : NOTHING);
     span.style.setProperty("--ds-fate", theme.fills[code] ?? "transparent");
     span.style.setProperty("--ds-line-style", final && fate && !colored ? (LINES[fate.name] ?? "solid") : "none");
   }
@@ -149,9 +137,6 @@ function momentOf({ step, replay }) {
   if (tested) for (const [entry, code] of step.fate.entries()) if (replay.fates[code]?.judged) framed.add(step.position[entry]);
   // While drafting, the frame is the span that will be tested: the first run of open positions.
   const { span, verify } = step.signals;
-  if (!tested && Number.isFinite(span)) {
-    const run = verify === 0 ? [] : [...framed].sort((a, b) => a - b).slice(0, span);
-    return { lost, framed: new Set(run) };
-  }
-  return { lost, framed };
+  if (tested || !Number.isFinite(span)) return { lost, framed };
+  return { lost, framed: new Set([...framed].sort((a, b) => a - b).slice(0, verify === 0 ? 0 : span)) };
 }

@@ -1,12 +1,13 @@
-// This step, worked out: one verdict with its own numbers, beside the canvas. What was guessed, what the check found, the
-// verdict in the method's formula, and what a rejected guess is redrawn from.
+// This step, worked out: one verdict with its own numbers, beside the canvas. The draft, its verification, the verdict in
+// the method's formula, and what a rejected draft is replaced from.
 
-const READ_PANEL_MILLISECONDS = 1100;
 const LONG_SHARE = 0.6;
+const NOT_RECORDED = "The likeliest tokens were not recorded. Record again with --likely 8 to see them.";
+const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
 const NEXT = [
-  ["rejection", "Next rejection", "r", "To the next guess that was rejected"],
-  ["long", "Next long acceptance", "l", "To the next pass that accepted many guesses at once"],
-  ["draft", "Next draft", "d", "To the next guess that was put to the test"],
+  ["rejection", "Next rejection", "r", "To the next draft that was rejected"],
+  ["long", "Next long acceptance", "l", "To the next pass that accepted many drafts at once"],
+  ["draft", "Next draft", "d", "To the next draft that was verified"],
 ];
 
 /** The panel. One a player: it explains the lane that was last pointed at, else the last one. */
@@ -19,17 +20,12 @@ class Worked {
     this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
-    const goes = NEXT.map(([kind, label, key, title]) => {
-      const button = make("button", { type: "button", title: `${title} (${key})`, "aria-keyshortcuts": key }, label);
-      button.addEventListener("click", () => this.go(kind));
-      return button;
-    });
-    this.buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
-    this.body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
-    this.more = make("button", { type: "button", class: "ds-more", "aria-expanded": "false" }, "more");
-    this.more.addEventListener("click", () => this.open(!this.node.classList.contains("is-open")));
+    const goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
+    const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
+    const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
+    this.more = makeButton({ class: "ds-more", "aria-expanded": "false" }, () => this.open(!this.node.classList.contains("is-open")), "more");
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
-    this.node = make("section", { class: "ds-worked", "aria-label": "This step, worked out" }, head, this.body, this.buttons);
+    this.node = make("section", { class: "ds-worked", ...player.race.holding, "aria-label": "This step, worked out" }, head, body, buttons);
     this.makeCoin();
   }
 
@@ -41,18 +37,16 @@ class Worked {
   }
 
   makeCoin() {
-    this.slider = make("input", { type: "range", class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" });
-    this.slider.addEventListener("input", () => this.turn(Number(this.slider.value)));
-    this.back = make("button", { type: "button", class: "ds-ask" }, "as it was");
-    this.back.addEventListener("click", () => {
+    this.slider = makeSlider({ class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.turn(value));
+    const turnBack = () => {
       this.turn(null);
       this.slider.focus();
-    });
-    this.ask = make("span", {}, "What if the coin had been …");
+    };
+    this.back = makeButton({ class: "ds-ask" }, turnBack, "as it was");
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, this.ask, " ", this.back), this.slider, this.then);
+    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "What if the coin had been …"), " ", this.back), this.slider, this.then);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -80,7 +74,7 @@ class Worked {
     const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
     const fresh = this.replay !== scene?.replay;
     if (!fresh && (key === this.key || this.held)) return;
-    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_PANEL_MILLISECONDS });
+    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_MILLISECONDS });
     this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
     this.hint.hidden = Boolean(this.moment);
     this.list.hidden = !this.moment;
@@ -105,15 +99,12 @@ class Worked {
     part.replaceChildren(...(part.hidden ? [] : [make("h4", {}, ...title), ...children.filter(Boolean)]));
   }
 
-  // (a)
-
   showGuess() {
     const { moment } = this;
     const draft = moment.token("draft");
     const token = draft ?? moment.token("token");
-    const picture = this.picture(token, moment.index) ?? null;
-    const told = draft === undefined ? this.unguessed() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
-    this.fillPart("guess", [draft === undefined ? "The token" : "The guess"], make("div", { class: "ds-line" }, picture, make("p", {}, told)));
+    const words = draft === undefined ? this.withoutDraft() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
+    this.fillPart("guess", [draft === undefined ? "The token" : "The draft"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
   }
 
   /** A picture of a token: its tile, or what stood there in the picture of that moment. */
@@ -121,18 +112,17 @@ class Worked {
     const { pictures } = this.scene;
     const tile = thumbnail(pictures, token, 40);
     if (tile || token === undefined || this.replay.grid.kind === "text") return tile;
-    const spot = make("canvas", { class: "ds-thumb", width: 40, height: 40, "aria-hidden": "true" });
-    return pictures.drawSpot(spot.getContext("2d"), this.moment.position, count, 40) ? spot : null;
+    return thumb(40, (context) => pictures.drawSpot(context, this.moment.position, count, 40));
   }
 
-  /** When the guess was made, and how sure it was. */
+  /** When the draft was made, and its probability then. */
   origin() {
     const { moment } = this;
-    if (moment.number("initial") === 1) return "a placeholder to begin with, not the model's";
+    if (moment.number("initial") === 1) return "an initial draft, not from the model";
     const q = moment.number("q");
-    const placed = this.replay.history[moment.position].filter(({ step }) => step < moment.index).map(({ step, entry }) => ({ step, fate: this.replay.fates[this.replay.steps[step].fate[entry]] }));
-    const made = placed.findLast(({ fate }) => ["drafted", "changed"].includes(fate?.name));
-    const when = made ? `guessed in pass ${made.step + 1}` : "";
+    const isDraft = (earlier) => earlier.step < moment.index && ["drafted", "changed"].includes(this.replay.fateOf(earlier)?.name);
+    const made = this.replay.history[moment.position].findLast(isDraft);
+    const when = made ? `drafted in pass ${made.step + 1}` : "";
     return [when, q === undefined ? "" : `at q = ${figure(q)}`].filter(Boolean).join(" ");
   }
 
@@ -142,32 +132,24 @@ class Worked {
     return this.replay.grid.kind !== "text" && Number.isInteger(token) ? `Patch ${text}` : text;
   }
 
-  unguessed() {
+  withoutDraft() {
     const { moment } = this;
     const token = moment.token("token");
     const name = token === undefined ? "" : `${this.named(token)}: `;
     return `${name}${moment.fate?.meaning ?? ""}.`;
   }
 
-  // (b)
-
   showCheck() {
     const { moment } = this;
     const { pictures, theme } = this.scene;
-    const over = ["The check: ", this.term("p"), " over ", this.term("q")];
+    const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
-    if (moment.likely) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...likeliestRows(moment, pictures)));
+    const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
+    if (moment.likely) this.fillPart("check", over, likeliestRows(moment, pictures, moment.likely));
     else if (bells) this.showBells(bells, theme);
-    else if (moment.top && moment.number("q") === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], make("ol", { class: "ds-rows-of-bars" }, ...topRows(moment, pictures)));
-    else if (moment.number("p") !== undefined && moment.number("q") !== undefined) this.fillPart("check", over, make("ol", { class: "ds-rows-of-bars" }, ...pairRows(moment, pictures)), this.missing());
+    else if (moment.top && q === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
+    else if (p !== undefined && q !== undefined) this.fillPart("check", over, likeliestRows(moment, pictures, [{ token, p, q }]), make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT));
     else this.fillPart("check", []);
-  }
-
-  /** What this trace lacks, in one line, where recording it would help. */
-  missing() {
-    const { fate } = this.moment;
-    const text = fate?.judged ? "The likeliest tokens were not recorded. Record again with --likely 8 to see them." : "The likeliest tokens are kept where a verdict counts.";
-    return make("p", { class: "ds-note" }, text);
   }
 
   showBells(bells, theme) {
@@ -175,13 +157,11 @@ class Worked {
     const { moment } = this;
     const [p, q] = ["log_density_target", "log_density_draft"].map((name) => moment.number(name));
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
-    const densities = p === undefined || q === undefined ? "" : ` Log densities of the guess: ${figure(q)} (q), ${figure(p)} (p).`;
+    const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("check", ["The check, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
+    this.fillPart("check", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
     drawBells(canvas, bells, theme, moment.fate?.name === "resampled" && bells.token !== undefined);
   }
-
-  // (c)
 
   showVerdict() {
     const { moment, rule } = this;
@@ -208,7 +188,6 @@ class Worked {
     if (value === null) this.slider.value = own;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
-    this.coin.classList.toggle("is-turned", value !== null);
     say(this.then, value === null ? "" : coinInWords(moment, hadCoinBeen(moment, value)));
   }
 
@@ -217,52 +196,44 @@ class Worked {
     this.formula.replaceChildren(...nodes);
   }
 
-  // (d)
-
   showLeft() {
     const { moment, rule } = this;
-    const after = moment.token("token");
+    const [after, tries] = [moment.token("token"), moment.number("tries")];
     const redrawn = moment.fate?.name === "resampled";
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
-    const bars = moment.likely && rule?.redrawn !== "likeliest" && rule?.redrawn !== "judge" && moment.coinDecided ? residualRows(moment, this.scene.pictures) : [];
-    if (bars.length) this.fillPart("left", title, make("ol", { class: "ds-rows-of-bars" }, ...bars), redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the guess stayed."));
-    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, this.tries());
+    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
+    if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the draft was accepted."));
+    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
     else this.fillPart("left", []);
   }
-
-  tries() {
-    const tries = this.moment.number("tries");
-    return tries === undefined ? null : make("p", { class: "ds-note" }, `The target proposes draws of its own; ${counted(tries, "try").replace("trys", "tries")} until one fell into what is left.`);
-  }
-
-  // Going on.
 
   /** Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. */
   go(kind) {
     const lane = this.player.subject();
     if (!lane) return;
     const { replay } = lane;
-    const found = findNext(replay, kind, this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 });
-    if (found) this.player.showVerdictAt(lane, found);
+    const from = this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 };
+    const next = findNext(replay, kind, from);
+    if (next) this.player.showVerdictAt(lane, next);
     else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
   }
 }
 
 const INSTEAD = {
-  residual: "Redrawn from it",
-  judge: "Redrawn from p",
-  likeliest: "The check's likeliest token takes its place",
+  residual: "Drawn from it",
+  judge: "Drawn from p",
+  likeliest: "The likeliest token under p takes its place",
 };
 
 /** What an entry without a rule waits for. */
 function waitingInWords({ fate }) {
-  if (fate?.pending) return "No verdict yet: the guess waits, and a later pass judges it.";
-  if (fate?.name === "discarded") return "No verdict: a guess before it was rejected, so this one was dropped.";
-  return fate?.final ? "Nothing was put to the test: it is final as it is." : `No verdict: ${fate?.meaning ?? "nothing is known"}.`;
+  if (fate?.pending) return "No verdict yet: a later pass verifies this draft.";
+  if (fate?.name === "discarded") return "No verdict: a draft before it was rejected, so this one was dropped.";
+  return fate?.final ? "No draft was verified here: the token is final." : `No verdict: ${fate?.meaning ?? "nothing is known"}.`;
 }
 
-/** The entry of a step that says most: the first guess that failed, else the closest call, else the first one. */
+/** The entry of a step that says most: the first draft that failed, else the closest call, else the first one. */
 function tellingEntry(replay, step) {
   const names = (entry) => replay.fates[step.fate[entry]];
   const judged = step.deciding.filter((entry) => names(entry)?.judged);
@@ -276,25 +247,18 @@ function tellingEntry(replay, step) {
 function findNext(replay, kind, { index, entry }) {
   const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
   const long = Math.max(2, Math.ceil(LONG_SHARE * longest));
-  const fits = (step, each) => {
-    const fate = replay.fates[step.fate[each]];
-    if (!fate?.judged) return false;
-    return kind === "draft" || (kind === "rejection" ? fate.name !== "accepted" : false);
-  };
+  const isAccepted = (step, each) => replay.fates[step.fate[each]]?.name === "accepted";
+  const fits = (step, each) => replay.fates[step.fate[each]]?.judged && (kind === "draft" || !isAccepted(step, each));
   for (let ahead = 0; ahead <= replay.length; ahead += 1) {
     const at = (Math.max(0, index) + ahead) % replay.length;
     const step = replay.steps[at];
     if (!step) return null;
     if (kind === "long") {
-      if (at !== index && step.accepted >= long) return { index: at, entry: lastAccepted(replay, step) };
+      if (at !== index && step.accepted >= long) return { index: at, entry: step.deciding.findLast((each) => isAccepted(step, each)) };
       continue;
     }
-    const found = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
-    if (found !== undefined) return { index: at, entry: found };
+    const next = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
+    if (next !== undefined) return { index: at, entry: next };
   }
   return null;
-}
-
-function lastAccepted(replay, step) {
-  return step.deciding.findLast((entry) => replay.fates[step.fate[entry]]?.name === "accepted");
 }
