@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.lean import lean
 from engines.models.memory import cached_numbers, check_cache
+from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.block import BlockSession, Network
 from engines.models.sessions.left_to_right import TokenSession
 from engines.protocol import Family, Task
@@ -45,7 +46,7 @@ class Kind:
     """Whether a finished block is stored as a causal model would store it."""
 
 
-class TextModel:
+class TextModel(Networked):
     """A network of transformers with its tokenizer; what the two families of language models share."""
 
     families: tuple[Family, ...]
@@ -55,18 +56,12 @@ class TextModel:
     ) -> None:
         """Wrap a network; `device` is where prompts go to and distributions come from."""
         self.card, self.device, self.kind = card, device, kind
-        self.parameters = sum(weight.numel() for weight in network.parameters())
-        self._network: Any = network.eval()
+        self.parameters = count_parameters(network)
+        self._network = network.eval()
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
         self._special = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        dtype: torch.dtype = next(self._network.parameters()).dtype  # transformers' own walks all modules, every pass
-        return dtype
 
     @property
     def tokens(self) -> Mapping[str, int]:

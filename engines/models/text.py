@@ -29,9 +29,6 @@ def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
     Args:
         source: The folder.
         kind: The class of transformers that reads several files.
-
-    Raises:
-        ModelError: when there is none, or it cannot be read.
     """
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
@@ -84,11 +81,7 @@ def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
-    """Ids behind which nothing counts, as generation_config.json and config.json have them.
-
-    Raises:
-        ModelError: for what is no id of a tokenizer of this size.
-    """
+    """Ids behind which nothing counts, as generation_config.json and config.json have them."""
     name = "generation_config.json"
     generation = source.read_json(name) if (source.folder / name).is_file() else {}
     ends: dict[int, None] = {}
@@ -103,11 +96,7 @@ def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int
 
 
 def size_of(source: Source, tokenizer: Tokenizer, rows: int) -> int:
-    """How many ids a tokenizer has.
-
-    Raises:
-        ModelError: where the network has fewer `rows` for them.
-    """
+    """How many ids a tokenizer has."""
     size = max(tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")

@@ -7,8 +7,6 @@ small model with weights of its own that are a little off; every figure of the C
 seconds.
 """
 
-import base64
-import io
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.continuous.request import PathForward
+from engines.models.pictures import as_uri
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.protocol import Family
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
@@ -93,12 +92,9 @@ class ToyField:
     def _picture(self, tokens: Sequence[Token | None]) -> str:
         colours = torch.tensor([token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens])
         pixels = ((colours.reshape(*self.shape, WIDTH).clamp(-1, 1) + 1) * 127.5).round().byte().numpy()
-        picture = Image.fromarray(pixels).resize(
-            (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS), Image.Resampling.NEAREST
-        )
-        buffer = io.BytesIO()
-        picture.save(buffer, "PNG", optimize=True)
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        size = (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS)
+        picture = Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST)
+        return as_uri(picture, "PNG")
 
 
 class FieldBackbone:
@@ -114,14 +110,14 @@ class FieldBackbone:
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        conditions = [self._lane(request) for request in requests.values()]
+        conditions = [self._condition(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """See `engines.models.sessions.denoising.Backbone.cost`."""
         return request.cost(self.rows, self.prefix)
 
-    def _lane(self, request: PathForward) -> Tensor:
+    def _condition(self, request: PathForward) -> Tensor:
         """Means and standard deviation [W, D + 1]."""
         depends = self._depends.to(request.tokens.device)
         own = slice(request.done, request.done + request.wanted)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from safetensors import SafetensorError, safe_open
 
@@ -16,8 +16,6 @@ from engines.models.errors import ModelError
 CONFIG: Final = "config.json"
 LARGEST: Final = 2**31
 """No number of a config is larger."""
-Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
-"""Shape of every tensor by name, and its number format as safetensors calls it."""
 _INDEX: Final = "model.safetensors.index.json"
 _OTHERS: Final = (
     CONFIG,
@@ -62,11 +60,7 @@ class Source:
         return f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}."
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """An object from one of the folder's files.
-
-        Raises:
-            ModelError: when there is no such file, or it holds something else.
-        """
+        """An object from one of the folder's files."""
         try:
             value = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -81,11 +75,7 @@ class Source:
 
 
 def weight_files(source: Source) -> list[Path]:
-    """The safetensors of a folder, as its index lists them.
-
-    Raises:
-        ModelError: when one is missing, or there are none.
-    """
+    """The safetensors of a folder, as its index lists them."""
     names: Iterable[Any] = [_SINGLE]
     if (source.folder / _INDEX).is_file():
         index = source.read_json(_INDEX).get("weight_map")
@@ -144,12 +134,8 @@ def other_hashes(source: Source) -> dict[str, str]:
     return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
 
 
-def tensor_heads(source: Source) -> Heads:
-    """What the heads of a folder's safetensors say.
-
-    Raises:
-        ModelError: for files that are missing or broken.
-    """
+def tensor_heads(source: Source) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and number format, as safetensors calls it, of every tensor of a folder by name."""
     heads: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in weight_files(source):
         try:
@@ -162,19 +148,10 @@ def tensor_heads(source: Source) -> Heads:
     return heads
 
 
-def shapes_in(heads: Heads) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every tensor."""
-    return {name: shape for name, (shape, _) in heads.items()}
-
-
 def number_of(
     source: Source, settings: Mapping[str, Any], name: str, fraction: bool = False, most: int = LARGEST
 ) -> int | float:
-    """A positive number from config.json, at most `most`, a whole one unless it may be a fraction.
-
-    Raises:
-        ModelError: where there is none.
-    """
+    """A positive number from config.json, at most `most`, a whole one unless it may be a fraction."""
     if name not in settings:
         raise source.incomplete(f"config.json has no {name!r}")
     value = settings[name]

@@ -88,7 +88,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
     codes = model.held_out.codes[2]
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
-        whole = model._transformer(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
+        whole = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
     session, found = model.start([task], guided=False), []
     wanted = codes[GIVEN:]
     for done in range(0, len(wanted), chunk):

@@ -31,14 +31,14 @@ def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
         ModelError: for a manifest that is missing or damaged; the message says what to do.
     """
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(f"{owner}: {MANIFEST} is missing in {folder}. {_RESTORE}") from None
     except OSError as error:
         raise ModelError(f"{owner}: {MANIFEST} cannot be read ({error.strerror}). {_RESTORE}") from error
     except ValueError as error:
         raise ModelError(f"{owner}: {MANIFEST} is damaged ({error}). {_RESTORE}") from error
-    entry = found.get(name, {}) if isinstance(found, dict) else None
+    entry = manifest.get(name, {}) if isinstance(manifest, dict) else None
     parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else ()
     if not parts or not all(isinstance(part, dict) for part in parts):
         raise ModelError(f"{owner}: {MANIFEST} is damaged (its entry {name!r} holds no object). {_RESTORE}")
@@ -62,12 +62,12 @@ def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> d
     """
     for file, digest in files.items():
         try:
-            found = sha256(folder / file)
+            actual = sha256(folder / file)
         except FileNotFoundError:
             raise ModelError(f"{owner}: {file} is missing. {remedy}") from None
         except OSError as error:
             raise ModelError(f"{owner}: {file} cannot be read ({error.strerror}). {remedy}") from error
-        if found != digest:
+        if actual != digest:
             raise ModelError(f"{owner}: {file} is not the file listed in {MANIFEST}. {remedy}")
     return dict(files)
 
@@ -80,10 +80,10 @@ def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[st
     """
     family = name.partition("-")[0]
     owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
-    found = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
-    found += [
+    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
+    files += [
         path
         for path in folder.iterdir()
         if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
     ]
-    return sorted(path.relative_to(folder).as_posix() for path in found if not path.name.startswith("."))
+    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))

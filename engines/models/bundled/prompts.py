@@ -77,25 +77,25 @@ def parse_prompt(text: str) -> Prompt:
         PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
     """
     words = re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower())
-    found: dict[str, int] = {}
+    slots: dict[str, int] = {}
     unknown: list[str] = []
     i = 0
     while i < len(words):
-        match = _longest_phrase(words, i, "background" if "garment" in found else "garment")
+        match = _longest_phrase(words, i, "background" if "garment" in slots else "garment")
         if match is None:
             if words[i] not in _FILLER:
                 unknown.append(words[i])
             i += 1
             continue
         slot, index, used = match
-        if found.setdefault(slot, index) != index:
-            names = [list(dict(_SLOTS)[slot])[k] for k in (found[slot], index)]
+        if slots.setdefault(slot, index) != index:
+            names = [list(dict(_SLOTS)[slot])[k] for k in (slots[slot], index)]
             raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
         i += used
-    if unknown or not found:
+    if unknown or not slots:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
         raise PromptError(f"prompt: {problem}. {vocabulary_help()}")
-    return Prompt(**found)
+    return Prompt(**slots)
 
 
 def vocabulary_help() -> str:

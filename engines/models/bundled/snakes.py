@@ -62,10 +62,10 @@ def read(prompt: str) -> Game:
     Raises:
         ValueError: for what is no game; the message is one sentence.
     """
-    found = _FORM.fullmatch(prompt)
-    if not found:
+    match = _FORM.fullmatch(prompt)
+    if not match:
         raise ValueError(f"prompt: asks for no game; write a square and rolls of a die, such as {EXAMPLE!r}.")
-    start, rolls = int(found[1][:9]), [int(digit) for digit in found[2] if digit.isdigit()]
+    start, rolls = int(match[1][:9]), [int(digit) for digit in match[2] if digit.isdigit()]
     if not FIRST <= start <= LAST:
         raise ValueError(f"prompt: there is no square {start}; start from one of {FIRST} to {LAST}.")
     if impossible := [roll for roll in rolls if not 1 <= roll <= FACES]:
@@ -96,11 +96,11 @@ def draw(dice: Random, rolls: int | None = None, held_out: bool = False) -> Game
 
 def held_out_games(count: int) -> list[Game]:
     """The first so many games that no model was trained on; they are always the same ones."""
-    dice, found = Random("held out"), dict[str, Game]()
-    while len(found) < count:
+    dice, games = Random("held out"), dict[str, Game]()
+    while len(games) < count:
         game = draw(dice, held_out=True)
-        found.setdefault(game.prompt, game)
-    return list(found.values())
+        games.setdefault(game.prompt, game)
+    return list(games.values())
 
 
 def _amount(rolls: Sequence[int]) -> str:

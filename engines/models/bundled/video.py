@@ -28,9 +28,10 @@ from engines.models.bundled.video_networks import (
     to_pixels,
 )
 from engines.models.bundled.video_prompts import MOTIONS, parse
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape, Pictures
+from engines.models.checkpoints.clip_model import ClipModel, ClipShape
 from engines.models.errors import ModelError
 from engines.models.lean import lean
+from engines.models.pictures import Pictures
 from traces.schema import ModelCard
 
 ID: Final = "studio-video"
@@ -66,33 +67,26 @@ class StudioVideo(ClipModel):
         device: torch.device,
         card: ModelCard,
     ) -> None:
-        super().__init__(card, device, SHAPE, Pictures(MOST_PICTURES))
+        super().__init__(transformer, card, device, SHAPE, Pictures(MOST_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
-        self.network = self._transformer = transformer.to(device).eval()
-        self._parameters = super().parameters
         transformer.backbone = lean(transformer.backbone)
         self.layers = len(transformer.backbone.layers)
         self.tokens = card.weights.get("video-tokenizer.safetensors", "")
         book = tokenizer.codebook.detach()
         self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
 
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`; of the network as it was trained."""
-        return self._parameters
-
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """See `ClipModel.logits`."""
-        found: Tensor = self._transformer(ids, positions, cache, mask)
-        return found
+        logits: Tensor = self._network(ids, positions, cache, mask)
+        return logits
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""
-        asked = parse(prompt, len(self.held_out.codes))
-        return tuple(self.held_out.codes[asked, :GIVEN].tolist()) if isinstance(asked, int) else asked
+        given = parse(prompt, len(self.held_out.codes))
+        return tuple(self.held_out.codes[given, :GIVEN].tolist()) if isinstance(given, int) else given
 
     def examples(self, count: int) -> Sequence[tuple[str, str]]:
         """See `ClipModel.examples`: the first of the held-out clips."""

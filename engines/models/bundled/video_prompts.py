@@ -21,13 +21,13 @@ def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
     Raises:
         ConfigError: for anything else.
     """
-    said = prompt.strip()
-    if match := _CLIP.fullmatch(said):
+    text = prompt.strip()
+    if match := _CLIP.fullmatch(text):
         number = int(match[1])
         if not 1 <= number <= clips:
             raise ConfigError(f"prompt: there is no clip {number}; say clip 1 to clip {clips}.")
         return number - 1
-    codes = unpack(said, GIVEN, CODES)
+    codes = unpack(text, GIVEN, CODES)
     if codes is None:
-        raise ConfigError(f"prompt: {said!r:.60} names no clip; say clip 1 to clip {clips}.")
+        raise ConfigError(f"prompt: {text!r:.60} names no clip; say clip 1 to clip {clips}.")
     return codes

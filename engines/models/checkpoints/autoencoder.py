@@ -33,11 +33,7 @@ _PARTS: Final = {"block": "resnets", "attn": "attentions", "upsample": "upsample
 
 
 def decoder_of(source: Source, state: State) -> Any:
-    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL.
-
-    Raises:
-        ModelError: where they are not those of one.
-    """
+    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL."""
     own = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     try:
         network, from_coarse = _network(own)
@@ -100,11 +96,7 @@ def _native(name: str, levels: int, spatial: bool) -> str:
 
 
 def read_kl16(source: Source, channels: int) -> Any:
-    """The KL-16 in the folder `pixels` of a checkpoint whose tokens have so many channels.
-
-    Raises:
-        ModelError: when it is not whole, or has other channels.
-    """
+    """The KL-16 in the folder `pixels` of a checkpoint whose tokens have so many channels."""
     beside = folder_in(source, PIXELS)
     return check_channels(source, decoder_of(beside, read_state(beside)), channels)
 
@@ -120,11 +112,7 @@ def kl16_of(request: Request) -> State:
 
 
 def read_published(source: Source) -> State:
-    """The tensors of the decoder in a pickle that a source is named after.
-
-    Raises:
-        ModelError: where it holds something else.
-    """
+    """The tensors of the decoder in a pickle that a source is named after."""
     state = read_pickle(source, ("state_dict", "model"))
     state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     decoder_of(source, state)
@@ -132,11 +120,7 @@ def read_published(source: Source) -> State:
 
 
 def check_channels(source: Source, autoencoder: Any, channels: int) -> Any:
-    """An autoencoder that takes a model's tokens.
-
-    Raises:
-        ModelError: where it does not.
-    """
+    """An autoencoder that takes a model's tokens."""
     if (latent := autoencoder.config.latent_channels) != channels:
         raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
     return autoencoder

@@ -23,6 +23,7 @@ from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
 from engines.models.language_model import Kind, TextModel
 from engines.models.memory import Needs, cached_numbers, check_cache
+from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.text import begins_of, chat_form, ends_of, read_tokenizer, size_of
 from engines.models.weights import LARGEST, Source
@@ -36,7 +37,7 @@ _NOT_CAUSAL: Final = ("xlm", "xlnet")
 """Have a class for causal language models whose attention is not causal."""
 
 
-class CausalLM:
+class CausalLM(Networked):
     """A model of the family discrete-ar around an object of transformers."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
@@ -55,7 +56,7 @@ class CausalLM:
                 cannot read.
         """
         check_network(network, field)
-        self._network, self._tokenizer = network, tokenizer
+        self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
         self.device: torch.device = network.device
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
@@ -66,20 +67,9 @@ class CausalLM:
         self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
 
     @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        dtype: torch.dtype = self._network.dtype
-        return dtype
-
-    @property
     def tokens(self) -> int:
         """How many ids there are: all that two models without a common tokenizer can be compared by."""
         return self._width
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._network.parameters())
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -165,11 +155,7 @@ def is_causal(model_type: str | None) -> bool:
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
-    """The model of a folder.
-
-    Raises:
-        ModelError: when it is not whole, or no causal language model of transformers.
-    """
+    """The model of a folder."""
     config = _config(source)
     tokenizer = read_tokenizer(source, AutoTokenizer)
     width = int(config.get_text_config().vocab_size)
@@ -184,11 +170,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """The memory that the model of a folder needs, before a tensor of it is read.
-
-    Raises:
-        ModelError: as `load` does.
-    """
+    """The memory that the model of a folder needs, before a tensor of it is read."""
     config = _config(source)
     count = parameters(source, _class_of(source, config), config)
     return Needs(count, position=cached_numbers(config), stored=format_of(source))

@@ -101,9 +101,6 @@ class Chameleon(OneVocabulary):
             ids: The token of every code.
             kind: Which of the models it is, with the side of its pictures.
             card: Who it is.
-
-        Raises:
-            ModelError: for a tokenizer that has no token for what stands around a picture.
         """
         self._vq, self._kind = vq, kind
         shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings)

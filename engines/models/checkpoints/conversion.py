@@ -116,9 +116,6 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
         source: Whose folder it lies in.
         inside: Keys under which the state dict may lie; the first that is there counts.
         name: The file, by default the one that `source` is named after.
-
-    Raises:
-        ModelError: for a file that is missing or holds something else than tensors.
     """
     file = source.folder / (name or source.name)
     if not file.is_file():

@@ -31,7 +31,7 @@ from engines.models.checkpoints.assembling import (
     read_state,
     stored,
 )
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape, Pictures, unpack
+from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.cosmos_tokenizer import (
     CosmosTokenizer,
@@ -44,6 +44,7 @@ from engines.models.checkpoints.cosmos_tokenizer import (
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
+from engines.models.pictures import Pictures
 from engines.models.weights import Source, number_of
 from traces.schema import ModelCard
 
@@ -143,8 +144,7 @@ class CosmosVideo(ClipModel):
         self, network: Any, tokenizer: CosmosTokenizer, shape: ClipShape, card: ModelCard, device: str
     ) -> None:
         """Wrap a Qwen3ForCausalLM whose positions are a clip's."""
-        super().__init__(card, torch.device(device), shape, _PICTURES)
-        self.network: Any = network.to(device).eval()
+        super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
         self.embedding = tokenizer.places(torch.arange(tokenizer.codes, device=device)).double()
@@ -156,8 +156,8 @@ class CosmosVideo(ClipModel):
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """See `ClipModel.logits`."""
-        states = hidden_states(self.network.model, positions, cache, mask, input_ids=ids)
-        logits: Tensor = self.network.lm_head(states)
+        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        logits: Tensor = self._network.lm_head(states)
         return logits
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
@@ -234,11 +234,7 @@ def convert(request: Request) -> Converted:
 
 
 def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
-    """What config.json asks for.
-
-    Raises:
-        ModelError: for fields that are missing or not allowed, and for models that this one is not.
-    """
+    """What config.json asks for."""
     given = {name: value for name, value in settings.items() if value is not None}
     check_fixed(source, given, _FIXED, TITLE)
     sizes = {native: int(number_of(source, given, name)) for native, name in _SIZES.items()}
@@ -267,11 +263,7 @@ def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
 
 
 def shape_of(source: Source, layout: Layout, size: TokenizerSize) -> ClipShape:
-    """The size of clips, in pixels and in codes.
-
-    Raises:
-        ModelError: where config.json and tokenizer do not fit each other.
-    """
+    """The size of clips, in pixels and in codes."""
     cell, span, codes = size.cell, size.span, layout.config.vocab_size
     if codes != size.codes or codes > 2**16:
         raise source.incomplete(f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
 from engines.models.checkpoints.torchscript import read_archive
-from engines.models.weights import Source, shapes_in, tensor_heads
+from engines.models.weights import Source, tensor_heads
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
 """Of the published tokenizer."""
@@ -131,11 +131,7 @@ class CosmosTokenizer(nn.Module):
 
 
 def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequence[int]) -> TokenizerSize:
-    """The sizes that tensors have, by their published names.
-
-    Raises:
-        ModelError: where they are those of no such tokenizer.
-    """
+    """The sizes that tensors have, by their published names."""
     first = "encoder.down.{}.block.0.conv1.0.conv3d.weight"
     try:
         width, folded = shapes["encoder.conv_in.0.conv3d.weight"][:2]
@@ -156,25 +152,17 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
 
 
 def size_of_folder(source: Source) -> TokenizerSize:
-    """The sizes of the tokenizer of a converted folder, by the heads of its files.
-
-    Raises:
-        ModelError: where they are those of no such tokenizer.
-    """
+    """The sizes of the tokenizer of a converted folder, by the heads of its files."""
     levels = source.read_json("config.json").get("levels")
     if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
         raise source.incomplete(
             f"config.json has {shown(levels)} for 'levels'; it is a list of whole numbers from 2 on"
         )
-    return size_of(source, shapes_in(tensor_heads(source)), levels)
+    return size_of(source, {name: shape for name, (shape, _) in tensor_heads(source).items()}, levels)
 
 
 def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTokenizer:
-    """The tokenizer that tensors make up by their published names, in float32 on the CPU.
-
-    Raises:
-        ModelError: for tensors that are missing, superfluous or of another shape.
-    """
+    """The tokenizer that tensors make up by their published names, in float32 on the CPU."""
     try:
         tokenizer = CosmosTokenizer(size)
     except (ValueError, RuntimeError) as error:
@@ -184,11 +172,7 @@ def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTok
 
 
 def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
-    """The tensors of encoder and decoder in a folder's TorchScript archives, and the quantiser's levels.
-
-    Raises:
-        ModelError: for archives that are missing, or hold something else.
-    """
+    """The tensors of encoder and decoder in a folder's TorchScript archives, and the quantiser's levels."""
     whole, halves = "autoencoder.jit", ("encoder.jit", "decoder.jit")
     state: dict[str, Tensor] = {}
     for name in (whole,) if (source.folder / whole).is_file() else halves:

@@ -7,11 +7,12 @@ weights. What differs is what config.json and the tensors are called, the specia
     Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2
     llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama under other names
     Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2
-    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, see `llada2`
+    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe
     PanguEmbedded   openPangu Diffusion            causal before a block that sees all of itself, right-shifted; Llama
                                                    with biases around attention
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,7 +32,6 @@ from transformers import (
 )
 
 from engines.config import shown
-from engines.models.checkpoints import llada2
 from engines.models.checkpoints.assembling import (
     State,
     card_of,
@@ -105,8 +105,37 @@ _LLADA_NAMES: Final = (
 )
 
 
+_LLADA2_NAMES: Final = (
+    ("model.word_embeddings.", "model.embed_tokens."),
+    (".attention.dense.", ".self_attn.o_proj."),
+    (".attention.query_layernorm.", ".self_attn.q_norm."),
+    (".attention.key_layernorm.", ".self_attn.k_norm."),
+    (".expert_bias", ".e_score_correction_bias"),
+)
+_FUSED, _EXPERTS = ".attention.query_key_value.weight", ".mlp.experts."
+
+
 def _of_llada(state: State, config: Any) -> Mapping[str, Tensor]:
     return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
+
+
+def _of_llada2(state: State, config: Any) -> Mapping[str, Tensor]:
+    """Queries, keys and values apart; transformers stacks the experts, of which none may be missing."""
+    sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
+    native: dict[str, Tensor] = {}
+    for name, part in state.items():
+        if name.endswith(_FUSED) and len(part) == sum(sizes):
+            own = f"{name.removesuffix(_FUSED)}.self_attn."
+            native |= {
+                f"{own}{letter}_proj.weight": rows for letter, rows in zip("qkv", part.split(sizes), strict=True)
+            }
+        else:
+            native[renamed(name, _LLADA2_NAMES)] = part
+    whole, counts = (
+        3 * config.n_routed_experts,
+        Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name),
+    )
+    return {name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], whole) == whole}
 
 
 FAMILIES: Final = {
@@ -203,7 +232,7 @@ FAMILIES: Final = {
         },
         fields={"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"},
         constants={"attention_bias": False, "use_qk_norm": True},
-        native=llada2.native_state,
+        native=_of_llada2,
     ),
     "PanguEmbedded": DiffusionFamily(
         title="openPangu",
@@ -239,7 +268,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """The memory that the model of a folder needs; see `assembling`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
-    held = None if family.native is llada2.native_state else format_of(source)
+    held = None if family.native is _of_llada2 else format_of(source)
     count = parameters(source, family.network, config)
     return Needs(count, position=0 if family.full else cached_numbers(config), stored=held)
 

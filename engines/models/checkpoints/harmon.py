@@ -154,11 +154,7 @@ class HarmonModel(AnyOrder):
     def __init__(
         self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
     ) -> None:
-        """See `AnyOrder`.
-
-        Raises:
-            ModelError: for a tokenizer without the tokens of a turn.
-        """
+        """See `AnyOrder`."""
         super().__init__(network, network.mar, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape

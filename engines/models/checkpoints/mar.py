@@ -309,11 +309,7 @@ def convert(request: Request) -> Converted:
 
 
 def size_of(source: Source, state: State, heads: int | None) -> MARSize:
-    """The sizes that tensors have; without `heads` of attention, those of the published models.
-
-    Raises:
-        ModelError: where they are those of no MAR.
-    """
+    """The sizes that tensors have; without `heads` of attention, those of the published models."""
     try:
         count, width = state["diffusion_pos_embed_learned"].shape[1:]
         buffer = state["encoder_pos_embed_learned"].shape[1] - count

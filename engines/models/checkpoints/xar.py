@@ -377,11 +377,7 @@ def convert(request: Request) -> Converted:
 
 
 def size_of(source: Source, state: State) -> XARSize:
-    """The sizes that tensors have.
-
-    Raises:
-        ModelError: where they are those of no xAR.
-    """
+    """The sizes that tensors have."""
     try:
         count, width = state["encoder_pos_embed_learned"].shape[1:]
         token, head = state["z_proj.weight"].shape[1], state[_TABLE].shape[1]

@@ -70,13 +70,13 @@ class ContinuousSession:
         self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
         """Run the head for all lanes at once, whose tokens lie end to end in one batch; the answers by lane."""
-        found: dict[int, Paths] = {}
+        answers: dict[int, Paths] = {}
         for way, do in ((False, self._walk), (True, self._follow)):
             lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
             if lanes:
                 done = do([requests[lane] for lane in lanes], [conditions[lane] for lane in lanes], sampling)
-                found |= dict(zip(lanes, done, strict=True))
-        return found
+                answers |= dict(zip(lanes, done, strict=True))
+        return answers
 
     def _walk(
         self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling

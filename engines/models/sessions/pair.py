@@ -99,8 +99,8 @@ def _differs(target: Model, draft: Model) -> str:
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return ""
     _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
-    said = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
-    return f": token {shown(token)} is {said[0]} and {said[1]}"
+    names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
+    return f": token {shown(token)} is {names[0]} and {names[1]}"
 
 
 def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
