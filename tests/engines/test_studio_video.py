@@ -15,6 +15,7 @@ from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.bundled import video
+from engines.models.bundled.video import parse
 from engines.models.bundled.video_networks import (
     CODES,
     FRAMES,
@@ -29,7 +30,6 @@ from engines.models.bundled.video_networks import (
     to_frames,
     to_patches,
 )
-from engines.models.bundled.video_prompts import parse
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.checkpoints.clip_model import pack
 from engines.models.errors import ModelError

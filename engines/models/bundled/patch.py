@@ -62,7 +62,7 @@ class StudioPatch(Draws):
 
     def start(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        silent = (-1,) * len(tasks[0].asked)
+        silent = (-1,) * len(tasks[0].conditions)
         values = torch.tensor([[task.conditions, silent][: 1 + guided] for task in tasks], device=self.device)
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
         network = self._transformer

@@ -1,6 +1,7 @@
 """The studio video model: nine frames of a clip to the 24 that follow, with weights that ship in assets/models."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor
 
+from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
 from engines.models.bundled.manifest import entry_of
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
@@ -27,8 +29,7 @@ from engines.models.bundled.video_networks import (
     to_floats,
     to_pixels,
 )
-from engines.models.bundled.video_prompts import MOTIONS, parse
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape
+from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.errors import ModelError
 from engines.models.lean import lean
 from engines.models.pictures import Pictures
@@ -39,6 +40,9 @@ CLIPS: Final = Path(__file__).parents[3] / "assets" / "clips" / "video.safetenso
 GIVEN_FRAMES: Final = 1 + SPAN
 MOST_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
+MOTIONS: Final = ("drifting", "turning", "bouncing")
+"""How garments move, in the order of the labels."""
+_CLIP: Final = re.compile(r"(?:clip\s*)?(\d{1,6})", re.IGNORECASE)
 SHAPE: Final = ClipShape(FRAMES, GIVEN_FRAMES, SPAN, GRID, GRID, PATCH, CODES)
 
 
@@ -101,6 +105,24 @@ class StudioVideo(ClipModel):
         """See `ClipModel.decode`: 720 codes to [33, 48, 48, 3]."""
         with torch.inference_mode():
             return to_pixels(self._tokenizer.decode(codes.reshape(len(codes), -1, GRID, GRID).to(self.device))).cpu()
+
+
+def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
+    """Index of a held-out clip, from 0, or the codes [288] of a clip's first nine frames.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    text = prompt.strip()
+    if match := _CLIP.fullmatch(text):
+        number = int(match[1])
+        if not 1 <= number <= clips:
+            raise ConfigError(f"prompt: there is no clip {number}; say clip 1 to clip {clips}.")
+        return number - 1
+    codes = unpack(text, GIVEN, CODES)
+    if codes is None:
+        raise ConfigError(f"prompt: {text!r:.60} names no clip; say clip 1 to clip {clips}.")
+    return codes
 
 
 def _held_out(entry: Mapping[str, Any]) -> HeldOut:

@@ -29,6 +29,7 @@ from engines.models.checkpoints.assembling import (
     native_config,
     native_network,
     read_state,
+    renamed,
     stored,
 )
 from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
@@ -312,9 +313,6 @@ def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
 
 def _network(source: Source, layout: Layout, state: State, dtype: torch.dtype) -> Any:
     """The native network of tensors with the release's names."""
-    native = {}
-    for name, part in state.items():
-        for published, own in _NAMES:
-            name = name.replace(published, own)
-        native["model.norm.weight" if name == "norm.weight" else name] = part
+    native = {renamed(name, _NAMES): part for name, part in state.items()}
+    native = {"model.norm.weight" if name == "norm.weight" else name: part for name, part in native.items()}
     return native_network(source, Qwen3ForCausalLM, layout.config, native, dtype)

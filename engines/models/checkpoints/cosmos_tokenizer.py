@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
-from engines.models.checkpoints.torchscript import read_archive
+from engines.models.checkpoints.conversion import read_archive
 from engines.models.weights import Source, tensor_heads
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)

@@ -40,7 +40,7 @@ from engines.models.checkpoints.assembling import (
 )
 from engines.models.checkpoints.autoencoder import UNUSED, check_channels, decoder_of, kl16_of
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, size_of
+from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, native_state, size_of
 from engines.models.checkpoints.picture_model import TextPrompts
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession
@@ -226,4 +226,4 @@ def _network(source: Source, settings: Mapping[str, Any], state: State) -> Harmo
     network = on_meta(lambda: Harmon(size, qwen))
     rest = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
     own = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
-    return load_state(source, network, rest | own, torch.float32)
+    return load_state(source, network, {**native_state(rest), **own}, torch.float32)

@@ -1,6 +1,7 @@
 """What published models that draw have in common: prompts, codes or latents, pictures of the canvas."""
 
 import hashlib
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engines.continuous.denoising import ContinuousTask
 from engines.models.errors import ModelError
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
@@ -64,6 +66,13 @@ class TextPrompts:
             if name in prompt:
                 raise ValueError(f"prompt: holds {name!r}, which {self.owner} keeps for itself; leave it out.")
         return prompt.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTask(ContinuousTask):
+    """A picture of a class of ImageNet."""
+
+    label: int = 0
 
 
 def class_of(prompt: str) -> int:
@@ -257,15 +266,36 @@ class LatentPictures(Networked, Draws):
     scale: ClassVar[float] = 0.2325
     """Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 
-    def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device, width: int) -> None:
-        """Wrap a network and the AutoencoderKL of its tokens, which have `width` numbers, and move both to `device`."""
+    def __init__(
+        self,
+        network: nn.Module,
+        autoencoder: Any,
+        card: ModelCard,
+        device: torch.device,
+        width: int,
+        sequence: Int[Tensor, " L"],
+    ) -> None:
+        """Wrap a network and the AutoencoderKL of its tokens, and move both to `device`.
+
+        Args:
+            network: The transformer, with its head.
+            autoencoder: Latents to pixels.
+            card: Who it is.
+            device: Where it runs.
+            width: Numbers of a token.
+            sequence: Where, in raster order, the latents lie that tokens are made of, in the order of generation.
+        """
         self.card, self.device, self._width = card, device, width
+        self._sequence, self._side = sequence, math.isqrt(len(sequence))
         self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
         self.parameters = count_parameters(self._network, self._autoencoder)
 
-    @abstractmethod
     def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
         """Tokens in the order of generation, on the CPU, as the latents of pictures."""
+        row = tokens.reshape(len(tokens), len(self._sequence), -1)
+        placed = torch.zeros(row.shape).index_copy(1, self._sequence, row).transpose(1, 2)
+        latents: Tensor = placed.unflatten(2, (self._side, self._side))
+        return latents
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold the mean token."""

@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from engines.config import ConfigError
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Denoiser, Schedule
+from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
 from engines.continuous.flow import of_flow
 from engines.continuous.request import PathForward
 from engines.models.checkpoints.assembling import (
@@ -42,7 +42,7 @@ from engines.models.checkpoints.assembling import (
 )
 from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.picture_model import CLASSES, LatentPictures, class_of
+from engines.models.checkpoints.picture_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import TimeEmbedding
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession, Head
@@ -267,13 +267,6 @@ class CellSession:
         return denoise
 
 
-@dataclass(frozen=True, slots=True)
-class CellTask(ContinuousTask):
-    """A picture of a class."""
-
-    label: int = 0
-
-
 class FlowSession(ContinuousSession):
     """A session whose head is a flow."""
 
@@ -289,16 +282,16 @@ class XARModel(LatentPictures):
         self, network: XAR, autoencoder: Any, card: ModelCard, device: torch.device, cells: tuple[int, int]
     ) -> None:
         """Wrap a network; `cells` are the sides, in tokens, of those it was trained on and of those it is to draw."""
-        trained, self._drawn_side = cells
-        self._channels = network.z_proj.in_features
-        super().__init__(network, autoencoder, card, device, self._drawn_side**2 * self._channels)
-        self._xar, self._side = network, math.isqrt(network.encoder_pos_embed_learned.shape[1])
-        # Where, in raster order, the tokens of a picture lie: cell by cell, and row by row in each.
-        places, across = torch.arange(self._side**2), self._side // trained
-        self._sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        (trained, self._drawn_side), places = cells, torch.arange(network.encoder_pos_embed_learned.shape[1])
+        across = math.isqrt(len(places)) // trained
+        # Cell by cell, and row by row in each.
+        sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        width = self._drawn_side**2 * network.z_proj.in_features
+        super().__init__(network, autoencoder, card, device, width, sequence)
+        self._xar = network
         self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
 
-    def make_task(self, prompt: str, config: Any) -> CellTask:
+    def make_task(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
 
         Raises:
@@ -310,22 +303,15 @@ class XARModel(LatentPictures):
         count, label = self._side // self._drawn_side, class_of(prompt)
         order = tuple(self._sequence.tolist()) if self._drawn_side == 1 else None
         canvas = Canvas(kind="image", shape=(count, count), order=order)
-        return CellTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
+        return ClassTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
 
-    def start(self, tasks: Sequence[CellTask], guided: bool) -> FlowSession:
+    def start(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
         """See `engines.protocol.Model.start`."""
         own = torch.tensor([task.label for task in tasks], device=self.device)
         labels = torch.stack([own, torch.full_like(own, CLASSES)][: 1 + guided], 1)
         with torch.inference_mode():
             rows = CellSession(self._xar, labels, self._drawn_side**2)
         return FlowSession(rows, Head(rows.conditioned_on))
-
-    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
-        """See `LatentPictures.raster`."""
-        row = tokens.reshape(len(tokens), -1, self._channels)
-        placed = torch.zeros(row.shape).index_copy(1, self._sequence, row).transpose(1, 2)
-        latents: Tensor = placed.unflatten(2, (self._side, self._side))
-        return latents
 
 
 def _check_flow(config: ContinuousSampling) -> None:
