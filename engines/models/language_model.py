@@ -74,11 +74,7 @@ class TextModel(Networked):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def left_to_right(self, prompt: str, config: GuidedSampling) -> Task:
-        """A text to decode token by token.
-
-        Raises:
-            ValueError: for a prompt or setting that the model refuses.
-        """
+        """A text to decode token by token; ValueError for a prompt or setting that the model refuses."""
         if config.guided:
             raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
         canvas = Canvas(kind="text", shape=(config.length,))

@@ -99,13 +99,6 @@ def free_on(place: str) -> int | None:
 def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
     """See that weights and KV cache fit on their devices, and weights on their way there in ordinary memory.
 
-    Args:
-        source: The checkpoint.
-        needs: What it takes.
-        dtype: What its weights are held in.
-        device: One or several, as `devices.resolve_several` names them.
-        room: What is to be decoded.
-
     Raises:
         ModelError: where they do not; the message says what was tried, and what would fit.
     """
@@ -142,16 +135,10 @@ def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: s
 
 
 def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """See that the KV cache of sequences that are about to be decoded fits beside what is there.
-
-    Args:
-        owner: The model.
-        needed: Bytes.
-        place: Where it is to be, one device or several.
-        lanes: Sequences.
+    """See that the KV cache of sequences that are about to be decoded, in bytes, fits beside what is on their devices.
 
     Raises:
-        ModelError: where they do not.
+        ModelError: where it does not.
     """
     free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:

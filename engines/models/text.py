@@ -26,9 +26,7 @@ _CHATS: Final[Mapping[str, ChatForm]] = {
 def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
     """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in.
 
-    Args:
-        source: The folder.
-        kind: The class of transformers that reads several files.
+    A class of transformers, `kind`, reads several files.
     """
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
@@ -61,10 +59,8 @@ def _unread(source: Source, files: str, error: BaseException) -> BaseException:
 def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None) -> ChatForm:
     """How a question is put: as plain text, or, to a checkpoint with a chat template, in the form it was taught.
 
-    Args:
-        source: The checkpoint. Its chat template is code, and only looked for.
-        tokenizer: Whose tokens tell the form.
-        own: The form of its family, where all of its checkpoints have the same.
+    The template is code, and only looked for. `own` is the form of a family whose checkpoints all have the same; else
+    a token of the tokenizer tells.
     """
     name = "tokenizer_config.json"
     beside = (source.folder / name).is_file() and "chat_template" in source.read_json(name)
@@ -72,6 +68,15 @@ def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None)
         return "", ""
     known = (form for token, form in _CHATS.items() if tokenizer.token_to_id(token) is not None)
     return own or next(known, ("", ""))
+
+
+def named_token(source: Source, *fields: str) -> str | None:
+    """The token of the first of some fields of tokenizer_config.json that has one; None where none has."""
+    name = "tokenizer_config.json"
+    settings = source.read_json(name) if (source.folder / name).is_file() else {}
+    tokens = (settings.get(field) for field in fields)
+    contents = (token.get("content") if isinstance(token, dict) else token for token in tokens)
+    return next((token for token in contents if isinstance(token, str)), None)
 
 
 def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -95,9 +100,9 @@ def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int
     return tuple(ends)
 
 
-def size_of(source: Source, tokenizer: Tokenizer, rows: int) -> int:
-    """How many ids a tokenizer has."""
-    size = max(tokenizer.get_vocab().values()) + 1
+def size_of(source: Source, tokenizer: Tokenizer, rows: int, last: int = 0) -> int:
+    """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
+    size = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
     return size

@@ -59,7 +59,7 @@ def test_a_damaged_file_is_named_before_anything_is_loaded(
     damage(folder)
     monkeypatch.setattr(language, "FOLDER", folder)
     with pytest.raises(ModelError, match=rf"^{NAME}: .*{told}.*[Rr]estore assets/models"):
-        language._load.__wrapped__(NAME, "cpu")
+        language.load.__wrapped__(NAME, "cpu")
 
 
 def test_the_card_names_every_file_that_the_model_was_made_from() -> None:

@@ -151,9 +151,8 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
-    listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
-        f"{name}.safetensors": entry.get("sha256", "")
-    }
+    listed = {f"{name}/{file}": digest for file, digest in shards.items()}
+    listed = listed or {f"{name}.safetensors": entry.get("sha256", "")}
     state: dict[str, Tensor] = {}
     verify(FOLDER, {**listed, **entry.get(READS, {})}, owner, remedy)
     for file in listed:

@@ -20,12 +20,7 @@ _RESTORE: Final = "Restore assets/models from the repository: git checkout -- as
 
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
-    """What the manifest of a folder says of the files of a model; empty where it says nothing.
-
-    Args:
-        folder: Has the manifest and the models.
-        name: The entry.
-        owner: The model to name in an error.
+    """What the manifest of a folder says of the files of a model, which errors name `owner`; empty for no entry.
 
     Raises:
         ModelError: for a manifest that is missing or damaged; the message says what to do.
@@ -46,16 +41,7 @@ def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
 
 
 def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:
-    """The files of a model, once each is known to be the one that the manifest lists.
-
-    Args:
-        folder: Has the models.
-        files: Path below the folder -> SHA-256.
-        owner: The model to name in an error.
-        remedy: What to do when a file is not right.
-
-    Returns:
-        The same files and hashes.
+    """The files of a model, path below the folder -> SHA-256, once each is known to be the one that the manifest lists.
 
     Raises:
         ModelError: for the first file that is missing, cannot be read or is another one.

@@ -12,6 +12,7 @@ from transformers.cache_utils import Cache
 
 from engines.models.bundled.networks import CODES, CONDITIONS, GRID, PATCH, TransformerSize, backbone, condition_ids
 from engines.models.heads import MixtureHead, ResidualHead
+from engines.models.networked import hidden_states
 
 WIDTH: Final = 8
 """Components of a token."""
@@ -113,14 +114,8 @@ class PatchTransformer(nn.Module):
         ids = torch.where(condition, inputs[..., 0].round().long(), 0)
         inputs = torch.where(condition[..., None], 0.0, inputs)
         embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
-        hidden: Tensor = self.backbone(
-            inputs_embeds=embedded + self.position(positions),
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=cache is not None,
-        ).last_hidden_state
-        return hidden
+        embedded = embedded + self.position(positions)
+        return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
 
 
 def condition_vectors(values: Int[Tensor, "B 3"]) -> Float[Tensor, "B 3 D"]:

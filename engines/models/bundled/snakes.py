@@ -8,7 +8,6 @@ it is known will mostly guess that word right, and everything behind a wrong gue
 
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -71,7 +70,8 @@ def read(prompt: str) -> Game:
     if impossible := [roll for roll in rolls if not 1 <= roll <= FACES]:
         raise ValueError(f"prompt: a die does not show {impossible[0]}; roll numbers from 1 to {FACES}.")
     if not FEWEST <= len(rolls) <= MOST:
-        count = "there are no rolls" if not rolls else f"{len(rolls)} rolls are too {_amount(rolls)}"
+        amount = "few" if len(rolls) < FEWEST else "many"
+        count = f"{len(rolls)} rolls are too {amount}" if rolls else "there are no rolls"
         raise ValueError(f"prompt: {count}; give {FEWEST} to {MOST}, such as {EXAMPLE!r}.")
     return Game(start, tuple(rolls))
 
@@ -101,7 +101,3 @@ def held_out_games(count: int) -> list[Game]:
         game = draw(dice, held_out=True)
         games.setdefault(game.prompt, game)
     return list(games.values())
-
-
-def _amount(rolls: Sequence[int]) -> str:
-    return "few" if len(rolls) < FEWEST else "many"

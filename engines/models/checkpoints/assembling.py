@@ -8,24 +8,18 @@ A module that reads checkpoints has up to three functions:
     convert(request)                        what is written of pickles, where it was published as such; see `conversion`
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any, Final, TypeVar
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.utils import is_accelerate_available, logging
 
-from engines.config import shown
 from engines.models.checkpoints.table import published_as
 from engines.models.devices import split
-from engines.models.errors import ModelError
 from engines.models.memory import free_bytes
-from engines.models.weights import Source, other_hashes, tensor_heads, weight_files, weight_hashes
+from engines.models.weights import Source, other_hashes, weight_hashes
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -36,33 +30,6 @@ PIXELS: Final = "pixels"
 _MOST_LAYERS: Final = 1000
 _FILLED: Final = 0.85
 """Of what is free on each of several devices; the rest is for what a pass computes."""
-_FORMATS: Final = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
-"""Number formats that are read, as safetensors calls them."""
-
-
-def read_state(source: Source, ignored: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """The tensors of a folder, which stay in their files until they are used.
-
-    Args:
-        source: The folder.
-        ignored: How names begin of tensors that are left out.
-    """
-    state: dict[str, Tensor] = {}
-    for file in weight_files(source):
-        try:
-            tensors = load_file(file)
-        except (SafetensorError, OSError) as error:
-            raise source.incomplete(f"{file.name} cannot be read: {error}") from error
-        state |= {name: part for name, part in tensors.items() if not name.startswith(ignored)}
-    check_floats(source, state)
-    return state
-
-
-def check_floats(source: Source, state: State) -> None:
-    """See that tensors are plain floats; a count, as batch norms keep one, may be a whole number."""
-    for name, part in state.items():
-        if part.dim() and part.dtype not in _FORMATS.values():
-            raise source.incomplete(f"tensor {name!r} is stored as {part.dtype}; only plain floats can be read")
 
 
 def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) -> Any:
@@ -78,13 +45,8 @@ def native_network(
 ) -> Any:
     """A network of a class of transformers, for inference.
 
-    Args:
-        source: Whose tensors they are.
-        kind: The class; a subclass of ours says what it does without, and what stays in float32.
-        config: Its config.
-        state: Tensors by the class's names.
-        dtype: What they become.
-        device: Where it goes: over several, named with commas, transformers spreads its layers, which takes accelerate.
+    Tensors have the class's names and become `dtype`; a subclass of ours says what it does without, and what stays in
+    float32. Over several devices, named with commas, transformers spreads its layers, which takes accelerate.
     """
     several = len(split(device)) > 1
     spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
@@ -144,22 +106,6 @@ def load_state(source: Source, network: Network, state: State, dtype: torch.dtyp
     return network.eval().requires_grad_(False)
 
 
-def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
-    """How many parameters the tensors of a folder hold.
-
-    Args:
-        source: The folder.
-        ignored: How names begin of what is not built.
-        prefix: How names begin of what is counted.
-        tables: How names end of what is no parameter.
-    """
-    return sum(
-        math.prod(shape)
-        for name, (shape, _) in tensor_heads(source).items()
-        if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
-    )
-
-
 def parameters(source: Source, kind: type[Any], config: Any) -> int:
     """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
     depth = getattr(config, "num_hidden_layers", 0)
@@ -170,15 +116,6 @@ def parameters(source: Source, kind: type[Any], config: Any) -> int:
     except Exception as error:  # sizes that are no network fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
     return sum(weight.numel() for weight in network.parameters())
-
-
-def format_of(source: Source) -> torch.dtype | None:
-    """The one number format of a folder's tensors; None where they have several, or cannot be read."""
-    try:
-        formats = {number for _, number in tensor_heads(source).values()}
-    except ModelError:
-        return None
-    return _FORMATS.get(formats.pop()) if len(formats) == 1 else None
 
 
 def counted(names: Iterable[str], numbered: str) -> int:
@@ -199,30 +136,10 @@ def part_of(state: State, prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
 
 
-def section(source: Source, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object inside config.json, without what is null."""
-    value = settings.get(name)
-    if not isinstance(value, dict):
-        raise source.incomplete(f"config.json has {shown(value)} for {name!r}; it is an object")
-    return {key: inner for key, inner in value.items() if inner is not None}
-
-
-def check_fixed(source: Source, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
-    """See that fields which are there have the one value that was built."""
-    for name, value in fixed.items():
-        if settings.get(name, value) != value:
-            raise source.unsupported(
-                f"config.json has {shown(settings[name])} for {name!r}; {title} is built for {value!r}"
-            )
-
-
 def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
     """Who a model is: its name, the licence where its repository is listed, and the hashes of all files that were read.
 
-    Args:
-        source: Its folder.
-        title: Of its family.
-        beside: Folders inside that one with weights of their own.
+    `beside` are folders inside its own with weights of their own.
     """
     row = published_as(source.name)
     weights = weight_hashes(source)
@@ -236,8 +153,3 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
         files=other_hashes(source),
         licence=row.licence if row else "",
     )
-
-
-def folder_in(source: Source, name: str) -> Source:
-    """A folder inside a checkpoint's."""
-    return replace(source, folder=source.folder / name, name=f"{source.name}/{name}")

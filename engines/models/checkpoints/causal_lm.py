@@ -14,11 +14,11 @@ from typing import Any, Final
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer, DynamicCache
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoTokenizer, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engines.ar.request import Forward
-from engines.models.checkpoints.assembling import card_of, format_of, native_network, parameters, read_state
+from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
 from engines.models.language_model import Kind, TextModel
@@ -156,11 +156,11 @@ def is_causal(model_type: str | None) -> bool:
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder."""
-    config = _config(source)
+    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     tokenizer = read_tokenizer(source, AutoTokenizer)
     width = int(config.get_text_config().vocab_size)
     kind = _kind(source, settings, config, tokenizer, size_of(source, tokenizer, width))
-    network = native_network(source, _class_of(source, config), config, read_state(source), dtype, device=device)
+    network = native_network(source, _class_of(source, config), config, source.tensors(), dtype, device=device)
     try:
         check_network(network, type_of(settings) or "")
     except ValueError as error:
@@ -171,16 +171,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """The memory that the model of a folder needs, before a tensor of it is read."""
-    config = _config(source)
+    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     count = parameters(source, _class_of(source, config), config)
-    return Needs(count, position=cached_numbers(config), stored=format_of(source))
-
-
-def _config(source: Source) -> Any:
-    try:
-        return AutoConfig.from_pretrained(source.folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # of many kinds, also of validators
-        raise source.incomplete(f"config.json is refused: {error}") from error
+    return Needs(count, position=cached_numbers(config), stored=source.format())
 
 
 def _class_of(source: Source, config: Any) -> Any:
@@ -213,19 +206,19 @@ class CausalLMSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        rows = [self._row(lane, request) for lane, request in requests.items()]
+        rows = [self._row(sequence, request) for sequence, request in requests.items()]
         most = max(len(row) for row in rows)
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, most - len(row))) for row in rows])[:, None]
 
-    def _row(self, lane: int, request: Forward) -> Tensor:
-        """Logits [W, V] of the positions that a lane asks for."""
-        text = torch.cat([self._prompts[lane], request.tokens.to(self._prompts[lane])])
-        first = len(self._prompts[lane]) + request.done - 1
-        cache = self._caches[lane]
+    def _row(self, sequence: int, request: Forward) -> Tensor:
+        """Logits [W, V] of the positions that a sequence asks for."""
+        text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
+        first = len(self._prompts[sequence]) + request.done - 1
+        cache = self._caches[sequence]
         start = 0
         if cache is not None:
             stored = cache.get_seq_length()
-            start = min(stored, len(self._prompts[lane]) + request.cached, first)
+            start = min(stored, len(self._prompts[sequence]) + request.cached, first)
             if start < stored:
                 cache.crop(start - stored)
         out = self._network(

@@ -74,15 +74,10 @@ def pack(codes: Sequence[int]) -> str:
 
 
 def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
-    """The codes of a prompt that `pack` made; None for a prompt of another kind.
-
-    Args:
-        prompt: as it was said.
-        count: how many codes are given.
-        codes: how many different ones there are.
+    """The codes of a prompt that `pack` made, `count` of them below `codes`; None for a prompt of another kind.
 
     Raises:
-        ConfigError: where it is not `count` codes.
+        ConfigError: for other codes.
     """
     match = _CODES.fullmatch(prompt.strip())
     if match is None:

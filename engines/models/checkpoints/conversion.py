@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.checkpoints.assembling import State, check_floats
+from engines.models.checkpoints.assembling import State
 from engines.models.errors import ModelError
 from engines.models.weights import Source
 
@@ -93,12 +93,7 @@ class Converted:
 
 
 def convert(request: Request, target: Path, say: Callable[[str], None] = lambda line: None) -> None:
-    """Write a folder that `engines.models.loading.load_folder` reads.
-
-    Args:
-        request: What is to be converted.
-        target: Folder to write; it is made, or empty.
-        say: Is told of every file that was written.
+    """Write a folder, new or empty, that `engines.models.loading` reads; `say` is called with a line a file of weights.
 
     Raises:
         ConfigError: for an unknown kind, or one that takes other files.
@@ -124,10 +119,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
 def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
     """The tensors of a pickled state dict by name, which stay on disk until they are used; extra states are left out.
 
-    Args:
-        source: Whose folder it lies in.
-        inside: Keys under which the state dict may lie; the first that is there counts.
-        name: The file, by default the one that `source` is named after.
+    It lies under the first key of `inside` that is there, in the file that `source` is named after, or `name`.
     """
     file = source.folder / (name or source.name)
     if not file.is_file():
@@ -147,7 +139,7 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
     for key, part in state.items():
         if not isinstance(part, Tensor):
             raise source.incomplete(f"{file.name} has {key!r}, which is no tensor")
-    check_floats(source, state)
+    source.check_floats(state)
     return state
 
 

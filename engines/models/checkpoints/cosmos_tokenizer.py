@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
 from engines.models.checkpoints.conversion import read_archive
-from engines.models.weights import Source, tensor_heads
+from engines.models.weights import Source
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
 """Of the published tokenizer."""
+_OTHER: Final = "its tensors are not those of a discrete video tokenizer of Cosmos"
 _COLOURS: Final = 3
 _SLACK: Final = 1e-3
 """By how much the outermost levels lie inside what the bound can reach."""
@@ -139,15 +140,11 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
         halvings = tuple(counted(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight") for k in (1, 2))
         latent, kept = shapes["post_quant_conv.conv3d.weight"][:2]
     except (KeyError, ValueError, IndexError) as error:
-        raise source.incomplete(
-            f"its tensors are not those of a discrete video tokenizer of Cosmos: no {error}"
-        ) from None
+        raise source.incomplete(f"{_OTHER}: no {error}") from None
     depth = counted(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight")
     patch = round((folded / _COLOURS) ** (1 / 3))
     if not widths or patch not in (1, 2, 4, 8) or kept != len(levels):
-        raise source.incomplete(
-            "its tensors are not those of a discrete video tokenizer of Cosmos that folds 3 colours"
-        )
+        raise source.incomplete(f"{_OTHER} that folds 3 colours")
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 
 
@@ -158,7 +155,7 @@ def size_of_folder(source: Source) -> TokenizerSize:
         raise source.incomplete(
             f"config.json has {shown(levels)} for 'levels'; it is a list of whole numbers from 2 on"
         )
-    return size_of(source, {name: shape for name, (shape, _) in tensor_heads(source).items()}, levels)
+    return size_of(source, {name: shape for name, (shape, _) in source.heads().items()}, levels)
 
 
 def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTokenizer:

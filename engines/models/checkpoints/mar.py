@@ -21,25 +21,14 @@ from torch import Tensor, nn
 
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.request import PathForward
-from engines.models.checkpoints.assembling import (
-    PIXELS,
-    State,
-    card_of,
-    counted,
-    folder_in,
-    load_state,
-    on_meta,
-    read_state,
-    renamed,
-    stored,
-)
+from engines.models.checkpoints.assembling import PIXELS, State, card_of, counted, load_state, on_meta, renamed
 from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.picture_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import DiffusionHead
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.weights import Source, number_of
+from engines.models.weights import Source
 from traces.schema import Canvas, ModelCard
 
 TITLE: Final = "MAR"
@@ -72,11 +61,10 @@ class MARSize:
     head_depth: int = 6
 
 
-def _layers(size: MARSize) -> nn.ModuleList:
-    """Layers of a vision transformer: torch's own."""
-    sizes: Any = (size.width, size.heads, 4 * size.width, 0.0, F.gelu, _EPSILON)
-    return nn.ModuleList(
-        nn.TransformerEncoderLayer(*sizes, batch_first=True, norm_first=True) for _ in range(size.depth)
+def _layer(size: MARSize) -> nn.Module:
+    """A layer of a vision transformer: torch's own."""
+    return nn.TransformerEncoderLayer(
+        size.width, size.heads, 4 * size.width, 0.0, F.gelu, _EPSILON, batch_first=True, norm_first=True
     )
 
 
@@ -92,12 +80,12 @@ class MAR(nn.Module):
         self.z_proj = nn.Linear(size.token, width)
         self.z_proj_ln = nn.LayerNorm(width, eps=_EPSILON)
         self.encoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
-        self.encoder_blocks = _layers(size)
+        self.encoder_blocks = nn.ModuleList(_layer(size) for _ in range(size.depth))
         self.encoder_norm = nn.LayerNorm(width, eps=_EPSILON)
         self.decoder_embed = nn.Linear(width, width)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, width))
         self.decoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
-        self.decoder_blocks = _layers(size)
+        self.decoder_blocks = nn.ModuleList(_layer(size) for _ in range(size.depth))
         self.decoder_norm = nn.LayerNorm(width, eps=_EPSILON)
         self.diffusion_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
         self.diffloss = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
@@ -151,8 +139,8 @@ class StackedRows:
     def __init__(
         self,
         network: Callable[[Tensor, Tensor, Tensor], Tensor],
-        orders: Int[Tensor, "lanes N"],
-        labels: Shaped[Tensor, "lanes R ..."],
+        orders: Int[Tensor, "B N"],
+        labels: Shaped[Tensor, "B R ..."],
         buffer: int,
     ) -> None:
         """Rows of several sequences on one network.
@@ -174,27 +162,27 @@ class StackedRows:
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`: conditions [B, R, W, H]."""
-        parts = [self._stack(lane, request) for lane, request in requests.items()]
+        parts = [self._stack(sequence, request) for sequence, request in requests.items()]
         out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
         conditions, start = [], 0
-        for (lane, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
+        for (sequence, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
             own = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
             start += len(tokens)
-            cells = self._order[lane, request.done : request.done + request.wanted]
+            cells = self._order[sequence, request.done : request.done + request.wanted]
             row = torch.zeros_like(cells) if request.unseen else torch.arange(len(cells), device=cells.device)
             conditions.append(own[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
-    def _stack(self, lane: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
+    def _stack(self, sequence: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
         """A sequence's rows: tokens, who is visible, labels; [R * prefixes, ...]."""
-        order, known = self._order[lane], len(request.tokens)
+        order, known = self._order[sequence], len(request.tokens)
         tokens = torch.zeros(1, len(order), request.tokens.shape[1], device=order.device)
         tokens[0, order[:known]] = request.tokens.float()
         lengths = [known - request.unseen] if request.unseen else range(request.done, request.done + request.wanted)
         visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
         for row, length in enumerate(lengths):
             visible[row, order[:length]] = True
-        labels = self._labels[lane].repeat_interleave(len(lengths), 0)
+        labels = self._labels[sequence].repeat_interleave(len(lengths), 0)
         return tokens.expand(len(labels), -1, -1), visible.repeat(self.rows, 1), labels
 
 
@@ -243,28 +231,28 @@ class MARModel(AnyOrder):
         """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
             labels = self._mar.class_emb(torch.tensor([task.label for task in tasks], device=self.device))
-            both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [lanes, R, C]
+            both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [sequences, R, C]
             return self.session(self._mar, tasks, both)
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> MARModel:
     """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
     del dtype
-    size = MARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(MARSize)})
+    size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
             f"config.json has {size.heads} for 'heads', which do not divide its 'width' {size.width}"
         )
-    network = load_state(source, on_meta(lambda: MAR(size)), native_state(read_state(source)), torch.float32)
+    network = load_state(source, on_meta(lambda: MAR(size)), native_state(source.tensors()), torch.float32)
     autoencoder = read_kl16(source, size.token)
-    card = card_of(source, TITLE, folder_in(source, PIXELS))
+    card = card_of(source, TITLE, source.inside(PIXELS))
     return MARModel(network, autoencoder, card, torch.device(device))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
     del settings
-    return Needs(0, stored(source) + stored(folder_in(source, PIXELS), UNUSED))
+    return Needs(0, source.count() + source.inside(PIXELS).count(UNUSED))
 
 
 def convert(request: Request) -> Converted:

@@ -19,7 +19,6 @@ from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
 from engines.models.pictures import Draws, Pictures
 from engines.models.sessions.picture import Fed, PictureSession, Prompts
-from engines.models.weights import Source
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, ModelCard, Token
@@ -239,12 +238,6 @@ class OneVocabulary(PictureModel):
         return logits
 
 
-def check_vocabulary(source: Source, tokenizer: Tokenizer, ids: Int[Tensor, " K"], size: int) -> None:
-    """See that every token has a place in a network's vocabulary."""
-    if max(int(ids.max()), *tokenizer.get_vocab().values()) >= size:
-        raise source.incomplete(f"config.json has {size} for 'vocab_size', and its tokenizer has more tokens")
-
-
 def digest(book: Float[Tensor, "K D"]) -> str:
     """Names a codebook, whatever number format it was stored in."""
     data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
@@ -277,13 +270,7 @@ class LatentPictures(Networked, Draws):
     ) -> None:
         """Wrap a network and the AutoencoderKL of its tokens, and move both to `device`.
 
-        Args:
-            network: The transformer, with its head.
-            autoencoder: Latents to pixels.
-            card: Who it is.
-            device: Where it runs.
-            width: Numbers of a token.
-            sequence: Where, in raster order, the latents lie that tokens are made of, in the order of generation.
+        Tokens have `width` numbers. `sequence` says where, in raster order, the latents lie that they are made of.
         """
         self.card, self.device, self._width = card, device, width
         self._sequence, self._side = sequence, math.isqrt(len(sequence))
