@@ -152,7 +152,8 @@ class DiffusionLM(TextModel):
             return self.left_to_right(prompt, config)
         ids, kind = self.read(prompt, config.length), self.kind
         if kind.sizes and config.size not in kind.sizes:
-            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
+            sizes = ", ".join(map(str, kind.sizes[:-1])) + f" or {kind.sizes[-1]}"
+            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {sizes}.")
         canvas = text_canvas(config.length, config.size, 0 if kind.full or kind.causal else len(ids))
         traits = (self._mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
@@ -183,7 +184,3 @@ class DiffusionLM(TextModel):
     def _logits(self, states: Tensor) -> Tensor:
         logits: Tensor = self._network.lm_head(states)[..., : self._width]
         return logits.to(self.device)
-
-
-def _either(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values[:-1])) + f" or {values[-1]}"

@@ -9,7 +9,6 @@ seconds.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -22,6 +21,8 @@ from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, lea
 from engines.continuous.request import PathForward
 from engines.models.pictures import as_uri
 from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.toy_raster import Weights as Weights
+from engines.models.toy_raster import refuse_prompt
 from engines.protocol import Family
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
@@ -30,17 +31,6 @@ SIDE: Final = 12
 WIDTH: Final = 3
 _PIXELS: Final = 4
 """A cell's side in a picture."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How a cell depends on its neighbours, and how much is left to chance."""
-
-    title: str
-    left: float
-    up: float
-    upleft: float
-    std: float
 
 
 MODELS: Final = {
@@ -66,10 +56,7 @@ class ToyField:
 
     def make_task(self, prompt: str, config: Any) -> ContinuousTask:
         """See `engines.protocol.Model.make_task`. The field takes no prompt."""
-        if prompt:
-            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
+        refuse_prompt(self.card.id, prompt, config.guided)
         return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:

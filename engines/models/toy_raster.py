@@ -29,19 +29,31 @@ LEVELS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How a cell's mean depends on its neighbours, and how far it may lie off."""
+    """How a cell's mean depends on its neighbours, and how much is left to chance."""
 
     title: str
     left: float
     up: float
     upleft: float
-    spread: float
+    std: float
 
 
 MODELS: Final = {
     ID: Weights("Toy raster, 16x16 grey levels", 0.55, 0.55, -0.2, 0.25),
     "toy-raster-small": Weights("Toy raster, small model", 0.5, 0.5, -0.12, 0.27),
 }
+
+
+def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
+    """See that a toy is given no prompt, nor guided by one.
+
+    Raises:
+        ValueError: where it is.
+    """
+    if prompt:
+        raise ValueError(f"prompt: {name} draws without a prompt; leave it empty.")
+    if guided:
+        raise ValueError(f"guidance: {name} draws without a prompt, so there is nothing to guide; use 1.")
 
 
 class ToyRaster:
@@ -59,10 +71,7 @@ class ToyRaster:
 
     def make_task(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.make_task`. The raster takes no prompt."""
-        if prompt:
-            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
+        refuse_prompt(self.card.id, prompt, config.guided)
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
@@ -104,7 +113,7 @@ class ToySession(DiscreteSession):
         weights = self._weights
         beside = weights.left * value[at - 1] + weights.upleft * value[at - SIDE - 1]
         mean = weights.up * value[at - SIDE] + torch.where(left_edge, 0.0, beside)
-        return -((self._levels - mean[:, None]) ** 2) / (2 * weights.spread**2)
+        return -((self._levels - mean[:, None]) ** 2) / (2 * weights.std**2)
 
 
 @cache

@@ -163,7 +163,10 @@ def test_several_devices_take_accelerate_and_a_model_that_writes(
     for module in (memory, assembling):
         monkeypatch.setattr(module, "free_bytes", lambda _: 10**9)
     monkeypatch.setattr(assembling, "is_accelerate_available", lambda: False)
-    for folder, problem in ((text, "several devices, .*, with accelerate; do: pip install"), (picture, "on one dev")):
+    for folder, problem in (
+        (text, "several devices, .*, with accelerate; do: pip install"),
+        (picture, "one device, and .* names several; name one"),
+    ):
         with pytest.raises(ModelError, match=f"{folder.name}: runs on {problem}"):
             loading.load_folder(folder, several)
     given: dict[str, Any] = {}

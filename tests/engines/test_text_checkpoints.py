@@ -43,47 +43,34 @@ def test_the_rows_of_the_table_load_the_families_that_are_built() -> None:
     assert sorted(rows) == sorted(diffusion_lm.FAMILIES) == sorted(DIFFUSION)
 
 
+CHATML = "<|im_start|>user\na hero<|im_end|>\n<|im_start|>assistant\n"
+HELPFUL = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+HEADERS = "<|start_header_id|>{}<|end_header_id|>\n\n"
+LLAMA = f"{HEADERS.format('user')}a hero<|eot_id|>{HEADERS.format('assistant')}"
+ROLES = "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a hero<|role_end|><role>ASSISTANT</role>"
+
+
 @pytest.mark.parametrize(
-    ("family", "mask", "asked"),
+    ("family", "mask", "question"),
     [
-        ("sdar", "<|MASK|>", "<|im_start|>user\na hero<|im_end|>\n<|im_start|>assistant\n"),
-        (
-            "Dream",
-            "<|mask|>",
-            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
-            "<|im_start|>user\na hero<|im_end|>\n<|im_start|>assistant\n",
-        ),
-        (
-            "llada",
-            "<|mdm_mask|>",
-            "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\na hero<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n",
-        ),
-        (
-            "llada2_moe",
-            "<|mask|>",
-            "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a hero<|role_end|>"
-            "<role>ASSISTANT</role>",
-        ),
+        ("sdar", "<|MASK|>", CHATML),
+        ("Dream", "<|mask|>", HELPFUL + CHATML),
+        ("llada", "<|mdm_mask|>", f"<|startoftext|>{LLAMA}"),
+        ("llada2_moe", "<|mask|>", ROLES),
         ("PanguEmbedded", "[unused0]", "<s>a hero"),
-        ("qwen3", "", "<|im_start|>user\na hero<|im_end|>\n<|im_start|>assistant\n"),
-        (
-            "llama",
-            "",
-            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\na hero<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n",
-        ),
+        ("qwen3", "", CHATML),
+        ("llama", "", f"<|begin_of_text|>{LLAMA}"),
         ("mistral", "", "<s>[INST] a hero[/INST]"),
         ("gpt2", "", "a hero"),
     ],
 )
-def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str, mask: str, asked: str) -> None:
+def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str, mask: str, question: str) -> None:
     folder = write(tmp_path / "it", family)
     model: Any = load_folder(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     method = "blockwise" if mask else "ar"
     task: Any = job(model, method, f" {PROMPT}\n").task
-    assert tokenizer.decode(task.prompt, skip_special_tokens=False) == asked
+    assert tokenizer.decode(task.prompt, skip_special_tokens=False) == question
     assert (tokenizer.id_to_token(model.kind.mask) if mask else "") == mask
     assert (model.kind.shift, model.kind.full) == (family in SHIFTED, family in FULL)
     assert model.kind.longest == checkpoints.LONGEST

@@ -23,16 +23,16 @@ class PairSession:
         """See `engines.protocol.Session.answer`."""
         answers: dict[int, Answer] = {}
         for role in dict.fromkeys(request.role for request in requests.values()):
-            asked = {sequence: request for sequence, request in requests.items() if request.role == role}
-            answers |= self._ask(role, asked, sampling, lap)
+            own = {sequence: request for sequence, request in requests.items() if request.role == role}
+            answers |= self._answer(role, own, sampling, lap)
         return {sequence: answers[sequence] for sequence in requests}
 
-    def _ask(self, role: Role, asked: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+    def _answer(self, role: Role, requests: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
         if self._devices.get(role) == self._devices.get("target"):
-            return self._sessions[role].answer(asked, sampling, lap)
+            return self._sessions[role].answer(requests, sampling, lap)
         there, here = self._devices[role], self._devices["target"]
-        moved = {sequence: replace(request, tokens=request.tokens.to(there)) for sequence, request in asked.items()}
+        moved = {sequence: replace(request, tokens=request.tokens.to(there)) for sequence, request in requests.items()}
         answers = self._sessions[role].answer(moved, sampling, lap)
         return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
 
@@ -92,10 +92,7 @@ def _differs(target: Model, draft: Model) -> str:
     one, other = target.tokens, draft.tokens
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return ""
-    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
+    different = (token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
+    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in different)
     names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
     return f": token {shown(token)} is {names[0]} and {names[1]}"
-
-
-def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
-    return {token for token in one.keys() | other.keys() if one.get(token) != other.get(token)}
