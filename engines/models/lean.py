@@ -45,7 +45,8 @@ class LeanQwen3(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """What it computes in."""
-        return self._norm.dtype
+        dtype: torch.dtype = self._norm.dtype
+        return dtype
 
     def forward(
         self,
