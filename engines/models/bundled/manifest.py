@@ -4,13 +4,12 @@ A model is its weights and whatever else decides what it decodes: its config, it
 All of them are hashed before any of them is used, and the hashes stand in the trace.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from engines.models.errors import ModelError
-from engines.models.weights import sha256
+from engines.models.weights import Source, sha256
 
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"
@@ -25,19 +24,12 @@ def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
     Raises:
         ModelError: for a manifest that is missing or damaged; the message says what to do.
     """
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{owner}: {MANIFEST} is missing in {folder}. {_RESTORE}") from None
-    except OSError as error:
-        raise ModelError(f"{owner}: {MANIFEST} cannot be read ({error.strerror}). {_RESTORE}") from error
-    except ValueError as error:
-        raise ModelError(f"{owner}: {MANIFEST} is damaged ({error}). {_RESTORE}") from error
-    entry = manifest.get(name, {}) if isinstance(manifest, dict) else None
-    parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else ()
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        raise ModelError(f"{owner}: {MANIFEST} is damaged (its entry {name!r} holds no object). {_RESTORE}")
-    return entry or {}
+    source = Source(owner, folder, _RESTORE)
+    entry: object = source.read_json(MANIFEST).get(name, {})
+    parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else (None,)
+    if not isinstance(entry, dict) or not all(isinstance(part, dict) for part in parts):
+        raise source.incomplete(f"{MANIFEST} is damaged: its entry {name!r} holds no object")
+    return entry
 
 
 def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The studio video model: nine frames of a clip to the 24 that follow, with weights that ship in assets/models."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
-from engines.models.bundled.manifest import entry_of
+from engines.models.bundled.manifest import entry_of, verify
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.video_networks import (
     CODES,
@@ -30,7 +29,6 @@ from engines.models.bundled.video_networks import (
     to_pixels,
 )
 from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
-from engines.models.errors import ModelError
 from engines.models.lean import lean
 from engines.models.pictures import Pictures
 from traces.schema import ModelCard
@@ -132,10 +130,7 @@ def _held_out(entry: Mapping[str, Any]) -> HeldOut:
         ModelError: when their file is missing or is not the one in the manifest.
     """
     remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
-    if not CLIPS.exists():
-        raise ModelError(f"{ID}: {CLIPS.name} is missing from assets/clips. {remedy}")
-    if entry.get("clips", {}).get("sha256") != hashlib.sha256(CLIPS.read_bytes()).hexdigest():
-        raise ModelError(f"{ID}: {CLIPS.name} is not the file listed in MANIFEST.json. {remedy}")
+    verify(CLIPS.parent, {CLIPS.name: entry.get("clips", {}).get("sha256", "")}, ID, remedy)
     tensors = load_file(CLIPS)
     return HeldOut(tensors["codes"].long(), tensors["labels"].long())
 
