@@ -14,7 +14,7 @@ from engines.methods import METHODS
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
 from engines.models.catalog import MODELS
 from engines.protocol import Answer, Lap, Model, Session
-from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.runtime.request import Request
 from traces.measures import COUPLINGS
 from traces.schema import Step
@@ -87,16 +87,16 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     """Decode jobs in lockstep and time it."""
     config = jobs[0].config
     start = now()
-    lanes = [Lane(one.decoder()) for one in jobs]
+    sequences = [RunningSequence(one.decoder()) for one in jobs]
     session = open_session(jobs)
     watch = Stopwatch(session)
-    forwards = sum(1 for _ in drive(lanes, watch, config, record=record))
-    tokens = tuple(tuple(lane.result[0].tolist()) for lane in lanes)
+    forwards = sum(1 for _ in drive(sequences, watch, config, record=record))
+    tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
     return Decoded(
         tokens=tokens,
         forwards=forwards,
         draft_forwards=watch.drafts,
         seconds=now() - start,
         forward_seconds=watch.seconds,
-        steps=tuple(tuple(lane.steps) for lane in lanes),
+        steps=tuple(tuple(sequence.steps) for sequence in sequences),
     )

@@ -90,9 +90,9 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     first = jobs[0]
     session = open_session(jobs)
     tokens = codes.to(first.model.device)
-    requests = {lane: Forward(row, done=0, cached=0) for lane, row in enumerate(tokens)}
+    requests = {i: Forward(row, done=0, cached=0) for i, row in enumerate(tokens)}
     answers = session.answer(requests, first.config, lambda *_: None)
-    probs = torch.stack([answers[lane].value[: tokens.shape[1]] for lane in requests])
+    probs = torch.stack([answers[i].value[: tokens.shape[1]] for i in requests])
     bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
 

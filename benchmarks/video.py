@@ -29,7 +29,7 @@ from engines.models.bundled.video import GIVEN_FRAMES, StudioVideo, load
 from engines.models.bundled.video_networks import GIVEN, LENGTH, to_floats
 from engines.models.catalog import load_model
 from engines.protocol import Model
-from engines.runtime.driver import Job, Lane, drive, open_session
+from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from traces.measures import COUPLINGS
 
 WINDOWS: Final = (16, 32, 64, 128)
@@ -100,11 +100,11 @@ def decode_all(
     for first in range(0, len(prompts), batch):
         those = slice(first, first + batch)
         jobs = [_job(decoder, model, window, *one) for one in zip(prompts[those], samples[those], strict=True)]
-        lanes, counts = [Lane(one.decoder()) for one in jobs], Counter[int]()
-        for took_part in drive(lanes, open_session(jobs), jobs[0].config, record=False):
+        sequences, counts = [RunningSequence(one.decoder()) for one in jobs], Counter[int]()
+        for took_part in drive(sequences, open_session(jobs), jobs[0].config, record=False):
             counts.update(took_part)
-        passes += [counts[lane] for lane in range(len(lanes))]
-        tokens += [lane.result[0] for lane in lanes]
+        passes += [counts[i] for i in range(len(sequences))]
+        tokens += [sequence.result[0] for sequence in sequences]
     return Decoded(tuple(passes), torch.stack(tokens))
 
 

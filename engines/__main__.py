@@ -150,10 +150,10 @@ def expect(options: argparse.Namespace) -> int:
     """Print what a model will cost on this machine."""
     from engines.runtime import estimate
 
-    for name in ("length", "lanes"):
+    for name in ("length", "sequences"):
         if (value := getattr(options, name)) < 1:
             raise ConfigError(f"--{name}: {value} is not allowed; use 1 or more.")
-    room = Room(options.length, options.lanes)
+    room = Room(options.length, options.sequences)
     print(estimate.expect(options.model, options.device, options.dtype, room))
     if options.passes:
         took = estimate.seconds_per_pass(options.model, options.passes, options.device, options.dtype)
@@ -281,7 +281,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--device", help=devices.HELP_SEVERAL)
     add("--dtype", choices=sorted(DTYPES), help="as for run")
     add("--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included")
-    add("--lanes", type=int, default=1, metavar="N", help="sequences that are decoded together")
+    add("--sequences", type=int, default=1, metavar="N", help="sequences that are decoded together")
     add("--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding")
 
     add = action("check", check, "whether a method keeps its promises, on tiny models")

@@ -118,14 +118,14 @@ C = TypeVar("C")
 def settings(config: type[Any]) -> tuple[Setting, ...]:
     """The settings of a Config class, in the order of its fields."""
     hints = get_type_hints(config, include_extras=True)
-    found = []
+    every = []
     for each in fields(config):
         kind, knob = get_args(hints[each.name])
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         name: Any = "choice" if choices else kind.__name__
         default: Any = each.default
-        found.append(Setting(each.name, name, default, choices, knob))
-    return tuple(found)
+        every.append(Setting(each.name, name, default, choices, knob))
+    return tuple(every)
 
 
 def make_config(config: type[C], values: Mapping[str, object]) -> C:

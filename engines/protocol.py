@@ -62,20 +62,16 @@ class ForwardRequest(Protocol):
     @property
     def role(self) -> Role:
         """Which of two models is asked."""
-        ...
 
     @property
     def mode(self) -> str:
         """What the pass is for, as the trace calls it."""
-        ...
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
         """Rows evaluated, and tokens fed over all of them, for a sequence of `rows` rows and `prefix` prompt tokens."""
-        ...
 
     def drawn(self) -> Mask | None:
         """The attention mask, where there is something to see."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,6 @@ class Shown(Protocol):
 
     def seen(self) -> Float[Tensor, "W S 5"]:
         """Draft and target in the plane, two numbers each, and their squared distance, at x_T .. x_0."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +176,6 @@ class Session(Protocol):
         Returns:
             By sequence, in the order of `requests`.
         """
-        ...
 
 
 @runtime_checkable
@@ -195,11 +189,9 @@ class Renderer(Protocol):
             canvases: The tokens after each step.
             mentioned: Further tokens that the trace speaks of.
         """
-        ...
 
     def output(self, tokens: Sequence[Any]) -> Output:
         """The tokens as a person sees them."""
-        ...
 
 
 @runtime_checkable
@@ -214,17 +206,14 @@ class Model(Renderer, Protocol):
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in."""
-        ...
 
     @property
     def tokens(self) -> object:
         """What its tokens mean. Models for which this is equal can draft for each other."""
-        ...
 
     @property
     def parameters(self) -> int:
         """Numbers that its network was trained to; 0 for a formula."""
-        ...
 
     def make_task(self, prompt: str, config: Any) -> Task:
         """What a prompt asks for.
@@ -233,8 +222,6 @@ class Model(Renderer, Protocol):
             ValueError: for a prompt that the model cannot read or a setting it does not have; the message says what
                 it can.
         """
-        ...
 
     def start(self, tasks: Sequence[Any], guided: bool) -> Session:
         """Open a session, one sequence per task."""
-        ...

@@ -17,7 +17,7 @@ NAME = "causal-blocks"
 def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
 ) -> tuple[Tensor, None]:
-    """Attention [B, N, H, D] of queries, keys and values [B, H, N, D], every position to itself and those before."""
+    """Attention [B, N, H, D] of Q, K and V [B, H, N, D], every position to itself and those before."""
     parts = []
     for first in range(0, query.shape[2], PLANE):
         last = min(first + PLANE, query.shape[2])

@@ -10,7 +10,7 @@ from typing import Any, Final
 from engines.config import Value
 from engines.methods import METHODS
 from engines.protocol import Family, Model
-from engines.runtime.driver import Lane, drive, make_trace, open_session
+from engines.runtime.driver import RunningSequence, drive, make_trace, open_session
 from engines.runtime.request import Request
 from traces.schema import Trace
 
@@ -69,9 +69,9 @@ def conduct(
     for name, own in experiment.arms:
         settings = {**shared, **own}
         jobs = [Request(name, model, prompt, seed=seed, settings=settings).job() for seed in range(seeds)]
-        lanes = [Lane(job.decoder()) for job in jobs]
-        for _ in drive(lanes, open_session(jobs), jobs[0].config):
+        sequences = [RunningSequence(job.decoder()) for job in jobs]
+        for _ in drive(sequences, open_session(jobs), jobs[0].config):
             if stopped():
                 return
-        traces += [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]
+        traces += [make_trace(job, sequence) for job, sequence in zip(jobs, sequences, strict=True)]
         yield tuple(traces)

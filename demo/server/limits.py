@@ -73,7 +73,7 @@ KEPT_SECONDS: Final = 2 * 60 * 60
 SESSIONS: Final = 64
 """Visitors, programs too, whose page the server remembers at 1.2 MB each; whoever was there longest ago begins anew."""
 EXPERIMENT_RUNS: Final = 64
-"""Runs in one experiment: 64 lanes of the largest shipped model fit into 2 GB."""
+"""Runs in one experiment: 64 sequences of the largest shipped model fit into 2 GB."""
 TRIED_TURNS: Final = 12
 TRIED_SECONDS: Final = 1.5
 """What a run is given, whichever is over first, before it is judged whether it can fit into `run_seconds`: most are

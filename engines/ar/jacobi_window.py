@@ -13,7 +13,7 @@ from engines.ar.request import Forward
 from engines.config import Knob
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins, first_rejection
+from engines.sampling.coupling import Verdicts, first_rejection
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
@@ -56,16 +56,16 @@ class Window:
         position: Int[Tensor, " E"],
         after: Int[Tensor, " E"],
         probs: Float[Tensor, "E V"],
-        verdict: Coins,
+        verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
         """What an iteration made of the window; its readback says how many tokens became final, and if that is all.
 
         Args:
             task: What is decoded.
-            position: Positions of the drafts and, unless the canvas ends before it, the one behind them.
+            position: See `positions`.
             after: What they hold now.
-            probs: The distributions of these positions, by which the drafts were verified.
+            probs: Their distributions, by which the drafts were verified.
             verdict: The verdicts on the drafts.
             numbers: The method's own columns [W].
         """
@@ -102,12 +102,8 @@ class Window:
     def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
         """The window of the next iteration: what is left of `after` once `gained` tokens are final.
 
-        The draft behind the window joins it: it was drawn from the model like any other.
-
-        Args:
-            after: What the positions of the window, and the one behind it, hold now.
-            probs: The distributions by which each of them is to be judged.
-            gained: Tokens that became final, at least one.
+        The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
+        row of `probs`.
         """
         age = torch.cat([self.age, self.age.new_zeros(len(after) - len(self))])
         return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])
@@ -126,10 +122,10 @@ def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Guesser:
+class InitialDrafter:
     """Fills windows with initial drafts.
 
-    Guesses are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
+    They are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
     draws from the rest of p otherwise, which is exact for every draft that does not look to its right. Only "uniform"
     judges a random draft against the uniform distribution it was drawn from, which is as exact and accepts more often.
     """
@@ -154,20 +150,20 @@ class Guesser:
         if self.initial in ("random", "uniform") or not len(known):
             anywhere = torch.ones_like(anywhere)
         uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
-        guess = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
+        draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if len(known):
             likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
-            guess = torch.where(anywhere, guess, likely if self.initial == "left-argmax" else known)
-        probs = uniform if self.initial == "uniform" else _points(guess, vocabulary)
+            draft = torch.where(anywhere, draft, likely if self.initial == "left-argmax" else known)
+        probs = uniform if self.initial == "uniform" else _points(draft, vocabulary)
         return Window(
-            torch.cat([window.x, guess]),
+            torch.cat([window.x, draft]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
             window.left,
         )
 
 
-def _points(guess: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
+def _points(draft: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
     """All probability on one id each."""
-    zeros = torch.zeros(len(guess), vocabulary, dtype=torch.float64, device=guess.device)
-    return zeros.scatter_(1, guess[:, None], 1.0)
+    zeros = torch.zeros(len(draft), vocabulary, dtype=torch.float64, device=draft.device)
+    return zeros.scatter_(1, draft[:, None], 1.0)

@@ -14,13 +14,7 @@ _FINAL = torch.tensor([code for fate, code in FATE_CODES.items() if fate.final])
 def cut_at_end(
     task: Task, after: Int[Tensor, " E"], gain: Int[Tensor, ""], fate: Int[Tensor, " E"]
 ) -> tuple[Int[Tensor, ""], Int[Tensor, ""], Int[Tensor, " E"]]:
-    """Drop what would become final behind the end of a text.
-
-    Args:
-        task: Says which tokens end a text; pictures have none.
-        after: Tokens of a pass, of which the first `gain` are final.
-        gain: Their number.
-        fate: What became of each.
+    """Drop what would become final behind the end of a text; the first `gain` of the tokens `after` a pass are final.
 
     Returns:
         The number up to the first token that ends the text, whether there is one (0 or 1), and fates in which nothing

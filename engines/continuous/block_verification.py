@@ -35,10 +35,7 @@ _LARGEST_ROUND: Final = 1024
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
     """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a uniform number is compared with.
 
-    Args:
-        p: distributions of the target at the draft's states, [n, W].
-        q: distributions that the states were drawn from, [n, W].
-        states: the draft's, x_T .. x_0, n + 1 of them.
+    p and q are the distributions of all steps, [n, W], at the draft's states x_T .. x_0, n + 1 of them.
     """
     summed = _log_ratios(p, q, states)
     highest = summed.cummax(0).values
@@ -66,11 +63,11 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         if int(r) == block.W:
             return (yield from own_path(block))
         at = Draw("leave", block.iteration, block.position[r])
-        found = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
-        left, shape = n - 1 - found.step, states.shape[1:]
+        left_at = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
+        left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
-        gone = yield Onward(r, left, found.state, fresh)
-        return Led(r, left, gone.states, found.tries, found.capped)
+        gone = yield Onward(r, left, left_at.state, fresh)
+        return Led(r, left, gone.states, left_at.tries, left_at.capped)
 
     return Follow(states, lead)
 

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.continuous.denoising import ContinuousSampling
+from engines.continuous.denoising import ContinuousSampling, columns
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Paths
 
@@ -117,6 +117,4 @@ def _steps(sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, 
         else:
             of_clean, of_state = beta * math.sqrt(then) / (1 - now), (1 - then) * math.sqrt(now / then) / (1 - now)
             every.append((now, of_clean, of_state, beta * (1 - then) / (1 - now), of_clean**2))
-    with torch.inference_mode(False):
-        columns = torch.tensor(every, dtype=torch.float64, device=device).unbind(1)
-        return tuple(column[:, None, None, None] for column in columns)
+    return tuple(column[..., None] for column in columns(every, torch.float64, device))

@@ -9,7 +9,7 @@ without density is none that a draft could be judged by. At its timestep 0 the s
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
@@ -39,15 +39,12 @@ class Conditioned(Protocol):
 
     def __call__(self, x: Tensor, schedule: "Schedule", i: int) -> tuple[Tensor, Tensor]:
         """See `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
-        ...
 
     def along(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
         """Eps and v [n, M, D] at the states before all n steps of a schedule, the first step first."""
-        ...
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "Conditioned":
         """The same for some of the conditions."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +210,13 @@ def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> Coeff
 @lru_cache(maxsize=64)
 def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> Coefficients:
     every = [_coefficients(schedule, i, sampling) for i in reversed(range(len(schedule)))]
+    return Coefficients(*columns(every, torch.float64, device))
+
+
+def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
+    """Numbers of n steps as columns [n, 1, 1], which any mode of autograd may use again."""
     with torch.inference_mode(False):
-        columns = torch.tensor(every, dtype=torch.float64, device=device).unbind(1)
-        return Coefficients(*(column[:, None, None] for column in columns))
+        return tuple(column[:, None, None] for column in torch.tensor(every, dtype=dtype, device=device).unbind(1))
 
 
 def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
@@ -226,15 +227,7 @@ def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
 def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
-    """p(x_{t-1} | x_t) of step i.
-
-    Args:
-        schedule: the timesteps.
-        i: index of the step.
-        x: x_t [M, D], float64.
-        out: eps and v of the network at x_t [M, D].
-        sampling: sampler, eta and temperature; the temperature is part of the distribution.
-    """
+    """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
     return _made(_one_step(schedule, i, sampling), x, out)
 
 
@@ -253,10 +246,7 @@ def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
 @lru_cache(maxsize=64)
 def _variances(schedule: Schedule, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
     """The same of all steps, [n, 1, 1] each, the first step first."""
-    every = [_variance(schedule, i) for i in reversed(range(len(schedule)))]
-    with torch.inference_mode(False):
-        columns = torch.tensor(every, dtype=dtype, device=device).unbind(1)
-        return tuple(column[:, None, None] for column in columns)
+    return columns([_variance(schedule, i) for i in reversed(range(len(schedule)))], dtype, device)
 
 
 def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:

@@ -106,8 +106,8 @@ def next_block(
 
 def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:
     """Let the target draw the token of a block without drafts, in one forward pass; `cached`: see `PathForward`."""
-    asked = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
-    distribution = ask_paths((yield asked)).last
+    request = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
+    distribution = ask_paths((yield request)).last
     token = block.noise.draw(distribution)
     yield block.placed(token, Fate.PREFILLED if block.prefilled else Fate.SAMPLED, distribution)
     return token
@@ -125,23 +125,17 @@ def own_path(block: Block) -> Lead:
 def draft(
     block: Block, cached: int, *, mean: bool = False
 ) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths]]:
-    """Draft the block's tokens one by one, one forward pass each.
+    """Draft the block's tokens one by one, one forward pass each: drafts [W, D] and the paths they came by.
 
-    Args:
-        block: what is to be drafted; at least one position.
-        cached: see `PathForward.cached`, for the first of them.
-        mean: take the last step's mean for the token instead of a draw.
-
-    Returns:
-        Drafts [W, D] and the paths they came by.
+    `cached` is that of the first pass; with `mean` a token is the last step's mean instead of a draw.
     """
     tokens, paths = block.done, []
     for i in range(block.W):
         one = block[i : i + 1]
-        asked = PathForward(
+        request = PathForward(
             tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft", pick=one.pick
         )
-        paths.append(ask_paths((yield asked)))
+        paths.append(ask_paths((yield request)))
         distribution = paths[-1].last
         token = distribution.mean[:, 0] if mean else one.noise.draw(distribution)
         yield one.placed(token, Fate.DRAFTED, distribution)

@@ -42,8 +42,8 @@ class Flow(Schedule):
 def flow_at(steps: int, last: int = 0) -> Flow:
     """`steps` times, evenly spread from noise alone to `last` thousandths; 0 stands for the release's."""
     times = torch.linspace(1.0, (last or LAST) / 1000, steps, dtype=torch.float64).flip(0)
-    told = (times.float() * 1000).long()  # in single precision and cut off, as the release tells them
-    return Flow(tuple(told.tolist()), tuple((1 - times).square().tolist()), tuple(times.tolist()))
+    thousandths = (times.float() * 1000).long()  # in single precision and cut off, as the release tells them
+    return Flow(tuple(thousandths.tolist()), tuple((1 - times).square().tolist()), tuple(times.tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,12 +37,7 @@ class Gaussians:
         return (x[..., None, :] - self.mean) / self.std
 
     def log_density(self, x: Float[Tensor, "... D"], softness: float = 1.0) -> Float[Tensor, "..."]:
-        """Logarithm of the density at x, broadcast over rows.
-
-        Args:
-            x: tokens.
-            softness: divides the distances, and them alone; other than 1 the result is no density.
-        """
+        """Logarithm of the density at x, broadcast over rows; `softness` divides the distances, and them alone."""
         dimension = self.mean.shape[-1]
         squared = (self.noise(x) / softness).square().sum(-1)
         each = -0.5 * (squared + dimension * _LOG_TWO_PI) - self.std.log().sum(-1)

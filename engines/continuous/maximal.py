@@ -31,13 +31,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
     """What the target needs to verify drafts x by their whole paths; the first rejected one is drawn anew.
 
     Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
-
-    Args:
-        block: the drafted positions, and the target's own behind them.
-        drawn: paths of the drafts, with their densities.
-        x: where these paths end.
-        most: proposals before a plain draw stands in.
-        chance: where uniform numbers and proposals come from.
+    After `most` proposals a plain draw stands in.
     """
     states = torch.cat([drawn.states, x[:, None]], 1)
 
@@ -71,7 +65,7 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     1 / (e * most) a judged draft: the proposals fail with probability (1 - P)^most, and are needed with probability P.
 
     Args:
-        row: the position, counted from the first one asked for.
+        row: the position, counted from the first one of the request.
         draft: the density q.
         shape: of a path, S x D.
         most: see above.

@@ -128,11 +128,7 @@ class Walks:
 
 
 def plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
-    """The plane that paths are shown in: no component counts more, and every run has the same (traces.schema.PathPair).
-
-    Args:
-        like: gives D, type and device.
-    """
+    """The plane that paths are shown in: no component counts more, and all runs share it (traces.schema.PathPair)."""
     ones = like.new_ones(like.shape[-1])
     signs = ones.clone()
     signs[1::2] = -1

@@ -4,7 +4,7 @@ A draft x ~ q is accepted with probability min(1, R(x)) and otherwise replaced b
 by proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
 R = p / q, q and p being the distributions of the last denoising step, that is a maximal coupling of the two, and the
 outcome has distribution p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the
-distribution.
+distribution. `tying` couples the denoising steps before the last one in the same way.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
+from engines.continuous.paths import Paths, Steer
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins
+from engines.sampling.coupling import Verdicts
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0
@@ -64,11 +66,11 @@ class DensityRatio:
         return log_ratio - log_sigma if self.variant == "release" else log_ratio
 
 
-def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Coins:
+def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Verdicts:
     """Accept each draft with probability min(1, R); see `Chance.keep` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
     kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
-    return Coins(kept, accept_prob, coin)
+    return Verdicts(kept, accept_prob, coin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +137,21 @@ def settle(ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: Chan
     coins = accept(ratio.log_of_drafts(x), chance, _part(draw, "verdict"))
     new = draw_replacements(ratio, ~coins.kept, most, chance, draw)
     return Settled(torch.where(coins.kept[:, None], x, new.token), new.tries, new.capped, coins.kept)
+
+
+def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
+    """Couple the target's denoising steps before the last one to the drafts', each maximally; see `settle`.
+
+    A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
+    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same. After `most`
+    proposals for the replacement of a state a plain draw stands in.
+    """
+
+    def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
+        k = len(drawn.whole) - 1 - i  # step i leads from states k to k + 1
+        no_sigma = torch.zeros_like(block.guidance[: block.W])
+        ratio = DensityRatio("exact", distribution[: block.W], drawn.whole[k], no_sigma)
+        y = settle(ratio, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
+        return torch.cat([y, x[block.W :]])
+
+    return steer

@@ -12,7 +12,7 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Led, Paths, Walks
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
-from engines.sampling.coupling import Coins
+from engines.sampling.coupling import Verdicts
 from traces.schema import Fate
 
 
@@ -40,7 +40,7 @@ class Verified:
         return DensityRatio(variant, p, q, sigma)
 
     def decision(
-        self, token: Tensor, fate: Tensor, coins: Coins, numbers: Mapping[str, Tensor], readback: Tensor
+        self, token: Tensor, fate: Tensor, coins: Verdicts, numbers: Mapping[str, Tensor], readback: Tensor
     ) -> Decision:
         """The Decision on the block; `numbers` are what the method adds to the measures of the last step."""
         W = self.block.W

@@ -19,7 +19,7 @@ MOST_BYTES: Final = 8 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Guesses:
+class RankedDrafts:
     """What a pass leaves to the next: a token for every position of the block that is still open, ranked."""
 
     token: Int[Tensor, " m"]
@@ -49,17 +49,17 @@ class Branches:
     rank: Int[Tensor, " m"]
 
 
-def branch(row: Row, guesses: Guesses | None, graph: Graph) -> Branches:
+def branch(row: Row, drafts: RankedDrafts | None, graph: Graph) -> Branches:
     """The rows of the nodes whose ranks exist; without drafts, the text as it is."""
     position = row.open
-    if guesses is None:
+    if drafts is None:
         nothing = torch.zeros_like(position)
-        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.asked, nothing)
+        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.prompt_length, nothing)
     graph = graph.within(len(position))
-    filled = graph.fills(guesses.rank)
+    filled = graph.fills(drafts.rank)
     tokens = row.tokens.repeat(len(filled), 1)
-    tokens[:, position] = torch.where(filled, guesses.token, row.task.mask)
-    return Branches(graph, filled, tokens, position - row.asked, guesses.rank)
+    tokens[:, position] = torch.where(filled, drafts.token, row.task.mask)
+    return Branches(graph, filled, tokens, position - row.prompt_length, drafts.rank)
 
 
 def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
@@ -74,24 +74,18 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
     return torch.cat([token, kept.long(), rank])
 
 
-def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> Guesses | None:
-    """Put the tokens that were kept into the row; the others are drafts, unless the block is full.
-
-    Args:
-        row: As it was when the distributions were asked for.
-        answer: `answer_of` on the host.
-        probs: Distributions of the open positions.
-    """
+def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
+    """Put the tokens that were kept, by `answer_of`, into the row; the others are drafts, unless the block is full."""
     position, block = row.open, row.block
     token, kept, rank = torch.tensor(answer, dtype=torch.long).view(3, -1)
     chosen, left = kept.nonzero().squeeze(1), (kept == 0).nonzero().squeeze(1)
     row.fill(position[chosen].tolist(), token[chosen].tolist())
     if row.block != block or not len(left):
         return None
-    return Guesses(token[left], rank[left], probs[to_device(left, probs.device)])
+    return RankedDrafts(token[left], rank[left], probs[to_device(left, probs.device)])
 
 
-def fared(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
+def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
     """The rows and what became of them, for the record."""
     graph = rows.graph
     place = dict(zip(rows.rank.tolist(), rows.position.tolist(), strict=True))
@@ -103,15 +97,15 @@ def fared(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Ten
     )
 
 
-def tell(
-    decision: Decision, rows: Branches, guesses: Guesses, outcome: Accepted, probs: Float[Tensor, "K m V"]
+def with_verdicts(
+    decision: Decision, rows: Branches, drafts: RankedDrafts, outcome: Accepted, probs: Float[Tensor, "K m V"]
 ) -> Decision:
-    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph fared.
+    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph did.
 
     A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
-    order = to_device(guesses.rank.argsort()[: rows.graph.reach], probs.device)
+    order = to_device(drafts.rank.argsort()[: rows.graph.reach], probs.device)
     filled, winner = to_device(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
     inside = outcome.accepted & ~(filled & ~won).any(-1)
@@ -119,7 +113,7 @@ def tell(
     by = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
     next_ = outcome.below[winner][0] & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
-    p, draft = probs[by, order], to_device(guesses.token, probs.device)[order]
+    p, draft = probs[by, order], to_device(drafts.token, probs.device)[order]
     drafted = {
         "confidence": p.amax(-1),
         "rank": torch.arange(len(order), device=probs.device) + 1.0,
@@ -133,19 +127,19 @@ def tell(
         fate=torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], rejected), decision.fate]),
         draft=draft,
         p=p,
-        q=guesses.probs[order],
+        q=drafts.probs[order],
         probs=torch.cat([p, probs[winner][0]]),
         numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
-        graph=fared(rows, outcome.accepted, outcome.accepted_under),
+        graph=draft_graph(rows, outcome.accepted, outcome.accepted_under),
     )
 
 
-def tell_scores(
-    decision: Decision, rows: Branches, guesses: Guesses, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
+def with_scores(
+    decision: Decision, rows: Branches, drafts: RankedDrafts, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
 ) -> Decision:
     """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
-    order = to_device(guesses.rank.argsort()[: rows.graph.reach], score.device)
+    order = to_device(drafts.rank.argsort()[: rows.graph.reach], score.device)
     filled = to_device(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)
     lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
@@ -153,19 +147,17 @@ def tell_scores(
     own = torch.where(won, score[winner[None]], torch.nan)
     scores = {"branch_score": torch.cat([score[first[order]], own])}
     accepted = torch.arange(len(score), device=score.device) == winner
-    count, accepted_under = (
-        len(decision.position),
-        torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device),
-    )
+    count = len(decision.position)
+    accepted_under = torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
     return replace(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
-        token=torch.cat([to_device(guesses.token, score.device)[order], decision.token]),
+        token=torch.cat([to_device(drafts.token, score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
-        probs=torch.cat([guesses.probs[order], *([] if decision.probs is None else [decision.probs])]),
+        probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
         row=torch.cat([first[order], winner.expand(count)]),
-        graph=fared(rows, accepted, accepted_under),
+        graph=draft_graph(rows, accepted, accepted_under),
     )
 
 

@@ -38,16 +38,16 @@ def prompts(path: Path, count: int) -> list[str]:
     """
     try:
         data: Any = json.loads(bytes_of(path))
-        found = [one if isinstance(one, str) else str(one["question"]) for one in data]
+        texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"prompts: {str(path)!r} holds no list of prompts ({error!r}); give JSON, a list of texts."
         ) from None
-    if not 1 <= count <= len(found):
+    if not 1 <= count <= len(texts):
         raise ValueError(
-            f"count: {count} is not allowed; {path.name} holds {len(found)} prompts, use 1 to {len(found)}."
+            f"count: {count} is not allowed; {path.name} holds {len(texts)} prompts, use 1 to {len(texts)}."
         )
-    return found[-count:]
+    return texts[-count:]
 
 
 def emitted(runs: Sequence[Sequence[Step]]) -> Sequences:
@@ -106,8 +106,8 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
 def path_of(model: str, policy: tuple[str, float, int]) -> Path:
     """Where the calibration of a model and a policy is stored."""
     name, tau, block = policy
-    said = name if name == "greedy" else f"{name}-{tau:g}"
-    return FOLDER / model.replace("/", "--") / f"{said}-block{block}.json"
+    stem = name if name == "greedy" else f"{name}-{tau:g}"
+    return FOLDER / model.replace("/", "--") / f"{stem}-block{block}.json"
 
 
 def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
@@ -142,8 +142,8 @@ def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], seque
 @cache
 def read(path: Path) -> dict[str, Any]:
     """A stored calibration."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return stored
 
 
 def _said(policy: tuple[str, float, int]) -> str:

@@ -57,11 +57,8 @@ class Graph:
     def worth(self, confidence: Float[Tensor, " m"], least: float) -> "Graph":
         """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
 
-        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted.
-
-        Args:
-            confidence: Of the drafts by rank, taken for independent probabilities that they be accepted.
-            least: Tokens.
+        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted. The
+        drafts' `confidence`, by rank, is taken for independent probabilities of that.
         """
         fed: list[tuple[int, ...]] = []
         for node in self.nodes:

@@ -34,7 +34,7 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
         probs = ask_probs((yield row.look("edit", read=position)))
         token, confidence, fate = repair(probs, row.tokens[position], threshold)
         answer = yield Decision(
-            to_device(position - row.asked, probs.device),
+            to_device(position - row.prompt_length, probs.device),
             token,
             fate,
             readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),
@@ -46,9 +46,9 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
             return
 
 
-def overwrite(row: Row, position: Tensor, answer: tuple[int, ...], *, stay: bool = True) -> bool:
+def overwrite(row: Row, position: Tensor, answer: tuple[int, ...]) -> bool:
     """Put the tokens of an answer (tokens, then whether each is wanted) into the row; whether there were any."""
     count = len(position)
     chosen = [(p, t) for p, t, keep in zip(position.tolist(), answer, answer[count:], strict=False) if keep]
-    row.fill([p for p, _ in chosen], [t for _, t in chosen], stay=stay)
+    row.fill([p for p, _ in chosen], [t for _, t in chosen], stay=True)
     return bool(chosen)

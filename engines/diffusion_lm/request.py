@@ -22,11 +22,11 @@ class BlockForward:
     read: Int[Tensor, " m"]
     """Which of the n outputs are wanted."""
     finished: int
-    """Positions before them whose keys and values the cache holds."""
+    """Positions before them, which the KV cache holds."""
     seen: Bool[Tensor, "n n"]
     """Who sees whom among the tokens fed; see engines.diffusion_lm.masks."""
     keep: int = 0
-    """Leading tokens, of the first row, that are finished now: their keys and values stay in the cache."""
+    """Leading tokens, of the first row, that are finished now: they stay in the KV cache."""
     past: Bool[Tensor, " s"] | None = None
     """Which stored positions are seen, where those are not the first `finished` ones: an approximate cache."""
     labels: tuple[str, ...] = ()

@@ -6,7 +6,15 @@
     hysteresis      a switch: on once s >= tau_on, off once s < tau_off
     bandit          UCB over the tokens gained per pass, in buckets of span, progress and entropy
 
-What a router sees and remembers stays on the model's device, so that routing costs no read back to the host.
+How many drafts of a span pass, K^, is estimated by the distributions they were drawn from alone (App. A.5):
+
+    entropy          exp(-beta H / log V)        power            confidence ^ gamma
+    renyi            sum of P(v)^2               hard_entropy     1 if H / log V < t
+    margin           1 if margin >= t            clipped_margin   min(1, k margin), in the released code only
+    random           a uniform number
+
+where the margin is the likeliest token's probability less the next one's. What a router sees and remembers stays on the
+model's device, so that routing costs no read back to the host.
 """
 
 from collections.abc import Mapping
@@ -18,11 +26,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
-from engines.diffusion_lm import estimators
-from engines.diffusion_lm.estimators import Estimator
 from engines.diffusion_lm.sequence import PartSettings
+from engines.sampling.coupling import entropy_bits
 
+Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
+TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
+"""The estimators of the paper's Table 4."""
+_SPAN: Final = {"router": ("span",)}
+_SCORE: Final = {"router": ("score",)}
 _SCORES: Final = {"router": ("score", "hysteresis")}
+_HYSTERESIS: Final = {"router": ("hysteresis",)}
+_BANDIT: Final = {"router": ("bandit",)}
+_STRENGTH: Final = {"estimator": ("entropy", "power", "clipped_margin")}
+_CUT: Final = {"estimator": ("hard_entropy", "margin")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +54,10 @@ class RouterSettings(PartSettings):
         ),
     ] = "always"
     span_threshold: Annotated[
-        int,
-        Knob(
-            "Shortest span",
-            "The fewest drafts in a row that are verified. 1 is always.",
-            1,
-            33,
-            1,
-            {"router": ("span",)},
-        ),
+        int, Knob("Shortest span", "The fewest drafts in a row that are verified. 1 is always.", 1, 33, 1, _SPAN)
     ] = 2
     score_threshold: Annotated[
-        float,
-        Knob(
-            "Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, {"router": ("score",)}
-        ),
+        float, Knob("Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, _SCORE)
     ] = 0.0
     cost: Annotated[
         float, Knob("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES)
@@ -62,24 +67,17 @@ class RouterSettings(PartSettings):
         Knob("Score", "static: the cost counts once. dynamic: once for every token above the threshold.", when=_SCORES),
     ] = "static"
     switch_on: Annotated[
-        float,
-        Knob(
-            "Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
-        ),
+        float, Knob("Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = 1.0
     switch_off: Annotated[
-        float,
-        Knob(
-            "Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, {"router": ("hysteresis",)}
-        ),
+        float, Knob("Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = -5.0
     exploration: Annotated[
-        float,
-        Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, {"router": ("bandit",)}),
+        float, Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, _BANDIT)
     ] = 1.0
     bins: Annotated[
         Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
-        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when={"router": ("bandit",)}),
+        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when=_BANDIT),
     ] = "2,2,2"
     estimator: Annotated[
         Estimator, Knob("Estimator", "How a draft's chance to pass is estimated before it is verified.")
@@ -92,7 +90,7 @@ class RouterSettings(PartSettings):
             0.0,
             5.0,
             0.05,
-            {"estimator": ("entropy", "power", "clipped_margin")},
+            _STRENGTH,
         ),
     ] = 1.0
     cut: Annotated[
@@ -103,7 +101,7 @@ class RouterSettings(PartSettings):
             0.0,
             1.0,
             0.01,
-            {"estimator": ("hard_entropy", "margin")},
+            _CUT,
         ),
     ] = 0.1  # the margin of least error in the paper's Table 4
 
@@ -130,6 +128,44 @@ class RouterSettings(PartSettings):
         """Bins of span, progress and entropy."""
         span, progress, entropy = map(int, self.bins.split(","))
         return span, progress, entropy
+
+
+def entropy_share(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+    """Entropy over that of the uniform distribution, in 0 ... 1."""
+    bits: Tensor = entropy_bits(probs) / torch.tensor(float(probs.shape[-1])).log2()
+    return bits
+
+
+def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
+    """The likeliest token's probability less the next one's."""
+    best = probs.topk(2).values
+    return best[:, 0] - best[:, 1]
+
+
+def shape(probs: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
+    """What the estimates look at, by the names of traces.measures."""
+    return {"margin": margin(probs), "entropy_share": entropy_share(probs)}
+
+
+def estimates(
+    probs: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
+) -> dict[str, Float[Tensor, " m"]]:
+    """Every estimate, by name; `exponent` is beta, gamma and k, `cut` is t."""
+    share, gap = entropy_share(probs), margin(probs)
+    return {
+        "random": coin,
+        "entropy": (-exponent * share).exp(),
+        "power": confidence**exponent,
+        "renyi": probs.square().sum(-1),
+        "hard_entropy": (share < cut).to(probs.dtype),
+        "margin": (gap >= cut).to(probs.dtype),
+        "clipped_margin": (exponent * gap).clamp(max=1.0),
+    }
+
+
+def expected_accepted(estimate: Float[Tensor, " L"]) -> Float[Tensor, ""]:
+    """K^, how many drafts of a span pass before the first rejection: sum of products of estimates (eq. 5)."""
+    return estimate.cumprod(0).sum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,30 +218,30 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.zeros((), dtype=torch.bool, device=device), memory, view.confidence)
-    estimates = estimators.acceptance(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
-    expected = {name: estimators.expected(estimate) for name, estimate in estimates.items()}
+    by_name = estimates(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
+    expected = {name: expected_accepted(estimate) for name, estimate in by_name.items()}
     hope = expected[settings.estimator]
     score = hope - settings.cost * (view.confident if settings.scoring == "dynamic" else 1)  # eq. 6
     bucket: Tensor | None = None
-    told: dict[str, Tensor] = {}
+    further: dict[str, Tensor] = {}
     if settings.router == "hysteresis":
         verify = torch.where(memory.switch, score >= settings.switch_off, score >= settings.switch_on)
-        memory, told = replace(memory, switch=verify), {"switch": verify.double()}
+        memory, further = replace(memory, switch=verify), {"switch": verify.double()}
     elif settings.router == "bandit":
-        verify, bucket, told = _bandit(settings, view, memory)
+        verify, bucket, further = _bandit(settings, view, memory)
     elif settings.router == "score":
         verify = score >= settings.score_threshold
     else:
         known = {"always": True, "never": False, "span": count >= settings.span_threshold}
         verify = torch.full((), known[settings.router], device=device)
-    told |= {f"expected_accepted_{name}": expected[name] for name in estimators.TABLE}
+    further |= {f"expected_accepted_{name}": expected[name] for name in TABLE}
     signals: dict[str, Tensor | float] = {
         "span": count,
         "expected_accepted": hope,
         "score": score,
         "verify": verify.double(),
     }
-    return Route(verify, memory, estimates[settings.estimator], signals | told, bucket)
+    return Route(verify, memory, by_name[settings.estimator], signals | further, bucket)
 
 
 def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
@@ -223,7 +259,7 @@ def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tenso
     """Eq. 16. What was never tried comes first, and verifying wins a tie."""
     spans, progresses, entropies = settings.buckets
     span = _bin((len(view.probs) - 1) / max(settings.part - 1, 1), spans)
-    entropy = (estimators.entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
+    entropy = (entropy_share(view.probs).mean() * entropies).long().clamp(max=entropies - 1)
     bucket = (span * progresses + _bin(view.progress, progresses)) * entropies + entropy
     bucket = bucket[None]  # an index without dimensions would be read back to the host
     n = memory.visits.index_select(0, bucket)[0]

@@ -143,11 +143,11 @@ class Row:
         """
         self.task, self.size, self._causal = task, size, causal or task.causal
         self._part, self._carry = part or size, carry
-        self.asked = len(task.prompt)
+        self.prompt_length = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
         self._whole = len(self.tokens)
         self._ends = torch.tensor(task.ends, dtype=torch.long)
-        self._origin = self.asked if task.full or task.causal else self.asked // size * size
+        self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
         self._first = self._origin
         self._stored: dict[Role, int] = {}  # tokens in the KV cache of a model
 
@@ -202,7 +202,7 @@ class Row:
     @property
     def written(self) -> Int[Tensor, " m"]:
         """Positions of the block under way that hold a token of the answer which a pass over the block predicts."""
-        position = torch.arange(max(self.block.start, self.asked), self.block.stop)
+        position = torch.arange(max(self.block.start, self.prompt_length), self.block.stop)
         position = position[self.tokens[position] != self.task.mask]
         return position[~self.carried(position)]
 
@@ -214,7 +214,7 @@ class Row:
     @property
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
-        answer = self.tokens[self.asked :]
+        answer = self.tokens[self.prompt_length :]
         stops = torch.isin(answer, self._ends).nonzero()
         counted = answer[: int(stops[0])] if len(stops) else answer
         return not bool((counted == self.task.mask).any())
@@ -289,11 +289,11 @@ class Row:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
         for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
-            final = "P" if place < self.asked else "T"
+            final = "P" if place < self.prompt_length else "T"
             # Copies may stand behind the text; they are masks.
             drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
             letter = "M" if token == self.task.mask else drafted
-            names.append(f"{letter}{place if letter == 'P' else place - self.asked}")
+            names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")
         return tuple(names)
 
 

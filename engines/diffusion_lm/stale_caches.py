@@ -1,6 +1,6 @@
-"""Approximate caches: keys and values of an earlier pass stand in for those of this one.
+"""Approximate KV caches: entries of an earlier pass stand in for those of this one.
 
-In a bidirectional model every token sees every other, so that a new token changes the keys and values of all; nothing
+In a bidirectional model every token sees every other, so that a new token changes the KV entries of all; nothing
 can be stored exactly. These store nevertheless, and feed less:
 
     prefix     Fast-dLLM, arXiv 2505.22618: the first pass of a block feeds the whole text; later ones leave out what
@@ -36,7 +36,7 @@ Stale = Annotated[
 Refresh = Annotated[
     int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
 ]
-SAID: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
+DEVIATION: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 
 
 class StaleCache:
@@ -70,8 +70,8 @@ class StaleCache:
         anew = self._unit != start or (row.task.shift and int(row.tokens[start]) == row.task.mask)
         self._unit = start
         if anew:
-            asked = row.look()
-            return replace(asked, keep=len(asked.position), labels=())
+            request = row.look()
+            return replace(request, keep=len(request.position), labels=())
         last = len(row.tokens) if row.task.full else row.block.stop
         fed = torch.arange(start, unit.stop if self._name == "dual" else last)
         return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0)
@@ -88,9 +88,9 @@ class StaleCache:
         order = torch.cat([(wanted & final).nonzero(), (wanted & ~final).nonzero()]).squeeze(1)
         known = self._stored.nonzero().squeeze(1)
         kept = int((wanted & final).sum())
-        asked = self._ask(order, known, kept)
+        request = self._ask(order, known, kept)
         self._stored = final
-        return asked
+        return request
 
     def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int) -> BlockForward:
         """Feed some positions, which see each other and of the `known` ones those that are not fed."""

@@ -4,9 +4,9 @@ Policies look at one row [m] or at many at once [K, m]; a confidence of -inf say
 Every policy reveals something: where its rule finds nothing, the most confident position is revealed as a fallback.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,12 +45,8 @@ def most_confident(confidence: Confidence, count: int) -> Chosen:
     return torch.zeros_like(confidence, dtype=torch.bool).scatter_(-1, order, True) & (confidence > -torch.inf)
 
 
-class Rule(Protocol):
-    """Whether each position may be revealed, given confidence and place of all and a threshold; maybe none may."""
-
-    def __call__(self, confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
-        """The positions that pass."""
-        ...
+RevealRule: TypeAlias = Callable[[Confidence, Tensor, float], Chosen]
+"""Called with confidence and position of all, and a threshold: whether each may be revealed; maybe none may."""
 
 
 def surest(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
@@ -71,7 +67,7 @@ def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold:
     return anchor | (beside & (confidence >= RELAXED))
 
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+RULES: Final[Mapping[str, RevealRule]] = MappingProxyType(
     {"confidence": confident, "localleap": near_anchors, "greedy": surest}
 )
 """Name -> rule of a transfer policy. A policy is a rule and `at_least_one`."""

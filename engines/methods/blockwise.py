@@ -21,11 +21,13 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
-from engines.diffusion_lm.stale_caches import SAID, Refresh, Stale, StaleCache
+from engines.diffusion_lm.stale_caches import DEVIATION, Refresh, Stale, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 from traces.schema import Fate
+
+_SCHEDULED: Final = ("static", "dynamic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +46,7 @@ class Config(PartSettings):
         float, Knob("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"rule": ("confidence", "localleap", "dynamic")})
     ] = 0.9
     steps: Annotated[
-        int,
-        Knob(
-            "Steps per block",
-            "Steps to fill a block in. Fewer are less sure.",
-            1,
-            32,
-            1,
-            {"rule": ("static", "dynamic")},
-        ),
+        int, Knob("Steps per block", "Steps to fill a block in. Fewer are less sure.", 1, 32, 1, {"rule": _SCHEDULED})
     ] = 1
 
     cache: Stale = "exact"
@@ -60,7 +54,7 @@ class Config(PartSettings):
 
     def __post_init__(self) -> None:
         PartSettings.__post_init__(self)
-        if self.rule in ("static", "dynamic") and self.steps > self.size:
+        if self.rule in _SCHEDULED and self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
             )
@@ -78,9 +72,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = [unmasking.TOGETHER] if config.block != "1" else []
-    found += [SAID] if config.cache != "exact" else []
-    return unmasking.differing(found)
+    reasons = [unmasking.TOGETHER] if config.block != "1" else []
+    reasons += [DEVIATION] if config.cache != "exact" else []
+    return unmasking.differing(reasons)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -96,7 +90,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         chosen = chosen | to_device(row.carried(position), probs.device)
         fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            to_device(position - row.asked, probs.device),
+            to_device(position - row.prompt_length, probs.device),
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.stack([token, chosen.long()]).flatten(),
@@ -110,7 +104,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         row.fill([p for p, _ in final], [t for _, t in final])
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:

@@ -25,8 +25,8 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         position = torch.full((1,), n, device=task.device)
         noise = noise_at(position, task, config.steps, chance)
         guidance = config.guidance_at(position, task)
-        asked = PathForward(done, done=n, cached=max(n - 1, 0), noise=noise.path, guidance=guidance)
-        distribution = ask_paths((yield asked)).last
+        request = PathForward(done, done=n, cached=max(n - 1, 0), noise=noise.path, guidance=guidance)
+        distribution = ask_paths((yield request)).last
         token = noise.draw(distribution)
         numbers = {
             "last_std": distribution.std.mean((-1, -2)),

@@ -24,8 +24,7 @@ import torch
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousTask, noise_at
 from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
-from engines.continuous.path_coupling import tying
-from engines.continuous.rejection import accept, draw_replacements
+from engines.continuous.rejection import accept, draw_replacements, tying
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, fates_until, search
 from engines.protocol import Decoder, ask_numbers
@@ -98,7 +97,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         x, drawn = yield from draft(block, min(settled, fed))
         # Denoise gamma + 1 positions by the target in one pass, along Y_p.
         noise = block.noise if config.align else noise_at(block.position, task, config.steps, chance, " of the target")
-        asked = PathForward(
+        request = PathForward(
             torch.cat([done, x]),
             done=start,
             cached=settled,
@@ -108,7 +107,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             steer=tying(block, drawn, config.tries, chance) if config.mode == "exact" and config.tied else None,
             steered=config.tied,
         )
-        paths = ask_paths((yield asked))
+        paths = ask_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw
         # Determine n, the number of drafts accepted: uniform numbers against R.
         verified = Verified(block, x, drawn, y[:W], paths)

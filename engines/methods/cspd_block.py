@@ -76,7 +76,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             continue
         x, drawn = yield from draft(block, min(settled, fed))
         # The target follows all paths in one pass, and goes on by itself where the first rejected one is left.
-        asked = PathForward(
+        request = PathForward(
             torch.cat([done, x]),
             done=start,
             cached=settled,
@@ -85,7 +85,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             mode="verify",
             follow=following(block, drawn, x, config.tries, chance),
         )
-        paths = ask_paths((yield asked))
+        paths = ask_paths((yield request))
         assert paths.led is not None
         led = paths.led
         token = torch.cat([x, led.token]).index_copy(0, led.row, led.token)

@@ -73,7 +73,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             done, settled = torch.cat([done, token]), start
             continue
         x, drawn = yield from draft(block, min(settled, fed), mean=True)
-        asked = PathForward(
+        request = PathForward(
             torch.cat([done, x]),
             done=start,
             cached=settled,
@@ -82,7 +82,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             mode="verify",
             unseen=W if task.gaps else 0,
         )
-        paths = ask_paths((yield asked))
+        paths = ask_paths((yield request))
         verified = Verified(block, x, drawn, block.noise.draw(paths.last), paths)
         ratio = verified.ratio("release")
         log_ratio = ratio.log_of_drafts(x)

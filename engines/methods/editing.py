@@ -47,9 +47,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    found = [unmasking.TOGETHER] if config.size > 1 else []
-    found += ["tokens that were filled in are replaced"] if config.edit < 1 else []
-    return unmasking.differing(found)
+    reasons = [unmasking.TOGETHER] if config.size > 1 else []
+    reasons += ["tokens that were filled in are replaced"] if config.edit < 1 else []
+    return unmasking.differing(reasons)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -67,7 +67,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
         answer = yield Decision(
-            to_device(both - row.asked, all_probs.device),
+            to_device(both - row.prompt_length, all_probs.device),
             after,
             torch.cat([fate, edited]),
             readback=torch.cat([after, kept.long()]),
@@ -80,4 +80,4 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             yield from polish(row, config.edit, config.passes)
         row.move_on()
         iteration += 1
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]

@@ -66,7 +66,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         kept = sure | rescued | to_device(row.carried(position), probs.device)
         fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
-            place - row.asked,
+            place - row.prompt_length,
             token,
             torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
             readback=torch.cat([token, kept.long()]),
@@ -78,4 +78,4 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         final = chosen.nonzero().squeeze(1)
         row.fill(position[final].tolist(), tokens[final].tolist())
         iteration += 1
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]

@@ -19,7 +19,16 @@ from torch import Tensor
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.diffusion_lm.branches import (
+    Branches,
+    RankedDrafts,
+    answer_of,
+    branch,
+    check_size,
+    proceed,
+    ranked,
+    with_scores,
+)
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
@@ -57,28 +66,28 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _decode(row: Row, config: Config) -> Decoder:
-    guesses, graph = None, ROOT
+    drafts, graph = None, ROOT
     while not row.ended:
-        guesses, graph = yield from _step(row, branch(row, guesses, graph), guesses, config)
-    return row.tokens[row.asked :]
+        drafts, graph = yield from _step(row, branch(row, drafts, graph), drafts, config)
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
-    row: Row, rows: Branches, guesses: Guesses | None, config: Config
-) -> Generator[BlockForward | Decision, Any, tuple[Guesses | None, Graph]]:
+    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, tuple[RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
     position = row.open
-    probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    score = _score(probs, filled, rows, guesses)
+    score = _score(probs, filled, rows, drafts)
     winner = score.argmax()
     (best, token), (filled, probs_now) = (
         probs[winner[None]][0].max(-1),
         (each[winner[None]][0] for each in (filled, probs)),
     )
-    if guesses is not None:
-        token = torch.where(filled, to_device(guesses.token, probs.device), token)
+    if drafts is not None:
+        token = torch.where(filled, to_device(drafts.token, probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
     sure = unmasking.confident(confidence, place, config.tau)  # H
@@ -89,7 +98,7 @@ def _step(
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
         torch.where(chosen & ~sure, FATE_CODES[Fate.FALLBACK], fate),
         readback=torch.cat(
@@ -99,18 +108,18 @@ def _step(
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
-    if guesses is not None:
-        decision = tell_scores(decision, rows, guesses, score, winner)
+    if drafts is not None:
+        decision = with_scores(decision, rows, drafts, score, winner)
     *answer, stale, given, count = ask_numbers((yield decision))
     left = proceed(row, tuple(answer), probs_now)
     return (None, ROOT) if stale else (left, rivals(count, given))
 
 
-def _score(probs: Tensor, filled: Tensor, rows: Branches, guesses: Guesses | None) -> Tensor:
+def _score(probs: Tensor, filled: Tensor, rows: Branches, drafts: RankedDrafts | None) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
-    if guesses is None:
+    if drafts is None:
         return probs.new_zeros(1)
     rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
     last = to_device(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank
-    order = to_device(guesses.rank.argsort(), probs.device)
-    return guesses.probs.amax(-1)[order[last - 1]].log() - rest
+    order = to_device(drafts.rank.argsort(), probs.device)
+    return drafts.probs.amax(-1)[order[last - 1]].log() - rest

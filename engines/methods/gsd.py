@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Coins, first_rejection, redraw
+from engines.sampling.coupling import Verdicts, first_rejection, redraw
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -70,10 +70,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
-    guesser = Guesser(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     iteration = ended = 0
     while len(done) < task.length and not ended:
-        window = guesser.fill(window, done, iteration)
+        window = drafter.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
         x, q, W = window.x, window.q, len(window)
@@ -94,7 +94,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
-        verdict = Coins(kept, accept_prob, coin)
+        verdict = Verdicts(kept, accept_prob, coin)
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)

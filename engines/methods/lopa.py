@@ -14,7 +14,16 @@ import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell_scores
+from engines.diffusion_lm.branches import (
+    Branches,
+    RankedDrafts,
+    answer_of,
+    branch,
+    check_size,
+    proceed,
+    ranked,
+    with_scores,
+)
 from engines.diffusion_lm.draft_graphs import star
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
@@ -42,8 +51,8 @@ def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
     if config.size == 1:
         return ""
-    guessed = ["the draft of the branch that wins is not verified"] if config.k else []
-    return unmasking.differing([unmasking.TOGETHER, *guessed])
+    unverified = ["the draft of the branch that wins is not verified"] if config.k else []
+    return unmasking.differing([unmasking.TOGETHER, *unverified])
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -53,18 +62,18 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _decode(row: Row, config: Config) -> Decoder:
-    guesses: Guesses | None = None
+    drafts: RankedDrafts | None = None
     while not row.ended:
-        guesses = yield from _step(row, branch(row, guesses, star(config.k)), guesses, config)
-    return row.tokens[row.asked :]
+        drafts = yield from _step(row, branch(row, drafts, star(config.k)), drafts, config)
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
-    row: Row, rows: Branches, guesses: Guesses | None, config: Config
-) -> Generator[BlockForward | Decision, Any, Guesses | None]:
+    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, RankedDrafts | None]:
     """One pass over all branches."""
     position = row.open
-    probs = ask_probs((yield row.look("draft" if guesses is None else "lookahead", tokens=rows.tokens)))
+    probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     best, token = probs.max(-1)
@@ -75,8 +84,8 @@ def _step(
     winner = score.argmax()
 
     best, token, value, filled, probs_now = (each[winner[None]][0] for each in (best, token, value, filled, probs))
-    if guesses is not None:
-        token = torch.where(filled, to_device(guesses.token, probs.device), token)
+    if drafts is not None:
+        token = torch.where(filled, to_device(drafts.token, probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
     passed = unmasking.confident(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
@@ -85,7 +94,7 @@ def _step(
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
         torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
         readback=answer_of(token, kept, rank),
@@ -93,6 +102,6 @@ def _step(
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
-    if guesses is not None and config.k:
-        decision = tell_scores(decision, rows, guesses, score, winner)
+    if drafts is not None and config.k:
+        decision = with_scores(decision, rows, drafts, score, winner)
     return proceed(row, ask_numbers((yield decision)), probs_now)

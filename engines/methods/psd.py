@@ -15,7 +15,16 @@ import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import Branches, Guesses, answer_of, branch, check_size, proceed, ranked, tell
+from engines.diffusion_lm.branches import (
+    Branches,
+    RankedDrafts,
+    answer_of,
+    branch,
+    check_size,
+    proceed,
+    ranked,
+    with_verdicts,
+)
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import ROOT, Acceptance, Graph, GraphName, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
@@ -74,10 +83,10 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
-    found = [] if config.size == 1 else [unmasking.TOGETHER]
+    reasons = [] if config.size == 1 else [unmasking.TOGETHER]
     if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        found.append("drafts may stay where the policy alone would have revealed more at once")
-    return unmasking.differing(found)
+        reasons.append("drafts may stay where the policy alone would have revealed more at once")
+    return unmasking.differing(reasons)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -99,36 +108,36 @@ def graph_of(task: TextTask, config: Config) -> Graph:
 
 
 def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
-    guesses: Guesses | None = None
+    left: RankedDrafts | None = None
     number, opened, passes = -1, 0, 0
     while not row.ended:
         if row.number != number:
             number, opened, passes = row.number, row.left, 0
         fed = graph
-        if guesses is not None and config.row_cost:
+        if left is not None and config.row_cost:
             pace = (opened - row.left) / passes  # tokens of a pass, in this block so far
-            fed = graph.within(len(row.open)).worth(guesses.confidence, config.row_cost * pace)
-        drafts = None if fed == ROOT else guesses
-        guesses = yield from _step(row, branch(row, drafts, fed), drafts, config)
+            fed = graph.within(len(row.open)).worth(left.confidence, config.row_cost * pace)
+        drafts = None if fed == ROOT else left
+        left = yield from _step(row, branch(row, drafts, fed), drafts, config)
         passes += 1
         if drafts is not None and config.loop == "literal":
-            guesses = None
-    return row.tokens[row.asked :]
+            left = None
+    return row.tokens[row.prompt_length :]
 
 
 def _step(
-    row: Row, rows: Branches, guesses: Guesses | None, config: Config
-) -> Generator[BlockForward | Decision, Any, Guesses | None]:
+    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, RankedDrafts | None]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
 
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
     whose distributions this step reveals and drafts.
     """
     position = row.open
-    probs = ask_probs((yield row.look("draft" if guesses is None else "verify", tokens=rows.tokens)))
+    probs = ask_probs((yield row.look("draft" if drafts is None else "verify", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    draft = torch.zeros_like(place) if guesses is None else to_device(guesses.token, probs.device)
+    draft = torch.zeros_like(place) if drafts is None else to_device(drafts.token, probs.device)
     best, token = probs.max(-1)
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
@@ -147,14 +156,14 @@ def _step(
     fate = torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate)
     counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
     decision = Decision(
-        place - row.asked,
+        place - row.prompt_length,
         token,
-        torch.where(speculated, NO_ENTRY, fate),  # told of below
+        torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
         readback=answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
         signals={"block": row.number, "open": len(position), "winner": outcome.winner, **counts},
     )
-    if guesses is not None:
-        decision = tell(decision, rows, guesses, outcome, probs)
+    if drafts is not None:
+        decision = with_verdicts(decision, rows, drafts, outcome, probs)
     return proceed(row, ask_numbers((yield decision)), probs_now)

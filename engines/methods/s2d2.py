@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
-from engines.diffusion_lm import estimators, routing, s2d2_layouts, unmasking
+from engines.diffusion_lm import routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import overwrite, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
@@ -59,7 +59,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 def deviation(config: Config) -> str:
     """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
-    found = {
+    reasons = {
         "passes whose drafts are not checked fill in tokens by confidence": not always,
         "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
         "likeliest tokens are judged by p / q as if they had been drawn": (config.mode, config.verdict)
@@ -68,10 +68,10 @@ def deviation(config: Config) -> str:
         "steps that gain too little fill in more by confidence": 0 < config.steps < config.size,
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
-        found = dict.fromkeys(found, False)
-    found["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
-    found["tokens that were filled in are replaced"] = config.edit < 1
-    return unmasking.differing(reason for reason, holds in found.items() if holds)
+        reasons = dict.fromkeys(reasons, False)
+    reasons["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    reasons["tokens that were filled in are replaced"] = config.edit < 1
+    return unmasking.differing(reason for reason, holds in reasons.items() if holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
         row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int) -> Part:
@@ -131,7 +131,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
-    progress = (row.part.stop - max(row.part.start, row.asked) - count) / config.part
+    progress = (row.part.stop - max(row.part.start, row.prompt_length) - count) / config.part
     route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
     carried = to_device(carried, probs.device)
@@ -142,12 +142,12 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
     after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
     answer = yield Decision(
-        places - row.asked,
+        places - row.prompt_length,
         after,
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        numbers={"confidence": confidence, **estimators.shape(probs)}
+        numbers={"confidence": confidence, **routing.shape(probs)}
         | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
@@ -176,7 +176,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     fate = torch.cat([torch.where(passed, verdict.fate, FATE_CODES[Fate.DISCARDED]), 0 * x[count:] + NO_ENTRY])
     token = torch.cat([torch.where(passed, verdict.token, x[:count]), x[count:]])
     answer = yield Decision(
-        drafts.position - row.asked,
+        drafts.position - row.prompt_length,
         token,
         torch.where(topped, FATE_CODES[Fate.UNMASKED], fate),
         readback=torch.cat([token, (kept | topped).long()]),

@@ -20,12 +20,14 @@ from typing import Annotated, Final, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, redraw, verify
 from engines.sampling.distributions import GuidedSampling
+
+_COUPLED: Final = {"coupling": ("maximal", "gumbel")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +45,7 @@ class Config(GuidedSampling):
     window: WindowSize = 32
     alpha: Annotated[
         float,
-        Knob(
-            "Coupling strength",
-            "Share of the redrawn drafts that are coupled (alpha).",
-            0.0,
-            1.0,
-            0.05,
-            {"coupling": ("maximal", "gumbel")},
-        ),
+        Knob("Coupling strength", "Share of the redrawn drafts that are coupled (alpha).", 0.0, 1.0, 0.05, _COUPLED),
     ] = 1.0
     initial: InitialDrafts = "random"
     stale: Annotated[
@@ -82,13 +77,13 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts that are judged and redrawn in one pass per iteration."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
-    guesser = Guesser(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
     keeps_old = maximal and config.stale
     iteration = ended = 0
     while len(done) < task.length and not ended:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
-        window = guesser.fill(window, done, iteration)
+        window = drafter.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
         probs = ask_probs((yield window.forward(done)))[: len(position)]
         x, q, W = window.x, window.q, len(window)
@@ -125,8 +120,8 @@ def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iterat
         return torch.zeros_like(right)
     if config.alpha == 1:
         return right
-    bar = torch.where(right, config.alpha, 0.0).to(torch.float64)
-    return chance.keep(bar, Draw("alpha", iteration, position))[0]
+    prob = torch.where(right, config.alpha, 0.0).to(torch.float64)
+    return chance.keep(prob, Draw("alpha", iteration, position))[0]
 
 
 def _stale(probs: Tensor, q: Tensor, kept: Tensor) -> Tensor:

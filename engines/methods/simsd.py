@@ -21,7 +21,7 @@ from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import Rule, divergences, verify
+from engines.sampling.verification import VerdictRule, divergences, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -41,7 +41,7 @@ class Config(BlockSettings):
     verifier: Verifier = "eq1"
     rope_copy: RopeCopy = True
     order: Order = "draft"
-    verdict: Rule = "match"
+    verdict: VerdictRule = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob("When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."),
@@ -54,22 +54,22 @@ class Config(BlockSettings):
 
 def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
-    found, several = [], config.size > 1 and config.gamma != 1
+    reasons, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        found.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
+        reasons.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
     if config.verifier == "2L" and config.size > 1:
-        found.append("the verification sees no masks at other open positions, unlike the target in training")
+        reasons.append("the verification sees no masks at other open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
-        found.append("the masks that stand in for drafts have other places than these")
+        reasons.append("the masks that stand in for drafts have other places than these")
     if config.order == "position" and several:
-        found.append("drafts are judged from left to right, each as if those drafted before it were there")
+        reasons.append("drafts are judged from left to right, each as if those drafted before it were there")
     if config.verdict == "plain":
-        found.append("a rejected draft is redrawn from the target's distribution instead of the residual")
+        reasons.append("a rejected draft is redrawn from the target's distribution instead of the residual")
     if config.verdict == "ratio" and config.mode == "greedy":
-        found.append("likeliest tokens are judged by p / q as if they had been drawn")
+        reasons.append("likeliest tokens are judged by p / q as if they had been drawn")
     if config.verdict == "match" and config.mode == "sample":
-        found.append("a draft stays only if the target finds it likeliest")
-    return f"Not what the target by itself gives: {'; '.join(found)}." if found else ""
+        reasons.append("a draft stays only if the target finds it likeliest")
+    return f"Not what the target by itself gives: {'; '.join(reasons)}." if reasons else ""
 
 
 Part = Generator[ForwardRequest | Decision, Any, Any]
@@ -109,13 +109,13 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position, token, q = zip(*drafts, strict=True)
         made = Drafts(torch.tensor(position), torch.tensor(token), torch.stack(q))
         yield from _verify(row, made, config, chance, next(passes))
-    return row.tokens[row.asked :]
+    return row.tokens[row.prompt_length :]
 
 
 def _wanted(row: Row, held: Tensor) -> Tensor:
     """Open positions of the block as `held` has it, short of an end that stands there: what is behind it is no text."""
-    ends = torch.isin(held, torch.tensor(row.task.ends, dtype=torch.long)) & (torch.arange(len(held)) >= row.asked)
-    before = int(ends.nonzero()[0]) if bool(ends.any()) else len(held)
+    ends = torch.isin(held[row.prompt_length :], torch.tensor(row.task.ends, dtype=torch.long)).nonzero()
+    before = row.prompt_length + int(ends[0]) if len(ends) else len(held)
     open_: Tensor = (held[row.block] == row.task.mask).nonzero().squeeze(1) + row.block.start
     return open_[open_ < before]
 
@@ -146,7 +146,7 @@ def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> 
     draw = Draw("draft", pick.number, here)
     token = probs.argmax(-1) if pick.mode == "greedy" else pick.chance.categorical(probs, draw)
     answer = yield Decision(
-        here - row.asked,
+        here - row.prompt_length,
         token,
         torch.full_like(here, FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]),
         readback=torch.cat([here, token]),
@@ -170,7 +170,7 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
     q, p = drafts.q[on], p[on]
     verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
     answer = yield Decision(
-        position - row.asked,
+        position - row.prompt_length,
         verdict.token,
         verdict.fate,
         readback=torch.cat([verdict.rejection[None], verdict.token]),

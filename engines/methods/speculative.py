@@ -83,8 +83,8 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         W = len(x)
 
         # Verify all drafts in one pass.
-        asked = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
-        p = ask_probs((yield asked))  # [W + 1, V]
+        request = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
+        p = ask_probs((yield request))  # [W + 1, V]
         position = torch.arange(n, n + W + 1, device=task.device)
         verdict = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
         r = first_rejection(verdict.kept)
@@ -141,14 +141,14 @@ def _draft(
 
 def _look_up(context: Sequence[int], most: int, task: Task) -> tuple[Tensor, Tensor]:
     """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty."""
-    found: Sequence[int] = ()
+    repeated: Sequence[int] = ()
     for length in range(min(_LONGEST_MATCH, len(context) - 1), 0, -1):
         end = context[-length:]
         starts = (i for i in range(len(context) - length - 1, -1, -1) if context[i : i + length] == end)
         if (start := next(starts, None)) is not None:
-            found = context[start + length : start + length + most]
+            repeated = context[start + length : start + length + most]
             break
-    x = to_device(torch.tensor(list(found), dtype=torch.long), task.device)
+    x = to_device(torch.tensor(list(repeated), dtype=torch.long), task.device)
     return x, one_hot(x, task.vocabulary).to(torch.float64)
 
 

@@ -1,7 +1,7 @@
 """Qwen3 with few, large operations: the form in which the studio models decode.
 
 transformers' Qwen3Model takes some sixty small operations a layer. In a pass of a few tokens through a narrow network
-they, not the arithmetic, take the time. Here queries, keys and values are one product, normalised and turned together,
+they, not the arithmetic, take the time. Here Q, K and V are one product, normalised and turned together,
 and so are both halves of the feed-forward part. Weights lie the way in which a product of few rows reads them fastest.
 They are the same weights; results differ by rounding.
 """
@@ -18,7 +18,7 @@ from transformers import Qwen3Model
 from transformers.cache_utils import Cache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Takes the keys and values [n, H, T, D] of a pass and gives all that may be seen."""
+"""Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
 
 
 class States(NamedTuple):

@@ -19,7 +19,7 @@ from engines.methods.method import Method
 from engines.models.accelerator import Host, accelerator_for
 from engines.models.catalog import drafter_of, load_model, models_for, ships
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
-from engines.protocol import Answer, Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
+from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
@@ -104,8 +104,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One sequence under way."""
+class RunningSequence:
+    """One sequence while it is decoded."""
 
     decoder: Decoder
     steps: list[Step] = field(default_factory=list)
@@ -162,12 +162,12 @@ class Clock:
 
 
 def drive(
-    lanes: Sequence[Lane], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
+    sequences: Sequence[RunningSequence], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
 ) -> Iterator[list[int]]:
     """Advance all sequences together, one forward pass per iteration, until each is done.
 
     Args:
-        lanes: The sequences.
+        sequences: Those to decode; the driver numbers them from 0.
         session: Answers their requests.
         sampling: The settings of their method.
         record: Whether steps are kept.
@@ -176,49 +176,56 @@ def drive(
     Yields:
         The sequences that took part in the pass. With `record`, their step has been appended.
     """
-    answers: dict[int, Any] = dict.fromkeys(range(len(lanes)))
+    answers: dict[int, Any] = dict.fromkeys(range(len(sequences)))
     accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
         clock = Clock(accelerator or Host())
-        requests = _ask(lanes, answers)
+        requests = _ask(sequences, answers)
         if not requests:
             return
         clock.lap("prepare")
         decisions: dict[int, Decision] = {}
         given = session.answer(requests, sampling, clock.lap)
-        for lane, answer in given.items():
-            decision = lanes[lane].decoder.send(answer.value)
+        for i, answer in given.items():
+            decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
-            decisions[lane] = decision
+            decisions[i] = decision
         clock.lap("decide")
-        packed = {lane: pack(d, derive(d), likely) for lane, d in decisions.items()} if record else {}
+        packed = {i: pack(d, derive(d), likely) for i, d in decisions.items()} if record else {}
         clock.skip()
         parts = [*(d.readback for d in decisions.values()), *(part for p in packed.values() for part in p.parts)]
         accelerator = accelerator or accelerator_for(parts[0].device)
         host = _read_back(parts, accelerator)
         clock.lap("decide")
-        spent = clock.milliseconds() if record else None
-        answers = {lane: tuple(int(value) for value in host[i]) for i, lane in enumerate(decisions)}
-        for i, (lane, kept) in enumerate(packed.items()):
-            assert spent is not None
-            call = _call(requests[lane], given[lane], len(requests), spent)
-            first = len(decisions) + len(kept.parts) * i
-            told = host[first : first + len(kept.parts)]
-            lanes[lane].steps.append(unpack(kept, told, call, requests[lane].drawn()))
+        values = iter(host)
+        answers = {i: tuple(map(int, next(values))) for i in decisions}
+        spent = clock.milliseconds() if record else Milliseconds()
+        for i, kept in packed.items():
+            request, answer = requests[i], given[i]
+            call = Call(
+                role=request.role,
+                mode=request.mode,
+                rows=answer.rows,
+                query_tokens=answer.query_tokens,
+                batch=len(requests),
+                milliseconds=spent,
+            )
+            step = unpack(kept, [next(values) for _ in kept.parts], call, request.drawn())
+            sequences[i].steps.append(step)
         yield list(decisions)
 
 
-def _ask(lanes: Sequence[Lane], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
+def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
     """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
     requests: dict[int, ForwardRequest] = {}
-    for lane, answer in answers.items():
+    for i, answer in answers.items():
         try:
-            request = lanes[lane].decoder.send(answer)
+            request = sequences[i].decoder.send(answer)
         except StopIteration as stop:
-            lanes[lane].result.append(stop.value)
+            sequences[i].result.append(stop.value)
             continue
         assert not isinstance(request, Decision)
-        requests[lane] = request
+        requests[i] = request
     return requests
 
 
@@ -232,17 +239,6 @@ def _read_back(parts: Sequence[Tensor], accelerator: Host) -> list[Any]:
     return host
 
 
-def _call(request: ForwardRequest, answer: Answer, batch: int, spent: Milliseconds) -> Call:
-    return Call(
-        role=request.role,
-        mode=request.mode,
-        rows=answer.rows,
-        query_tokens=answer.query_tokens,
-        batch=batch,
-        milliseconds=spent,
-    )
-
-
 class Run:
     """One sequence, live: iterate to advance by one forward pass; `trace()` says what happened so far."""
 
@@ -253,16 +249,24 @@ class Run:
             ValueError: for a prompt or setting that the model refuses.
         """
         self.job = job
-        self._lane = Lane(job.decoder())
+        self._sequence = RunningSequence(job.decoder())
         self._session = open_session([job])
 
     def __iter__(self) -> Iterator[Step]:
-        for _ in drive([self._lane], self._session, self.job.config, likely=self.job.recorded):
-            yield self._lane.steps[-1]
+        for _ in drive([self._sequence], self._session, self.job.config, likely=self.job.recorded):
+            yield self._sequence.steps[-1]
 
     def trace(self) -> Trace:
         """The trace of the steps taken, marked incomplete before the decoder is done."""
-        return make_trace(self.job, self._lane)
+        return make_trace(self.job, self._sequence)
+
+
+def decode(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[RunningSequence]:
+    """Decode jobs of one model and one config in lockstep, to their ends; by default in a session of their own."""
+    first, sequences = jobs[0], [RunningSequence(job.decoder()) for job in jobs]
+    for _ in drive(sequences, session or open_session(jobs), first.config, record=record, likely=first.recorded):
+        pass
+    return sequences
 
 
 def run_batch(jobs: Sequence[Job]) -> list[Trace]:
@@ -270,20 +274,12 @@ def run_batch(jobs: Sequence[Job]) -> list[Trace]:
     first = jobs[0]
     if any(job.model is not first.model or job.config != first.config for job in jobs):
         raise ValueError("jobs: a batch shares one model and one config; run the others on their own.")
-    lanes = [Lane(job.decoder()) for job in jobs]
-    session = open_session(jobs)
-    for _ in drive(lanes, session, first.config, likely=first.recorded):
-        pass
-    return [make_trace(job, lane) for job, lane in zip(jobs, lanes, strict=True)]
+    return [make_trace(job, sequence) for job, sequence in zip(jobs, decode(jobs, record=True), strict=True)]
 
 
 def sample_tokens(jobs: Sequence[Job]) -> list[list[Any]]:
     """The tokens of jobs decoded in lockstep, nothing recorded."""
-    lanes = [Lane(job.decoder()) for job in jobs]
-    session = open_session(jobs)
-    for _ in drive(lanes, session, jobs[0].config, record=False):
-        pass
-    return [lane.result[0].tolist() for lane in lanes]
+    return [sequence.result[0].tolist() for sequence in decode(jobs)]
 
 
 def mentioned(steps: Iterable[Step]) -> set[int]:
@@ -296,9 +292,9 @@ def mentioned(steps: Iterable[Step]) -> set[int]:
     )
 
 
-def make_trace(job: Job, lane: Lane) -> Trace:
+def make_trace(job: Job, sequence: RunningSequence) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
-    model, task, steps, drawing = job.model, job.task, lane.steps, job.drawing
+    model, task, steps, drawing = job.model, job.task, sequence.steps, job.drawing
     replay, canvases = Replay(task.length), {}
     for k, step in enumerate(steps, 1):
         replay.apply(step)
@@ -321,6 +317,6 @@ def make_trace(job: Job, lane: Lane) -> Trace:
         rules=tuple(job.method.rules(job.config)),
         steps=tuple(steps),
         output=drawing.output(tokens),
-        summary=summarise(steps, task.length, bool(lane.result) or all(end.final), legend.ends),
+        summary=summarise(steps, task.length, bool(sequence.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
     )

@@ -47,8 +47,8 @@ def commit() -> str:
         return ""
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-        asked = ["git", "--no-optional-locks", "status", "--porcelain", "-uno"]  # which writes nothing
-        changed = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
+        status = ["git", "--no-optional-locks", "status", "--porcelain", "-uno"]  # writes nothing
+        changed = subprocess.run(status, cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return head.stdout.strip() + ("+dirty" if changed.stdout.strip() else "")

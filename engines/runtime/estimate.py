@@ -43,7 +43,7 @@ class Expected:
         room = "" if self.free is None else f", and {self.free / _GIGA:.1f} GB are free"
         fits = self.free is None or self.bytes + self.cache <= self.free
         verdict = "" if self.free is None else " (fits)" if fits else " (does not fit)"
-        cache = f", {self.cache / _GIGA:.2f} GB of keys and values for {self.decoded}" if self.cache else ""
+        cache = f", {self.cache / _GIGA:.2f} GB of KV cache for {self.decoded}" if self.cache else ""
         return (
             f"{self.name}: {self.parameters:,} parameters, {self.bytes / _GIGA:.1f} GB of weights in {self.dtype} on "
             f"{self.device}{cache}{room}{verdict}"
@@ -67,14 +67,12 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
         needs = loading.needs_of(name)
         place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
-    said, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
+    dtype_name, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
     sizes = (needs.weights(number), free_on(place), needs.cache(number, room))
-    return Expected(name, count, said, place, *sizes, needs.describe(room))
+    return Expected(name, count, dtype_name, place, *sizes, needs.describe(room))
 
 
-def seconds_per_pass(
-    name: str, passes: int, device: str | None = None, dtype: str | None = None, prompt: str | None = None
-) -> float:
+def seconds_per_pass(name: str, passes: int, device: str | None = None, dtype: str | None = None) -> float:
     """Median seconds of ordinary decoding's passes on this machine, the first two left out: they are slow.
 
     Raises:
@@ -82,8 +80,7 @@ def seconds_per_pass(
     """
     model = open_model(name, device, dtype)
     method, config = ordinary(model.families[0], {"length": _LENGTH})
-    if prompt is None and name not in MODELS:
-        prompt = _PROMPT
+    prompt = None if name in MODELS else _PROMPT
     run = Run(Request(method, model, prompt, config).job())
     took = [step.call.milliseconds.total / 1000 for step in islice(run, passes + 2)]
     return statistics.median(took[2:] or took)

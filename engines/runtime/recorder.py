@@ -92,13 +92,7 @@ def likeliest(decision: Decision, count: int) -> Tensor:
 
 
 def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> Packed:
-    """All numbers as a few tensors, so that a step costs one copy to the host.
-
-    Args:
-        decision: What a method decided.
-        derived: Numbers that follow from it.
-        likely: Tokens to keep of each distribution behind a verdict.
-    """
+    """All numbers as a few tensors, so that a step costs one copy to the host; `likely` as in `drive`."""
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
@@ -141,7 +135,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
     counts: dict[str, float] = {}
     if draft is not None:
         counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(one is not None for one in draft)}
-    told = {**packed.known, **dict(zip(packed.measured, signals, strict=True))}
+    kept = {**packed.known, **dict(zip(packed.measured, signals, strict=True))}
     return Step(
         call=call,
         position=position,
@@ -157,7 +151,7 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
         likely=_likely(likely, real, fate),
         numbers=numbers,
         # A mean over nothing is not finite, and left out.
-        signals=counts | {name: float(f"{value:.{_DIGITS}g}") for name, value in told.items() if isfinite(value)},
+        signals=counts | {name: float(f"{value:.{_DIGITS}g}") for name, value in kept.items() if isfinite(value)},
         mask=mask,
         graph=None if packed.graph is None else _nodes(packed.graph, drafts),
         paths=_paths(seen, real, fate),
@@ -183,7 +177,7 @@ def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate])
     if not seen or not seen[0]:
         return None
     judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
-    return tuple(_pair(seen[i]) if told else None for i, told in zip(real, judged, strict=True))
+    return tuple(_pair(seen[i]) if kept else None for i, kept in zip(real, judged, strict=True))
 
 
 def _pair(seen: list[list[float]]) -> PathPair:
@@ -235,16 +229,11 @@ def _likely(
     rows = table if len(table) == len(judged) else [table[real[entry]] for entry in judged]
     ids, *shares = np.moveaxis(np.asarray(rows), -1, 0)
     columns = zip(ids.astype(int).tolist(), *_rounded(shares, _SHARE_DIGITS), strict=True)
-    told: list[tuple[tuple[int, float, float], ...] | None] = [None] * len(real)
+    kept: list[tuple[tuple[int, float, float], ...] | None] = [None] * len(real)
     for entry, column in zip(judged, columns, strict=True):
         each = {one for one in zip(*column, strict=True) if one[1] > 0 or one[2] > 0}
-        told[entry] = tuple(sorted(each, key=_falling))
-    return tuple(told)
-
-
-def _falling(likely: tuple[int, float, float]) -> tuple[float, float, int]:
-    token, p, q = likely
-    return -p, -q, token
+        kept[entry] = tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
+    return tuple(kept)
 
 
 def _numbers(column: list[float]) -> Numbers:

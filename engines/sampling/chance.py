@@ -56,27 +56,22 @@ class Chance(Protocol):
 
         `until_rejection` says that the caller ignores what lies behind the first False.
         """
-        ...
 
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """Draw one id per row in proportion to `weights`; rows outside `where` are not used by the caller."""
-        ...
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
-        ...
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """`count` numbers per position, uniform on (0, 1), float64; the i-th depends on nothing but its name and i."""
-        ...
 
     def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """`count` standard normal numbers per position, float64; the i-th depends on nothing but its name and i."""
-        ...
 
 
 Integers: TypeAlias = Any
@@ -112,26 +107,20 @@ def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
     if isinstance(hashed, np.ndarray):
         return torch.from_numpy((_shift(hashed, 11).astype(np.float64) + 0.5) * 2.0**-53)
-    found: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
-    return found
+    uniform: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
+    return uniform
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
-    """One id a row where it is wanted, on a CPU, and 0 elsewhere.
+    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
 
-    There it costs nothing to know which rows are wanted, and what is made of a few rows at a time stays in the
-    processor's cache.
-
-    Args:
-        where: The rows that are wanted.
-        count: Numbers of a row.
-        do: Rows by their indices to one id each.
+    A few rows of `count` numbers at a time stay in the processor's cache.
     """
-    found = torch.zeros(len(where), dtype=torch.long)
+    ids = torch.zeros(len(where), dtype=torch.long)
     for rows in where.nonzero().squeeze(1).split(max(1, AT_ONCE // count)):
         if len(rows):
-            found[rows] = do(rows)
-    return found
+            ids[rows] = do(rows)
+    return ids
 
 
 class SeededChance:
@@ -160,11 +149,11 @@ class SeededChance:
             return in_parts(where, weights.shape[-1], drawn)
         same = len(weights) > 1 and weights.stride(0) == 0  # one distribution for all rows
         total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
-        bar = self._uniform(draw)[:, None] * total[:, -1:]
+        target = self._uniform(draw)[:, None] * total[:, -1:]
         if same:
-            total, bar = total[0], bar.contiguous()
-        # The first id whose cumulative weight exceeds the bar; an id of weight zero never does so first.
-        return torch.searchsorted(total, bar, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
+            total, target = total[0], target.contiguous()
+        # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
+        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
@@ -186,8 +175,8 @@ class SeededChance:
         places = [(place, count) for place in position.tolist()]
         new = [place for place, _ in places if (place, count) not in self._races]
         for some in torch.tensor(new, dtype=torch.long).split(max(1, AT_ONCE // count)):
-            found = -self.uniform(Draw("gumbel", 0, some), count).log()
-            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), found, strict=True)}
+            exponential = -self.uniform(Draw("gumbel", 0, some), count).log()
+            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), exponential, strict=True)}
         self._races = {place: self._races[place] for place in places}
 
     def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:

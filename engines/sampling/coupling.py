@@ -16,8 +16,8 @@ from engines.sampling.chance import Chance, Draw, in_parts
 
 
 @dataclass(frozen=True, slots=True)
-class Coins:
-    """The verdicts on W drafts: whether each stays, the bar and the uniform number below it."""
+class Verdicts:
+    """The verdicts on W drafts: whether each stays, with which probability, and the uniform number below it."""
 
     kept: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
@@ -32,7 +32,7 @@ def verify(
     draw: Draw,
     *,
     until_rejection: bool = False,
-) -> Coins:
+) -> Verdicts:
     """Judge drafts x ~ q against p: keep each with probability min(1, p(x) / q(x)).
 
     `until_rejection` promises that verdicts behind the first rejection are not used.
@@ -40,7 +40,7 @@ def verify(
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
     kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
-    return Coins(kept, accept_prob, coin)
+    return Verdicts(kept, accept_prob, coin)
 
 
 def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:

@@ -67,11 +67,11 @@ def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Ten
     step = max(1, AT_ONCE // vocabulary)
     if logits.device.type != "cpu" or width <= step:
         return _to_probs(logits, sampling)
-    found = torch.empty(*batch, width, vocabulary, dtype=torch.float64)
+    probs = torch.empty(*batch, width, vocabulary, dtype=torch.float64)
     for first in range(0, width, step):  # a few rows at a time, whose numbers stay in the processor's cache
         part = slice(first, first + step)
-        found[..., part, :] = _to_probs(logits[..., part, :], sampling)
-    return found
+        probs[..., part, :] = _to_probs(logits[..., part, :], sampling)
+    return probs
 
 
 def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
@@ -84,8 +84,8 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
     if sampling.temperature != 1.0:
         conditional = conditional / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:
-        bar = _largest(conditional, sampling.top_k)
-        conditional = conditional.masked_fill(conditional < bar, -torch.inf)
+        least = _largest(conditional, sampling.top_k)
+        conditional = conditional.masked_fill(conditional < least, -torch.inf)
     probs = conditional.softmax(-1)
     return probs if sampling.top_p >= 1.0 else truncate_mass(probs, sampling.top_p)
 

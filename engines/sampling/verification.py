@@ -16,7 +16,7 @@ from traces.schema import Fate
 _FLOOR: Final = 1e-10
 """Probabilities below it count as it in divergences, as in the released code of SimSD."""
 
-Rule = Annotated[
+VerdictRule = Annotated[
     Literal["match", "ratio", "plain"],
     Knob(
         "Verdict",
@@ -56,9 +56,7 @@ def verify(
     draw: Draw,
     tempering: float = 1.0,
 ) -> Verdict:
-    """Verify drafts x ~ q against p in the order they come; `draw` names verdicts and redraws.
-
-    `probs` is (q, p).
+    """Verify drafts x ~ q against p, given as (q, p), in the order they come; `draw` names verdicts and redraws.
 
     `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
     """

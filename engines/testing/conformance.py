@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from traces import dumps, loads
 from traces.replay import replayed, states
 from traces.schema import Milliseconds, Step, Token, Trace
 
-LANES: Final = 3
+BATCH: Final = 3
 SEEDS: Final = 2
 CLAIM: Final = "output distribution equals ordinary decoding's"
 _CLOSE: Final = 1e-9
@@ -58,22 +58,17 @@ def _finding(name: str, run: Callable[[], str | None]) -> Finding:
 
 
 def _claim(subject: Subject, claimed: bool) -> str:
-    if claimed:
-        found = proof(subject)
-        if not found.holds:
-            raise DoesNotHoldError(f"although the method says so: {found.said}")
-        return found.said
-    found = proof(subject)
-    return f"lossy, as declared{', though not where it is this small' if found.holds else ''}: {found.said}"
+    proved = proof(subject)
+    if not claimed:
+        return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.said}"
+    expect(proved.holds, f"although the method says so: {proved.said}")
+    return proved.said
 
 
 def expect(holds: object, said: str) -> None:
     """Raise unless something holds."""
     if not holds:
         raise DoesNotHoldError(said)
-
-
-# ---------------------------------------------------------------- traces
 
 
 def finish(job: Job) -> Trace:
@@ -110,13 +105,13 @@ def recorded(subject: Subject) -> None:
 
 def batched(subject: Subject) -> None:
     """Sequences of different lengths and prompts in lockstep equal each alone."""
-    jobs = [subject.job(seed) for seed in range(LANES)]
+    jobs = [subject.job(seed) for seed in range(BATCH)]
     for seed, (together, alone) in enumerate(zip(decoded(jobs), (decoded([job])[0] for job in jobs), strict=True)):
-        expect(same(together, alone), f"seed {seed} has other tokens beside {LANES - 1} others than alone")
+        expect(same(together, alone), f"seed {seed} has other tokens beside {BATCH - 1} others than alone")
     for trace, job in zip(run_batch(jobs), jobs, strict=True):
         alone_trace = finish(job)
-        found, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
-        expect(found == wanted, f"seed {job.seed} takes other steps beside {LANES - 1} others than alone")
+        steps, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
+        expect(steps == wanted, f"seed {job.seed} takes other steps beside {BATCH - 1} others than alone")
 
 
 def replays(subject: Subject) -> None:
@@ -138,8 +133,8 @@ def ends_as_returned(trace: Trace, result: Tensor) -> None:
     end = replayed(trace.steps, len(result))
     for position, (token, final) in enumerate(zip(end.tokens, end.final, strict=True)):
         if final:
-            shown = torch.tensor(token, dtype=torch.float64)
-            close = torch.allclose(shown, result[position].double(), rtol=1e-4, atol=1e-4)
+            left = torch.tensor(token, dtype=torch.float64)
+            close = torch.allclose(left, result[position].double(), rtol=1e-4, atol=1e-4)
             expect(close, f"the steps leave {token} at {position}, and the decoder returns {result[position].tolist()}")
     expect(trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True)),
            "the output is not what the steps leave behind")  # fmt: skip
@@ -168,8 +163,8 @@ def counted(subject: Subject) -> None:
         passes = sum(session.roles.values())
         expect(len(trace.steps) == made.forwards == passes, f"{passes} forward passes make {len(trace.steps)} steps")
         expect(roles == session.roles, f"passes by role are {dict(session.roles)}, and steps {dict(roles)}")
-        found, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
-        expect(found == wanted, f"rows and tokens fed are {wanted}, and the summary has {found}")
+        counts, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
+        expect(counts == wanted, f"rows and tokens fed are {wanted}, and the summary has {counts}")
         final = sum(replayed(trace.steps, job.task.length).final)
         expect(made.tokens <= final, f"{final} tokens are final, and the summary counts {made.tokens}")
 
@@ -204,9 +199,6 @@ def _where(first: Trace, second: Trace) -> str:
     return ""
 
 
-# ---------------------------------------------------------------- caches
-
-
 def uncached(subject: Subject) -> None:
     """A session that is opened anew for every pass, and told everything, gives the same tokens and distributions."""
     for seed in range(SEEDS):
@@ -226,12 +218,12 @@ class _Anew:
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `Session.answer`, for one sequence."""
-        ((lane, request),) = requests.items()
-        fast = self._cached.answer(requests, sampling, lap)[lane]
-        slow = open_session([self._job]).answer({lane: self._whole(request)}, sampling, lap)[lane]
+        ((i, request),) = requests.items()
+        fast = self._cached.answer(requests, sampling, lap)[i]
+        slow = open_session([self._job]).answer({i: self._whole(request)}, sampling, lap)[i]
         for a, b in zip(_numbers(fast.value), _numbers(slow.value), strict=True):
             self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
-        return {lane: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
+        return {i: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
 
     def _whole(self, request: Any) -> Any:
         """The request with everything that a cache would know."""
@@ -282,9 +274,6 @@ def _numbers(answer: Any) -> list[Tensor]:
     return [answer] if isinstance(answer, Tensor) else [answer.states, answer.last.mean, answer.last.std]
 
 
-# ---------------------------------------------------------------- what looks on
-
-
 class _Counting:
     """A session that counts what it is asked."""
 
@@ -296,8 +285,8 @@ class _Counting:
     def answer(self, requests: Mapping[int, ForwardRequest], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `Session.answer`."""
         answers = self._session.answer(requests, sampling, lap)
-        for lane, answer in answers.items():
-            self.roles[requests[lane].role] += 1
+        for i, answer in answers.items():
+            self.roles[requests[i].role] += 1
             self.rows, self.fed = self.rows + answer.rows, self.fed + answer.query_tokens
         return answers
 
@@ -317,15 +306,12 @@ class _Noting:
         return self._model.legend(canvases, mentioned)
 
 
-CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = cast(
-    Mapping[str, Callable[[Subject], None]],
-    {
-        "draws the same tokens twice": deterministic,
-        "recording changes nothing": recorded,
-        "a batch equals single runs": batched,
-        "cached equals uncached": uncached,
-        "the trace replays to the output": replays,
-        "every forward pass is counted": counted,
-        "stops and goes on": resumed,
-    },
-)
+CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = {
+    "draws the same tokens twice": deterministic,
+    "recording changes nothing": recorded,
+    "a batch equals single runs": batched,
+    "cached equals uncached": uncached,
+    "the trace replays to the output": replays,
+    "every forward pass is counted": counted,
+    "stops and goes on": resumed,
+}

@@ -193,20 +193,20 @@ def advance(decoder: Decoder, answer: Answer, chance: Enumerator, rounds: int | 
     Returns:
         The tokens if the decoder is done by then. Otherwise it waits for the answer to its next request.
     """
-    told: Tensor | tuple[int, ...] | None = None
+    answered: Tensor | tuple[int, ...] | None = None
     while True:
         try:
-            item = decoder.send(told)
+            item = decoder.send(answered)
         except StopIteration as stop:
             return tuple(stop.value.tolist())
         if isinstance(item, Decision):
             chance.hear(item)
-            told = tuple(item.readback.long().tolist())
+            answered = tuple(item.readback.long().tolist())
         elif rounds == 0:
             return None
         else:
             rounds = None if rounds is None else rounds - 1
-            told = answer(item)
+            answered = answer(item)
 
 
 def branches(

@@ -13,7 +13,7 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
-from engines.testing.memory import Memory
+from engines.testing.tables import FedTokens
 
 SHAPE: Final = (2, 4)
 TARGET: Final = Weights("target", 0.55, 0.5, -0.2, 0.25)
@@ -24,8 +24,8 @@ SMALL: Final = Weights("small", 0.3, 0.3, 0.2, 0.3)
 class Field(ToyField):
     """A toy field that remembers what it was fed, as a model with a cache does."""
 
-    def __init__(self, weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> None:
-        super().__init__(weights.title, weights, torch.device("cpu"), shape)
+    def __init__(self, weights: Weights = TARGET) -> None:
+        super().__init__(weights.title, weights, torch.device("cpu"), SHAPE)
         self.weights = weights
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
@@ -57,11 +57,11 @@ class RememberingBackbone(FieldBackbone):
 
     def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
         super().__init__(weights, shape)
-        self._memory = Memory()
+        self._fed_tokens = FedTokens()
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `FieldBackbone.logits`."""
-        return super().logits({lane: self._memory.seen(lane, request) for lane, request in requests.items()})
+        return super().logits({i: self._fed_tokens.seen(i, request) for i, request in requests.items()})
 
 
 class Misfit(NamedTuple):
@@ -73,14 +73,14 @@ class Misfit(NamedTuple):
     """The largest z-score."""
 
 
-def misfit(samples: Float[Tensor, "B N D"], weights: Weights = TARGET, shape: tuple[int, int] = SHAPE) -> Misfit:
-    """The z-scores of all means and covariances of what is left to chance in each cell.
+def misfit(samples: Float[Tensor, "B N D"]) -> Misfit:
+    """The z-scores of all means and covariances of what the target field leaves to chance in each cell.
 
     These are standard normal and independent where the distribution is right. Components are repeats.
     """
-    depends = neighbours(weights, shape)
+    depends = neighbours(TARGET, SHAPE)
     x = samples.transpose(1, 2).flatten(0, 1)  # [B * D, N]
-    e = (x - x @ depends.T) / weights.std
+    e = (x - x @ depends.T) / TARGET.std
     count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
     scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
     scores = torch.cat([e.mean(0) * count**0.5, scores])

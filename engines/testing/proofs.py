@@ -16,7 +16,7 @@ from engines.methods import ordinary
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
 from engines.sampling.chance import Chance
-from engines.testing.depth import Depth
+from engines.testing.depth import LETTERS, Depth, DepthModel
 from engines.testing.enumeration import (
     Distribution,
     TooManyBranchesError,
@@ -27,7 +27,6 @@ from engines.testing.enumeration import (
     variation,
 )
 from engines.testing.fields import misfit
-from engines.testing.language import LETTERS, DepthModel
 from engines.testing.subject import Subject, decoded
 from engines.testing.tables import Table
 
@@ -66,10 +65,10 @@ def _walked(subject: Subject, case: Callable[[Subject, int, int], Case], shapes:
     """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
     worst, outcomes = 0.0, 0
     for length, vocabulary in shapes:
-        found = _walk(subject, case, length, vocabulary)
-        if found is None:
+        distributions = _walk(subject, case, length, vocabulary)
+        if distributions is None:
             continue
-        probs, wanted = found
+        probs, wanted = distributions
         error = largest_error(probs, wanted)
         if error >= EXACT:
             said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
@@ -124,9 +123,9 @@ def _texts(subject: Subject) -> Proof:
     other = 0
     for seed in range(TEXTS):
         model, small = DepthModel(seed), DepthModel(seed + TEXTS)
-        asked = replace(subject, model=model, small=small).job(seed)
-        plain = replace(asked, method=method, config=config)
-        other += _text(asked) != _text(plain)
+        job = replace(subject, model=model, small=small).job(seed)
+        plain = replace(job, method=method, config=config)
+        other += _text(job) != _text(plain)
     if other:
         return Proof(False, f"{other} of {TEXTS} texts of likeliest tokens are not those of one token a pass")
     return Proof(True, f"{TEXTS} of {TEXTS} texts of likeliest tokens are those of one token a pass")
@@ -141,8 +140,8 @@ def _sampled(subject: Subject) -> Proof:
     """Vectors: z-scores of what is left to chance in each cell."""
     first = subject.job()
     samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
-    found = misfit(samples)
-    said = f"z-scores of {SAMPLES} samples have mean square {found.square:.2g} and reach {found.largest:.2g}"
-    if found.square < SQUARE and found.largest < LARGEST:
+    scores = misfit(samples)
+    said = f"z-scores of {SAMPLES} samples have mean square {scores.square:.2g} and reach {scores.largest:.2g}"
+    if scores.square < SQUARE and scores.largest < LARGEST:
         return Proof(True, f"{said}, as they do by chance")
     return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")

@@ -14,9 +14,9 @@ from engines.config import ConfigError, Value, make_config, settings
 from engines.methods import METHODS
 from engines.methods.method import Method
 from engines.protocol import Family, Model, Session
-from engines.runtime.driver import OTHER_DRAFTERS, Job, Lane, drive, open_session
+from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
+from engines.testing.depth import DepthModel
 from engines.testing.fields import SMALL, Field, MixedField
-from engines.testing.language import DepthModel
 from engines.testing.tables import Table
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
@@ -69,10 +69,10 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
         small = MixedField(SMALL)
-    found = Subject(method, config, model, small)
-    open_session([found.job()])
-    next(found.job().decoder())
-    return found
+    made = Subject(method, config, model, small)
+    open_session([made.job()])
+    next(made.job().decoder())
+    return made
 
 
 def claims(method: Method, given: Mapping[str, object]) -> bool:
@@ -106,22 +106,18 @@ def find(spec: str) -> Method:
         raise ConfigError(
             f"method: the module {module_name!r} has no {name!r}; its methods are {', '.join(there) or 'none at all'}."
         )
-    found = getattr(module, name)
-    if not isinstance(found, Method):
+    named = getattr(module, name)
+    if not isinstance(named, Method):
         raise ConfigError(
-            f"method: {spec} is of the type {type(found).__name__}; make it an engines.methods.method.Method, as in "
+            f"method: {spec} is of the type {type(named).__name__}; make it an engines.methods.method.Method, as in "
             "engines/methods/__init__.py."
         )
-    return found
+    return named
 
 
 def decoded(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[Tensor]:
     """What decoders return for jobs in lockstep, before anything is rounded for a record."""
-    lanes = [Lane(job.decoder()) for job in jobs]
-    session = session or open_session(jobs)
-    for _ in drive(lanes, session, jobs[0].config, record=record):
-        pass
-    return [lane.result[0] for lane in lanes]
+    return [sequence.result[0] for sequence in decode(jobs, session, record=record)]
 
 
 def same(a: Tensor, b: Tensor) -> bool:
@@ -131,14 +127,14 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 def _allowed(method: Method, wanted: Mapping[str, Value]) -> dict[str, Value]:
     """Those of the settings that the method has and allows."""
-    found: dict[str, Value] = {}
+    allowed: dict[str, Value] = {}
     for setting in settings(method.config):
         if setting.name in wanted:
             try:
-                found[setting.name] = setting.parse(wanted[setting.name])
+                allowed[setting.name] = setting.parse(wanted[setting.name])
             except ConfigError:
                 continue
-    return found
+    return allowed
 
 
 def _models(family: Family) -> tuple[Model, Model]:

@@ -4,30 +4,51 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor
 
 from engines.ar.request import Forward
+from engines.continuous.request import PathForward
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
-from engines.testing.memory import Memory
 from traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
 
 
+R = TypeVar("R", Forward, PathForward)
+
+
+class FedTokens:
+    """What a cache would do to a model that has none: tokens said to be cached are those that were fed, by sequence."""
+
+    def __init__(self) -> None:
+        self._fed: dict[int, Tensor] = {}
+
+    def seen(self, sequence: int, request: R) -> R:
+        """The request as a cached model sees it: `cached` tokens are those it was fed before.
+
+        Raises:
+            ValueError: where fewer were fed than are said to be cached.
+        """
+        fed = self._fed.get(sequence, request.tokens[:0])
+        if request.cached > len(fed):
+            raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")
+        tokens = torch.cat([fed[: request.cached], request.tokens[request.cached :]])
+        self._fed[sequence] = tokens
+        return replace(request, tokens=tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class TableTask(Task):
-    """A text whose lines have `row` positions, for drafts that look to their left."""
-
-    row: int = 2
+    """A text whose lines have two positions, for drafts that look to their left."""
 
     @property
     def row_length(self) -> int:
         """See `Task.row_length`."""
-        return self.row
+        return 2
 
 
 class Table:
@@ -37,10 +58,10 @@ class Table:
     parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
 
-    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, row_length: int = 2) -> None:
+    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
-        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device, row=row_length)
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device)
         self.card = ModelCard(id="table")
         self._rows: dict[tuple[int, ...], Tensor] = {}
         self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -55,11 +76,11 @@ class Table:
 
     def answer(self, request: Forward) -> Tensor:
         """The distributions [W + 1, V] that a request asks for; no one may write into them."""
-        asked = (request.done, tuple(request.tokens.tolist()))
-        if asked not in self._answers:
-            done, tokens = asked
-            self._answers[asked] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
-        return self._answers[asked]
+        key = (request.done, tuple(request.tokens.tolist()))
+        if key not in self._answers:
+            done, tokens = key
+            self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
+        return self._answers[key]
 
     def ending(self, ends: tuple[int, ...]) -> TableTask:
         """The task of a text that some tokens end."""
@@ -96,10 +117,10 @@ class TableSession(DiscreteSession):
     """Looks distributions up, for the tokens that its cache would hold. Without a condition all tokens are alike."""
 
     def __init__(self, table: Table, guided: bool) -> None:
-        self._table, self._memory, self.rows = table, Memory(), 1 + guided
+        self._table, self._fed_tokens, self.rows = table, FedTokens(), 1 + guided
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `DiscreteSession.logits`."""
-        logs = [self._table.answer(self._memory.seen(lane, request)).log() for lane, request in requests.items()]
+        logs = [self._table.answer(self._fed_tokens.seen(i, request)).log() for i, request in requests.items()]
         conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
         return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)

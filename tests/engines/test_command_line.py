@@ -50,39 +50,29 @@ def test_mistakes_are_named(
     assert not target.exists()
 
 
-def presets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SCD with settings that go by a name."""
-    named = {"short window": {"window": 8, "coupling": "none"}, "long": {"window": 64}}
-    monkeypatch.setitem(METHODS, "scd", replace(METHODS["scd"], presets=named))
-
-
-def test_list_names_presets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    presets(monkeypatch)
-    assert main(["list"]) == 0
-    assert "    --preset 'short window'  window=8 coupling=none\n" in capsys.readouterr().out
-    assert main(["list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["methods"]["scd"]["presets"]["long"] == {"window": 64}
-
-
 def test_the_target_is_checked_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "ar", "-o", str(tmp_path / "t.txt")]) == 2
     assert main(["run", "ar", "-o", str(tmp_path / "missing" / "t.json")]) == 2
     assert "make it first" in capsys.readouterr().err
 
 
-def test_list_names_methods_settings_and_models(
+def test_list_names_methods_settings_presets_and_models(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    named = {"short window": {"window": 8, "coupling": "none"}, "long": {"window": 64}}
+    monkeypatch.setitem(METHODS, "scd", replace(METHODS["scd"], presets=named))
     assert main(["list", "--json"]) == 0
     listing = json.loads(capsys.readouterr().out)
     assert {"ar", "scd", "gsd"} <= listing["methods"].keys()
     assert listing["methods"]["scd"]["settings"]["window"]["default"] == 32
+    assert listing["methods"]["scd"]["presets"]["long"] == {"window": 64}
     assert "studio-image" in listing["models"]
     assert "Dream" in {family["name"] for family in listing["families"]}
     monkeypatch.setattr("engines.__main__.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
     assert main(["list"]) == 0
     said = capsys.readouterr()
     assert "scd: Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
+    assert "    --preset 'short window'  window=8 coupling=none\n" in said.out
     assert "\nstudio-image: " in said.out and "\n  Dream: " in said.out
     assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
 

@@ -160,7 +160,7 @@ def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
     assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in found["cached equals uncached"]
 
 
-def test_lanes_that_know_of_each_other_are_caught() -> None:
+def test_sequences_that_know_of_each_other_are_caught() -> None:
     alive: list[None] = []
 
     def decode(task: Any, config: Any, chance: Chance) -> Decoder:
@@ -231,8 +231,8 @@ def test_a_canvas_broken_by_hand_is_caught() -> None:
 def test_a_pass_that_makes_no_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     proper = driver.make_trace
 
-    def forgetful(job: driver.Job, lane: driver.Lane) -> Trace:
-        return proper(job, driver.Lane(lane.decoder, lane.steps[1:], lane.result))
+    def forgetful(job: driver.Job, sequence: driver.RunningSequence) -> Trace:
+        return proper(job, driver.RunningSequence(sequence.decoder, sequence.steps[1:], sequence.result))
 
     monkeypatch.setattr(driver, "make_trace", forgetful)
     with pytest.raises(DoesNotHoldError, match="forward passes make"):
@@ -244,8 +244,8 @@ def test_a_trace_that_disturbs_the_run_is_caught(monkeypatch: pytest.MonkeyPatch
 
     def disturbing(self: Run) -> Trace:
         made = proper(self)
-        if not self._lane.result:
-            self._lane.steps.append(self._lane.steps[-1])
+        if not self._sequence.result:
+            self._sequence.steps.append(self._sequence.steps[-1])
         return made
 
     monkeypatch.setattr(Run, "trace", disturbing)

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from support.running import passes
 from torch import Tensor
 
 from engines.config import make_config
@@ -13,22 +14,17 @@ from engines.models.bundled.image import PromptTask
 from engines.models.bundled.networks import GRID, Transformer, TransformerSize, condition_ids
 from engines.models.sessions.causal import CausalSession
 from engines.protocol import Model
-from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.runtime.driver import Job, run_batch
+from engines.sampling.distributions import to_probs
+from engines.testing.conformance import finish
 from engines.testing.tables import Table
-from traces.schema import Canvas, Fate, Legend, ModelCard, Output, Trace
+from traces.schema import Canvas, Fate, Legend, ModelCard, Output
 
 TOY = toy_raster.load()
 
 
 def job(method: str, model: Model = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
     return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, values), seed)
-
-
-def finish(a_job: Job) -> Trace:
-    run = Run(a_job)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 COUPLINGS = [
@@ -63,23 +59,14 @@ def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
 def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
     """Catches a stale q at once: q of a draft equals the p its position had an iteration before."""
     asked = job("scd", window=9, **values)
-    run, session = asked.decoder(), open_session([asked])
-    answer: Any = None
     before: dict[int, Tensor] = {}
     checked = 0
-    while True:
-        try:
-            request = run.send(answer)
-        except StopIteration:
-            break
-        probs = session.logits({0: request})[0, 0].softmax(-1)
-        decision: Any = run.send(probs)
+    for _, probs, decision in passes(asked):
         for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
             if decision.numbers["age"][i] > 0:
                 assert torch.equal(decision.q[i], before[position])
                 checked += 1
         before = {p: probs[i] for i, p in enumerate(decision.position.tolist())}
-        answer = tuple(decision.readback.tolist())
     assert checked > 200
 
 
@@ -132,42 +119,19 @@ class TinyImage:
         return Output(tokens=tuple(tokens))
 
 
-class Uncached:
-    """The same distributions, computed afresh from the whole prefix each time."""
-
-    def __init__(self, model: TinyImage, guided: bool) -> None:
-        self.rows, self._model = 1 + guided, model
-
-    def logits(self, requests: Any) -> Tensor:
-        (request,) = requests.values()
-        prefixes = self._model.start([self._model.make_task("abc", None)], self.rows == 2)._prefixes[0]
-        ids = torch.cat([prefixes, request.tokens.expand(self.rows, -1)], 1)
-        with torch.inference_mode():
-            out = self._model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))
-        return out[None, :, 2 + request.done :]
-
-
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     model = TinyImage()
     asked = job("scd", cast(Any, model), prompt="abc", window=12, guidance=guidance)
-    fast, slow = open_session([asked]), Uncached(model, guidance != 1)
-    decoder = asked.decoder()
-    answer: Any = None
-    worst = 0.0
-    while True:
-        try:
-            request: Any = decoder.send(answer)
-        except StopIteration:
-            break
-        cached = fast.logits({0: request})
-        worst = max(worst, float((cached - slow.logits({0: request})).abs().max()))
-        decision: Any = decoder.send(cached[0, 0].double().softmax(-1))
-        answer = tuple(decision.readback.tolist())
-    assert worst < 1e-4
+    prefixes = model.start([asked.task], guidance != 1)._prefixes[0]
+    for request, probs, _ in passes(asked):
+        ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
+        with torch.inference_mode():
+            logits = model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))[:, 2 + request.done :]
+        torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
 
 
-def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
+def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
     model: Any = TinyImage()
     jobs = [job("scd", model, seed, "a" * (3 + seed), window=10, guidance=2.0) for seed in range(3)]
     for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):

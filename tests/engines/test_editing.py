@@ -9,21 +9,15 @@ from support.language import END, MASK, tiny
 from engines.config import make_config
 from engines.diffusion_lm import unmasking
 from engines.methods import METHODS
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
+from engines.testing.conformance import finish
 from traces import dumps, loads
-from traces.schema import Fate, Trace
+from traces.schema import Fate
 
 
 def job(method: str = "editing", prompt: str = "abcde", kind: str = "aligned", seed: int = 0, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"block": "4", "length": 16, "threshold": 0.3, **values})
     return Job(METHODS[method], cast(Any, tiny(kind)), prompt, config, seed)
-
-
-def finish(asked: Job) -> Trace:
-    run = Run(asked)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 def test_edits_are_confident_and_change_something() -> None:

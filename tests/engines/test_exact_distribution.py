@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.jacobi_window import Guesser, Window
+from engines.ar.jacobi_window import InitialDrafter, Window
 from engines.config import make_config
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
@@ -160,9 +160,9 @@ def test_reusing_gumbel_noise_for_the_residual_is_caught(monkeypatch: pytest.Mon
 
 
 def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    proper = Guesser.fill
+    proper = InitialDrafter.fill
 
-    def drop(self: Guesser, window: Window, done: Tensor, iteration: int) -> Window:
+    def drop(self: InitialDrafter, window: Window, done: Tensor, iteration: int) -> Window:
         unwanted = (window.x == 0) & (window.age > 0)
         ones = torch.ones_like(window.x)
         probs = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
@@ -171,5 +171,5 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
         )
         return proper(self, kept, done, iteration)
 
-    monkeypatch.setattr(Guesser, "fill", drop)
+    monkeypatch.setattr(InitialDrafter, "fill", drop)
     assert defect(coupling="maximal") > WRONG

@@ -2,13 +2,11 @@
 
 import pytest
 import torch
+from support.raster import decoded
 from torch import Tensor
 
 from engines.config import make_config
-from engines.methods import METHODS
 from engines.methods.gsd import Config, grouped
-from engines.models import toy_raster
-from engines.runtime.driver import Job, run_batch
 from traces.schema import Trace
 
 P = torch.tensor([[0.05, 0.10, 0.15, 0.20, 0.22, 0.28]], dtype=torch.float64)  # the id is the rank
@@ -57,8 +55,7 @@ def test_a_draft_always_belongs_to_its_own_group_once(ends: str, values: dict[st
 
 @pytest.fixture(scope="module", params=["cut", "clamp"])
 def recorded(request: pytest.FixtureRequest) -> Trace:
-    config = make_config(Config, {"window": 8, "group": 10, "ends": request.param})
-    return run_batch([Job(METHODS["gsd"], toy_raster.load(), "", config)])[0]
+    return decoded("gsd", window=8, group=10, ends=request.param)
 
 
 def test_the_bar_follows_from_the_columns_of_the_trace(recorded: Trace) -> None:

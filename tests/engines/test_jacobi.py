@@ -5,16 +5,17 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from torch import Tensor
+from support.raster import decoded
+from support.running import ended
+from support.running import passes as passes_of
 
-from engines.ar.jacobi_window import Guesser, Initial, Window
+from engines.ar.jacobi_window import Initial, InitialDrafter, Window
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
 from engines.protocol import Task
-from engines.runtime.driver import Job, Lane, drive, open_session, run_batch
+from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.sampling.chance import SeededChance
-from traces.replay import states
 from traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()
@@ -45,11 +46,11 @@ def jobs(method: str, count: int, **values: object) -> list[Job]:
 
 def passes(asked: Sequence[Job]) -> list[float]:
     """Forward passes of each job, decoded in lockstep and not recorded."""
-    lanes = [Lane(each.decoder()) for each in asked]
-    counts = [0.0] * len(lanes)
-    for took_part in drive(lanes, open_session(asked), asked[0].config, record=False):
-        for lane in took_part:
-            counts[lane] += 1
+    sequences = [RunningSequence(each.decoder()) for each in asked]
+    counts = [0.0] * len(sequences)
+    for took_part in drive(sequences, open_session(asked), asked[0].config, record=False):
+        for i in took_part:
+            counts[i] += 1
     return counts
 
 
@@ -63,8 +64,8 @@ def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window:
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Trace]:
-    scd = [run_batch(jobs("scd", 1, window=6, coupling=coupling))[0] for coupling in ("none", "maximal", "gumbel")]
-    return [*scd, run_batch(jobs("gsd", 1, window=6))[0]]
+    scd = [decoded("scd", window=6, coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
+    return [*scd, decoded("gsd", window=6)]
 
 
 def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Trace]) -> None:
@@ -93,39 +94,20 @@ def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorde
         assert met > 20
 
 
-def test_the_replay_shows_the_draft_behind_the_window_as_pending(recorded: list[Trace]) -> None:
-    for trace in recorded:
-        for step, state in zip(trace.steps, list(states(trace))[1:], strict=True):
-            last = step.position[-1]
-            assert state.tokens[last] == step.token[-1]
-            assert state.final[last] == step.fate[-1].final
-            assert state.decoded + state.pending == last + 1
-
-
 def test_no_window_reaches_beyond_the_canvas() -> None:
-    asked = jobs("scd", 1, window=40)[0]
-    decoder, session = asked.decoder(), open_session([asked])
-    answer: object = None
-    while True:
-        try:
-            request = decoder.send(answer)
-        except StopIteration as stop:
-            assert len(stop.value) == 256
-            return
-        assert len(request.tokens) <= 256  # type: ignore[union-attr]
-        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
-        decision = decoder.send(probs)
-        assert isinstance(decision.position, Tensor)  # type: ignore[union-attr]
-        assert int(decision.position[-1]) < 256  # type: ignore[union-attr]
-        answer = tuple(decision.readback.tolist())  # type: ignore[union-attr]
+    made, tokens = ended(passes_of(jobs("scd", 1, window=40)[0]))
+    assert len(tokens) == 256
+    for request, _, decision in made:
+        assert len(request.tokens) <= 256
+        assert int(decision.position[-1]) < 256
 
 
 def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> list[int]:
     """Two guesses of 16 tokens at the end of a window, in rows of `row` positions."""
     canvas = Canvas(kind="image", shape=(4, row))
     task = Task(canvas, window.q.shape[-1], torch.device("cpu"))
-    guesser = Guesser(task, len(window) + 2, initial, SeededChance(0))
-    return guesser.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
+    drafter = InitialDrafter(task, len(window) + 2, initial, SeededChance(0))
+    return drafter.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
 
 
 def placed(*likeliest: int) -> Window:
@@ -156,10 +138,3 @@ def test_a_window_that_moves_on_keeps_the_distribution_left_of_it() -> None:
     assert torch.equal(moved.left, probs[1:2])
     assert torch.equal(moved.q, probs[2:])
     assert torch.equal(window.moved(torch.tensor([4, 5, 6]), probs, 3).left, probs[2:])
-
-
-def test_an_empty_window_asks_for_one_distribution() -> None:
-    asked = jobs("scd", 1, window=1)[0]
-    request = asked.decoder().send(None)
-    assert (request.wanted, request.done) == (1, 0)  # type: ignore[union-attr]
-    assert torch.equal(request.tokens, torch.empty(0, dtype=torch.long))  # type: ignore[union-attr]

@@ -28,25 +28,25 @@ def native(**changed: Any) -> Qwen3Model:
 
 
 @torch.inference_mode()
-def passes(model: Any, ids: torch.Tensor, lanes: int) -> list[torch.Tensor]:
+def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     """States of windows that overlap what was fed before, as after a rejection."""
-    slots = Slots(lanes, LENGTH)
+    slots = Slots(rows, LENGTH)
     cache, found = Cache(layers=[SlotLayer(slots) for _ in range(3)]), []
     for first, end in ((0, 9), (9, 10), (10, 18), (12, 13), (13, 24)):
-        positions = torch.arange(first, end).expand(lanes, -1)
+        positions = torch.arange(first, end).expand(rows, -1)
         slots.end, slots.contiguous = end, slice(first, end)
-        mask = torch.zeros(lanes, 1, end - first, end)
+        mask = torch.zeros(rows, 1, end - first, end)
         mask.masked_fill_(torch.arange(end) > positions[:, None, :, None], torch.finfo(torch.float32).min)
         asked = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
         found.append(model(input_ids=ids[:, first:end], **asked).last_hidden_state)
     return found
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(lanes: int) -> None:
-    model, ids = native(), torch.randint(11, (lanes, LENGTH), generator=torch.Generator().manual_seed(1))
-    expected = passes(model, ids, lanes)
-    found = passes(LeanQwen3(model), ids, lanes)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(rows: int) -> None:
+    model, ids = native(), torch.randint(11, (rows, LENGTH), generator=torch.Generator().manual_seed(1))
+    expected = passes(model, ids, rows)
+    found = passes(LeanQwen3(model), ids, rows)
     assert expected[-1].std() > 0.1
     torch.testing.assert_close(found, expected, **CLOSE)
 

@@ -76,11 +76,6 @@ def test_a_draft_equal_to_the_target_is_kept_and_a_vanilla_token_has_none() -> N
         assert not out.tries.any() and not out.capped.any()
 
 
-def test_running_out_of_tries_is_told() -> None:
-    out = sample("paper", PLAIN, torch.arange(1000), CHANCE, tries=1)
-    assert 0.1 < float(out.capped.double().mean()) < 1 - float(out.kept.double().mean())
-
-
 def test_integration_returns_a_distribution_in_closed_form() -> None:
     """A standard normal stays one from the first step to the last."""
 

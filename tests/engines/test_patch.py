@@ -25,7 +25,7 @@ from engines.models.bundled.patch_networks import (
 )
 from engines.models.checkpoints.mar import MAR, MARModel, MARSize
 from engines.models.sessions.denoising import _Rows
-from engines.runtime.driver import Job, Lane, drive, make_trace, open_session
+from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
 from traces import dumps, loads
 from traces.schema import ModelCard, Trace
 
@@ -70,10 +70,10 @@ def finish(a_job: Job, passes: int = 1000) -> Trace:
 
 def together(jobs: list[Job], passes: int = 1000) -> list[Trace]:
     """Traces of jobs in lockstep, stopped after some passes."""
-    lanes = [Lane(one.decoder()) for one in jobs]
-    for _ in islice(drive(lanes, open_session(jobs), jobs[0].config), passes):
+    sequences = [RunningSequence(one.decoder()) for one in jobs]
+    for _ in islice(drive(sequences, open_session(jobs), jobs[0].config), passes):
         pass
-    return [make_trace(one, lane) for one, lane in zip(jobs, lanes, strict=True)]
+    return [make_trace(one, sequence) for one, sequence in zip(jobs, sequences, strict=True)]
 
 
 def values(trace: Trace) -> Tensor:
@@ -109,7 +109,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
     assert worst < 1e-4
 
 
-def test_lanes_of_different_lengths_do_not_disturb_each_other() -> None:
+def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
     prompts = (PROMPT, "a blue bag", "a dress")
     jobs = [job(patch(0), prompt, small=patch(1), seed=i, gamma=3) for i, prompt in enumerate(prompts)]
     for trace, one in zip(together(jobs, 20), jobs, strict=True):

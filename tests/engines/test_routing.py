@@ -8,8 +8,18 @@ import pytest
 import torch
 
 from engines.config import make_config
-from engines.diffusion_lm import estimators
-from engines.diffusion_lm.routing import Memory, Route, RouterSettings, View, fresh, learn, route
+from engines.diffusion_lm.routing import (
+    TABLE,
+    Memory,
+    Route,
+    RouterSettings,
+    View,
+    estimates,
+    expected_accepted,
+    fresh,
+    learn,
+    route,
+)
 
 CPU = torch.device("cpu")
 
@@ -31,16 +41,16 @@ def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0,
 
 def test_expected_drafts_have_their_limits() -> None:
     one, none = torch.ones(5), torch.tensor([0.0, 1.0, 1.0])
-    assert estimators.expected(one) == 5
-    assert estimators.expected(none) == 0
-    assert estimators.expected(torch.tensor([0.5, 0.5, 0.0, 1.0])) == 0.75
-    assert estimators.expected(torch.empty(0)) == 0
+    assert expected_accepted(one) == 5
+    assert expected_accepted(none) == 0
+    assert expected_accepted(torch.tensor([0.5, 0.5, 0.0, 1.0])) == 0.75
+    assert expected_accepted(torch.empty(0)) == 0
 
 
 def test_estimates_are_the_papers() -> None:
     probs = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
-    found = estimators.acceptance(probs, confidence, coin, exponent=0.5, cut=0.25)
+    found = estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
     share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
     wanted = {
         "random": [0.1, 0.2, 0.3],
@@ -54,14 +64,14 @@ def test_estimates_are_the_papers() -> None:
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
         torch.testing.assert_close(found[name], torch.tensor(values, dtype=torch.float64))
-    assert set(estimators.TABLE) == found.keys() - {"clipped_margin"}
+    assert set(TABLE) == found.keys() - {"clipped_margin"}
 
 
 def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None:
     probs = torch.tensor([[0.75, 0.25]], dtype=torch.float64)
-    assert estimators.acceptance(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
+    assert estimates(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
     uniform = torch.full((1, 2), 0.5, dtype=torch.float64)
-    assert estimators.acceptance(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
+    assert estimates(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
 
 
 # ---------------------------------------------------------------- routers
@@ -118,18 +128,6 @@ def test_hysteresis_switches_late_both_ways() -> None:
 def turn(config: RouterSettings, memory: Memory, seen: View, gained: int) -> tuple[Route, Memory]:
     taken = route(config, seen, memory)
     return taken, learn(taken, torch.tensor(gained))
-
-
-def test_a_bucket_is_tried_both_ways_first_and_verifying_goes_first() -> None:
-    config = settings(router="bandit", exploration=0.0)
-    memory, said = fresh(config, CPU), []
-    for gained in (2, 1, 4, 2, 2):  # tokens per pass: 1 verified, 1 not: a tie, which is verified, and so on
-        taken, memory = turn(config, memory, view([0.5]), gained)
-        said.append(bool(taken.verify))
-    assert said == [True, False, True, True, True]
-    (row,) = memory.visits[memory.visits.sum(1) > 0].tolist()
-    assert row == [1, 4]
-    assert memory.rewards.sum(0).tolist() == [1, 1 + 2 + 1 + 1]
 
 
 def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:

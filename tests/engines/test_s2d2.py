@@ -7,18 +7,19 @@ from typing import Any, cast
 import pytest
 import torch
 from support.language import END, MASK, TinyLM, tiny
+from support.running import ended, exchange
 from torch import Tensor
 
-from engines.config import ConfigError, make_config
+from engines.config import make_config
 from engines.diffusion_lm import masks, s2d2_layouts
-from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import PRESETS, Config, decode
 from engines.protocol import Decoder
-from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.runtime.driver import Job, Run, open_session
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.sampling.verification import verify
+from engines.testing.conformance import finish
 from engines.testing.depth import Depth
 from engines.testing.enumeration import Enumerator, exact_distribution, variation
 from traces import dumps, loads
@@ -32,13 +33,6 @@ PROMPT = "abcde"  # with the line break behind it, a block and a half of four
 def job(method: str = "s2d2", prompt: str = PROMPT, model: Any = None, seed: int = 0, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
     return Job(METHODS[method], cast(Any, model or tiny()), prompt, config, seed)
-
-
-def finish(asked: Job) -> Trace:
-    run = Run(asked)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 def text(trace: Trace) -> list[int | None]:
@@ -244,34 +238,12 @@ def test_without_tempering_left_everything_passes() -> None:
     assert acceptance(1.0) != {1.0}
 
 
-@pytest.mark.parametrize("values", [{}, {"mode": "sample", "verdict": "ratio"}, {"router": "score"}])
-def test_an_edit_threshold_of_one_edits_nothing(values: dict[str, object]) -> None:
-    off = finish(job(edit=1.0, **values))
-    assert all(fate is not Fate.EDITED for step in off.steps for fate in step.fate)
-    assert all(step.call.mode != "edit" for step in off.steps)
-
-
 def test_the_verifier_sees_edits() -> None:
     trace = finish(job(edit=0.1, model=tiny(seed=2), mode="sample", verdict="ratio", length=32))
     edited = [step for step in trace.steps if Fate.EDITED in step.fate]
     assert edited
     assert {step.call.mode for step in edited} <= {"draft", "edit"}
     assert loads(dumps(trace)).output.tokens == trace.output.tokens
-
-
-@pytest.mark.parametrize("kind", ["aligned", "shift"])
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"mode": "sample", "verdict": "ratio"},
-        {"router": "bandit", "estimator": "random"},
-        {"router": "span", "edit": 0.2},
-    ],
-)
-def test_lanes_do_not_disturb_each_other(kind: str, values: dict[str, object]) -> None:
-    jobs = [job(prompt="abc" * (i + 1), seed=i, model=tiny(kind), **values) for i in range(3)]
-    for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
-        assert trace.output.tokens == alone.output.tokens
 
 
 # ---------------------------------------------------------------- the release's schedule, the end, the trace
@@ -289,24 +261,13 @@ def test_steps_that_gain_too_little_are_topped_up() -> None:
     assert any(Fate.UNMASKED in step.fate for step in trace.steps if step.call.mode == "verify")
 
 
-def play(run: Decoder, model: Depth) -> list[int]:
-    """Run a decoder to its end: the tokens."""
-    answer: Any = None
-    while True:
-        try:
-            item = run.send(answer)
-        except StopIteration as stop:
-            return cast(list[int], stop.value.tolist())
-        answer = model.answer(item) if isinstance(item, BlockForward) else tuple(item.readback.tolist())
-
-
 def test_nothing_is_decoded_behind_the_end() -> None:
     model = Depth(3, seed=5)
     config = make_config(Config, {"block": "8", "mode": "sample", "verdict": "ratio", "tempering": 0.0})
     stopped = 0
     for seed in range(20):
         task = model.task(16, end=0)
-        tokens = play(decode(task, config, SeededChance(seed)), model)
+        tokens = ended(exchange(decode(task, config, SeededChance(seed)), model.answer))[1].tolist()
         if 0 in tokens:
             stopped += 1
             assert set(tokens[tokens.index(0) + 1 :]) <= {task.mask}
@@ -328,7 +289,7 @@ class Names(SeededChance):
 def test_no_two_draws_share_a_name() -> None:
     model, chance = Depth(3, seed=1), Names()
     config = make_config(Config, {"block": "4", "mode": "sample", "verdict": "ratio"})
-    play(decode(model.task(16), config, chance), model)
+    ended(exchange(decode(model.task(16), config, chance), model.answer))
     assert {name for name, _, _ in chance.met} == {"draft", "estimate", "verify", "residual"}
     assert set(chance.met.values()) == {1}
 
@@ -368,20 +329,6 @@ def test_presets_are_settings(name: str) -> None:
     config = make_config(Config, PRESETS[name])
     exact = name.startswith("SDAR") and config.router == "always"
     assert (METHODS["s2d2"].deviation(config) == "") == exact
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"router": "hysteresis", "switch_on": -5.0}, "switch_on: -5 must be above switch_off, -5"),
-        ({"steps": 8}, "steps: 8 is more than a block of 4"),
-        ({"router": "ucb"}, "router: 'ucb' is not allowed"),
-        ({"tempering": -1}, "tempering: -1 is not allowed"),
-    ],
-)
-def test_bad_settings_are_refused(values: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        job(**values)
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:

@@ -66,6 +66,26 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
     assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("method", "values", "said"),
+    [
+        ("cspd", {"sampler": "ddim", "eta": 0}, "eta: 0 leaves nothing to chance"),
+        ("cspd", {"whole": True}, "whole: no such setting"),
+        ("blockwise", {"block": "3"}, "block: '3' is not allowed"),
+        ("blockwise", {"block": "4", "rule": "static", "steps": 8}, "steps: 8 is more than a block of 4"),
+        ("blockwise", {"block": "4", "sub_block": "8"}, "sub_block: 8 does not divide a block of 4"),
+        ("s2d2", {"block": "1", "sub_block": "2"}, "sub_block: 2 does not divide a block of 1"),
+        ("s2d2", {"block": "4", "steps": 8}, "steps: 8 is more than a block of 4"),
+        ("s2d2", {"router": "hysteresis", "switch_on": -5.0}, "switch_on: -5 must be above switch_off, -5"),
+        ("simsd", {"block": "4", "gamma": 8}, "gamma: 8 is more than a block of 4"),
+        ("psd", {"mode": "sample"}, "mode: 'sample' is not allowed; use one of greedy"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(method: str, values: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_config(METHODS[method].config, values)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_has_help_and_an_allowed_default(method: str) -> None:
     for setting in settings(METHODS[method].config):

@@ -6,24 +6,24 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.language import END, MASK, TinyLM, tiny
+from support.conditionals import Conditionals, sequential
+from support.language import END, TinyLM, tiny
 from torch import Tensor
 
-from engines.config import ConfigError, make_config
-from engines.diffusion_lm.request import BlockForward
+from engines.config import make_config
 from engines.diffusion_lm.sequence import Row, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import METHODS
 from engines.methods.simsd import Config
 from engines.protocol import Decoder
-from engines.runtime.driver import Job, Run, open_session, run_batch
+from engines.runtime.driver import Job, Run
 from engines.sampling.chance import Chance
-from engines.testing.conditionals import Conditionals, sequential
+from engines.testing.conformance import finish
 from engines.testing.depth import Depth
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from traces import dumps, loads
 from traces.replay import states
-from traces.schema import Fate, Trace
+from traces.schema import Fate
 
 EXACT = 1e-12
 PROMPT = "abcdefg"  # two blocks, with the line break behind it
@@ -36,13 +36,6 @@ def settings(**values: object) -> Config:
 def job(model: Any = None, small: Any = None, seed: int = 0, **values: object) -> Job:
     draft = small or tiny(seed=1, layers=1)
     return Job(METHODS["simsd"], cast(Any, model or tiny()), PROMPT, settings(**values), seed, small=draft)
-
-
-def finish(asked: Job) -> Trace:
-    run = Run(asked)
-    for _ in run:
-        pass
-    return run.trace()
 
 
 # ---------------------------------------------------------------- one pass against many
@@ -78,32 +71,25 @@ def begin(model: TinyLM, block: int = 4) -> Row:
 ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
 
 
-@pytest.mark.parametrize("layers", [1, 2, 4])
-def test_the_exact_verifier_is_the_target_one_token_after_the_other(layers: int) -> None:
+@pytest.mark.parametrize(
+    ("verifier", "layers", "given", "exact"),
+    [
+        *(("exact", layers, False, True) for layers in (1, 2, 4)),
+        ("eq1", 1, False, True),
+        ("eq1", 1, True, True),
+        *((verifier, layers, False, False) for verifier in ("eq1", "2L") for layers in (2, 4)),
+    ],
+)
+def test_which_verifiers_are_the_target_one_token_after_the_other(
+    verifier: str, layers: int, given: bool, exact: bool
+) -> None:
     model = tiny(layers=layers)
-    row = begin(model)
-    drafts = drafts_of(row, ORDER, TOKENS)
-    assert (slots(model, row, drafts, "exact") - replay(model, row, drafts)).abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("given", [0, 1])
-def test_the_one_pass_mask_is_exact_in_one_layer(given: int) -> None:
-    model = tiny(layers=1)
     row = begin(model)
     if given:
         row.fill([row.block.start + 1], [6])
-    drafts = drafts_of(row, [2, 0, 3], [4, 7, 5])
-    assert (slots(model, row, drafts, "eq1") - replay(model, row, drafts)).abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("layers", [2, 4])
-def test_the_one_pass_mask_deviates_in_more_layers(layers: int) -> None:
-    model = tiny(layers=layers)
-    row = begin(model)
-    drafts = drafts_of(row, ORDER, TOKENS)
-    deviation = (slots(model, row, drafts, "eq1") - replay(model, row, drafts)).abs().amax(1)
-    assert (deviation[1:] > 1e-2).all()
-    assert (slots(model, row, drafts, "2L") - replay(model, row, drafts)).abs().amax(1)[1:].min() > 1e-2
+    drafts = drafts_of(row, ORDER[: 3 if given else 4], TOKENS[: 3 if given else 4])
+    apart = (slots(model, row, drafts, verifier) - replay(model, row, drafts)).abs().amax(1)
+    assert apart.max() < 1e-4 if exact else apart[1:].min() > 1e-2
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -173,7 +159,7 @@ def test_copies_at_positions_of_their_own_are_further_off() -> None:
 
 
 def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
-    config = settings(length=8, mode="sample", verdict="ratio", verifier="exact", **values)
+    config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     return lambda chance: METHODS["simsd"].decode(task, config, chance)
 
 
@@ -181,10 +167,24 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
     return {role: Conditionals(length, 2, seed, joint) for seed, role in enumerate(("draft", "target"))}
 
 
-def test_judged_in_draft_order_the_distribution_is_the_targets() -> None:
+@pytest.mark.parametrize(
+    ("values", "exact"),
+    [
+        ({}, True),
+        *((values, False) for values in ({"order": "position"}, {"verdict": "plain"}, {"mode": "greedy"})),
+        ({"verdict": "match"}, False),
+    ],
+    ids=str,
+)
+def test_judged_in_draft_order_by_the_ratio_the_distribution_is_the_targets(
+    values: dict[str, object], exact: bool
+) -> None:
     models = pair(joint=False)
-    probs = exact_distribution(decoder(models["target"].task), by_role(models))
-    assert largest_error(probs, sequential(models["target"], models["draft"])) < EXACT
+    probs = exact_distribution(decoder(models["target"].task, **values), by_role(models))
+    error = largest_error(probs, sequential(models["target"], models["draft"]))
+    assert error < EXACT if exact else error > 1e-2
+    drawn = {"mode": "sample", "verdict": "ratio", "verifier": "exact"}
+    assert (METHODS["simsd"].deviation(settings(**{**drawn, **values})) == "") == exact
 
 
 @pytest.mark.parametrize("rest", ["fallback", "truncate"])
@@ -228,23 +228,6 @@ def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only
     assert error < EXACT if exact else error > 1e-3
 
 
-def test_judged_in_order_of_position_the_distribution_is_another() -> None:
-    models = pair(joint=False)
-    probs = exact_distribution(decoder(models["target"].task, order="position"), by_role(models))
-    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
-
-
-@pytest.mark.parametrize("values", [{"verdict": "plain"}, {"mode": "greedy"}, {"verdict": "match"}])
-def test_other_verdicts_change_the_distribution(values: dict[str, object]) -> None:
-    models = pair(joint=False)
-    config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
-    assert METHODS["simsd"].deviation(config)
-    probs = exact_distribution(
-        lambda chance: METHODS["simsd"].decode(models["target"].task, config, chance), by_role(models)
-    )
-    assert largest_error(probs, sequential(models["target"], models["draft"])) > 1e-2
-
-
 def test_where_nothing_deviates_nothing_is_said() -> None:
     say = METHODS["simsd"].deviation
     assert say(settings(mode="sample", verdict="ratio", verifier="exact")) == ""
@@ -258,42 +241,6 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
 
 
 # ---------------------------------------------------------------- on a model
-
-
-@pytest.mark.parametrize("verifier", ["eq1", "exact", "2L"])
-def test_sessions_with_caches_give_what_whole_rows_give(verifier: str) -> None:
-    """The request of a verification, answered behind the cache of earlier blocks and from the whole text at once."""
-    model: Any = tiny()
-    asked = job(model, verifier=verifier, mode="sample", verdict="ratio")
-    session, decode = open_session([asked]), asked.decoder()
-    finished = torch.empty(0, dtype=torch.long)
-    answer, worst, compared = cast(Any, None), 0.0, 0
-    while True:
-        try:
-            request = cast(BlockForward, decode.send(answer))
-        except StopIteration:
-            break
-        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
-        if request.role == "target":
-            past = finished[: request.finished]
-            for k, row in enumerate(request.tokens):
-                ids = torch.cat([past, row])
-                seen = torch.ones(len(ids), len(ids), dtype=torch.bool)
-                block = torch.arange(len(past)) // 4
-                seen[: len(past), : len(past)] = block[:, None] >= block[None, :]
-                seen[: len(past), len(past) :] = False
-                seen[len(past) :, len(past) :] = request.seen
-                position = torch.cat([torch.arange(len(past)), request.position])
-                slow = model.everything(ids, position, seen)[len(past) + request.read].double()
-                slow[:, MASK] = -torch.inf
-                fast = probs.view(len(request.tokens), *probs.shape[-2:])[k]
-                worst = max(worst, float((fast - slow.softmax(-1)).abs().max()))
-                compared += 1
-            finished = torch.cat([past, request.tokens[0, : request.keep]])
-        decision: Any = decode.send(probs)
-        answer = tuple(int(value) for value in decision.readback)
-    assert compared >= 3
-    assert worst < 1e-4
 
 
 def test_who_drafts_for_itself_is_always_right() -> None:
@@ -354,19 +301,7 @@ def test_fewer_than_gamma_are_left_to_the_target() -> None:
     assert all(step.call.role == "target" and step.fate == (Fate.FALLBACK,) for step in left)
 
 
-def test_sequences_of_a_batch_do_not_meet() -> None:
-    jobs = [job(seed=seed, mode="sample", verdict="ratio") for seed in range(3)]
-    together = run_batch(jobs)
-    assert [trace.output.tokens for trace in together] == [finish(each).output.tokens for each in jobs]
-    assert len({trace.output.tokens for trace in together}) > 1
-
-
 # ---------------------------------------------------------------- what is refused
-
-
-def test_more_drafts_than_a_block_has_tokens_are_refused() -> None:
-    with pytest.raises(ConfigError, match="gamma: 8 is more than a block of 4"):
-        settings(gamma=8)
 
 
 @pytest.mark.parametrize(("kind", "word"), [("shift", "to its left"), ("full", "the whole text")])

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 import torch
 from support.language import tiny
-from support.raster import job as raster_job
+from support.raster import decoded
+from support.running import passes
 from torch import Tensor
 
 from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
-from engines.protocol import Decision
-from engines.runtime.driver import Job, Run, open_session, sample_tokens
+from engines.runtime.driver import Job, Run
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
-from traces import Fate, Trace, check
+from traces import Fate, check
 from traces.replay import state_after
 
 EXACT = 1e-12
@@ -73,15 +73,8 @@ def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     assert largest_error(enumerated(target, Table(3, 2, seed=5), gamma=2), target.joint()) > WRONG
 
 
-def decoded(**values: object) -> Trace:
-    run = Run(raster_job("speculative", **values))
-    for _ in run:
-        pass
-    return run.trace()
-
-
 def test_a_run_is_recorded_with_its_drafts() -> None:
-    trace = decoded(gamma=3)
+    trace = decoded("speculative", gamma=3)
     check(trace)
     assert trace.draft_model is not None and trace.draft_model.id == "toy-raster-small"
     roles = [step.call.role for step in trace.steps]
@@ -94,19 +87,19 @@ def test_a_run_is_recorded_with_its_drafts() -> None:
 
 
 def test_drafts_of_the_target_itself_are_all_accepted() -> None:
-    trace = decoded(gamma=3, drafter="itself")
+    trace = decoded("speculative", gamma=3, drafter="itself")
     assert trace.summary.acceptance == 1
     assert sum(step.call.role == "target" for step in trace.steps) == 256 / 4
 
 
 def test_without_drafts_it_is_ordinary_decoding() -> None:
-    trace = decoded(gamma=0)
+    trace = decoded("speculative", gamma=0)
     assert len(trace.steps) == 256
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
 
 
 def test_adaptive_drafts_grow_while_all_are_accepted() -> None:
-    trace = decoded(gamma=1, drafter="itself", adaptive=True)
+    trace = decoded("speculative", gamma=1, drafter="itself", adaptive=True)
     windows = [step.signals["window"] for step in trace.steps if step.call.role == "target"]
     assert windows[:4] == [1, 3, 5, 7]
 
@@ -141,21 +134,11 @@ def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, 
     """Behind caches and rolled back drafts, against every position computed from the whole text."""
     one = text_job("speculative", shift, gamma=3, drafter=drafter)
     models: dict[str, Any] = {"target": one.model, "draft": one.draft or one.model}
-    session, decoder, answer, worst, passes = open_session([one]), one.decoder(), None, 0.0, 0
-    prompt = torch.tensor(one.task.prompt)
-    while True:
-        try:
-            item: Any = decoder.send(answer)
-        except StopIteration:
-            break
-        if isinstance(item, Decision):
-            answer = tuple(item.readback.tolist())
-            continue
-        probs = session.answer({0: item}, one.config, lambda *_: None)[0].value
-        slow = slowly(models[item.role], prompt, item, shift)
-        worst, passes, answer = max(worst, float((probs - slow).abs().max())), passes + 1, probs
-    assert passes > 4
-    assert worst < 1e-5
+    prompt, compared = torch.tensor(one.task.prompt), 0
+    for request, probs, _ in passes(one):
+        torch.testing.assert_close(probs, slowly(models[request.role], prompt, request, shift), rtol=0, atol=1e-5)
+        compared += 1
+    assert compared > 4
 
 
 def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
@@ -170,29 +153,12 @@ def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
     return torch.stack(rows)
 
 
-def test_a_text_stops_at_its_end_as_in_ordinary_decoding() -> None:
-    for seed in range(6):
-        config = make_config(METHODS["speculative"].config, {"length": 32, "gamma": 3, "top_k": 1})
-        plain = make_config(METHODS["ar"].config, {"length": 32, "top_k": 1})
-        model, small = tiny(), tiny(seed=1)
-        fast, slow = (
-            sample_tokens([Job(METHODS[name], model, "bad", each, seed, small=small)])[0]
-            for name, each in (("speculative", config), ("ar", plain))
-        )
-        assert fast == slow
-
-
 # ---------------------------------------------------------------- what is refused
 
 
 def test_more_drafts_than_positions_are_refused() -> None:
     with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit an output of 16 tokens; use 0 to 15\."):
         Run(text_job("speculative", gamma=40))
-
-
-def test_a_negative_draft_length_is_refused() -> None:
-    with pytest.raises(ConfigError, match="gamma: -1 is not allowed"):
-        make_config(speculative.Config, {"gamma": -1})
 
 
 def test_a_model_without_a_small_one_names_the_remedy() -> None:

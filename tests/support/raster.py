@@ -5,7 +5,8 @@ from functools import cache
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
+from engines.testing.conformance import finish
 from traces import Trace
 
 MODEL = "toy-raster"
@@ -18,7 +19,4 @@ def job(method: str, seed: int = 0, **settings: object) -> Job:
 
 @cache
 def decoded(method: str, seed: int = 0, **settings: object) -> Trace:
-    run = Run(job(method, seed, **settings))
-    for _ in run:
-        pass
-    return run.trace()
+    return finish(job(method, seed, **settings))

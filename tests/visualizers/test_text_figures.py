@@ -144,8 +144,8 @@ class TestSpeculation:
         assert [len(mark.x) for mark in (kept, accepted, rejected)] == [1, 2, 1]
         assert kept.x[0] == trace.steps[1].signals["winner"] == 2
         assert kept.customdata == ("w2, w3",)
-        (vouched,) = named(drawn, "accepted under")
-        assert len(vouched.x) == 3 * sum(len(node.vouched_by) for node in graph)
+        (accepted_under,) = named(drawn, "accepted under")
+        assert len(accepted_under.x) == 3 * sum(len(node.vouched_by) for node in graph)
 
     def test_foresight_is_the_statistic_with_its_bound(self) -> None:
         runs = [speculated(), speculated(Plan(held=(0, 1)), seed=1, config=speculated().config)]

@@ -47,7 +47,7 @@ _USUAL: Final = ContinuousSampling()
 _TABLE: Final = "encoder_blocks.0.attn.rope.freqs_cos"
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""Called with a layer's number and its queries, keys and values [B, heads, L, C]; gives what the queries read."""
+"""Called with a layer's number and its Q, K and V [B, heads, L, C]; gives what the queries read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class XARSize:
 
 
 class Attention(nn.Module):
-    """One matrix for queries, keys and values, and rotary positions of rows and columns in neighbouring pairs."""
+    """One matrix for Q, K and V, and rotary positions of rows and columns in neighbouring pairs."""
 
     def __init__(self, size: XARSize) -> None:
         super().__init__()

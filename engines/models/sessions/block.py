@@ -57,7 +57,7 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         self._shape, self._current = (sequences, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """The finished keys and values before those of this pass; of the latter, keep what is finished now."""
+        """The cached K and V before those of this pass; of the latter, keep what is finished now."""
         at = self._current()
         if self.keys is None and not at.stores and not at.end:
             return key_states, value_states

@@ -33,7 +33,7 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
         self._slots = slots
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write this pass's keys and values and return those that may be seen."""
+        """Write this pass's K and V and return those that may be seen."""
         at = self._slots
         if self.keys is None:
             heads, dim = key_states.shape[1], key_states.shape[3]

@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Final
 
 import torch
 from torch import Tensor
 
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
+from engines.testing.depth import NO_END
 from engines.testing.enumeration import Distribution
 from traces.schema import Canvas
 
 State = tuple[int, ...]
-NO_END: Final = 99
-"""An id that no model draws."""
 
 
 @dataclass

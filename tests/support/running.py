@@ -1,0 +1,64 @@
+"""Runs pass by pass, and what a pass behind a cache must give."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engines.diffusion_lm import masks
+from engines.protocol import Decoder
+from engines.runtime.driver import Job, open_session
+
+Passes = Generator[tuple[Any, Any, Any], None, Any]
+
+
+def exchange(decoder: Decoder, answer: Callable[[Any], Any]) -> Passes:
+    """Every pass of a decoder: its request, the answer to it, and the decision; at the end the tokens."""
+    readback: Any = None
+    while True:
+        try:
+            request = decoder.send(readback)
+        except StopIteration as stop:
+            return stop.value
+        value = answer(request)
+        decision: Any = decoder.send(value)
+        yield request, value, decision
+        readback = tuple(int(number) for number in decision.readback)
+
+
+def ended(run: Passes) -> tuple[list[tuple[Any, Any, Any]], Tensor]:
+    """All passes, and the tokens."""
+    done = []
+    while True:
+        try:
+            done.append(next(run))
+        except StopIteration as stop:
+            return done, stop.value
+
+
+def passes(job: Job) -> Passes:
+    """The passes of a run, answered by a session of its own."""
+    session = open_session([job])
+    return exchange(job.decoder(), lambda request: session.answer({0: request}, job.config, lambda *_: None)[0].value)
+
+
+class WholeTexts:
+    """Distributions of block requests without a cache: every row with all that was finished before it."""
+
+    def __init__(self, logits: Callable[[Tensor, Tensor, Tensor], Tensor], mask: int, size: int) -> None:
+        """Logits [n, V] by ids, positions and who sees whom; the id of the mask; the size of finished blocks."""
+        self._logits, self._mask, self._size = logits, mask, size
+        self._finished = torch.empty(0, dtype=torch.long)
+
+    def __call__(self, request: Any, temperature: float = 1.0) -> Tensor:
+        past = self._finished[: request.finished]
+        position = torch.cat([torch.arange(len(past)), request.position])
+        seen = masks.behind(masks.block_causal(torch.arange(len(past)), self._size), request.seen)
+        rows = [
+            self._logits(torch.cat([past, row]), position, seen)[len(past) + request.read] for row in request.tokens
+        ]
+        self._finished = torch.cat([past, request.tokens[0, : request.keep]])
+        logits = torch.stack(rows).double() / temperature
+        logits[..., self._mask] = -torch.inf
+        return request.cut(logits.softmax(-1))
