@@ -12,7 +12,7 @@ from draftscope.builder import TraceBuilder
 from draftscope.predicting import predict
 from draftscope.serving import from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
-from draftscope.trace import Trace, shown
+from draftscope.trace import Trace, displayable
 from traces import TraceError, TraceWarning
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> Trace:
         TraceError: If it is not a trace, or not a sound one.
         OSError: If the file cannot be read.
     """
-    return shown(_traces.read(path))
+    return displayable(_traces.read(path))
 
 
 def write(trace: _traces.Trace, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ Each takes the options of the command behind it; --help lists them.
 
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,15 @@ from draftscope import __version__
 from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
+_COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
+    **{name: ("engines.__main__", [name]) for name in ("run", "list", "check", "calibrate")},
+    "view": ("visualizers.__main__", []),
+    "validate": ("traces.__main__", ["validate"]),
+    "predict": ("draftscope.predicting", []),
+    "sweep": ("benchmarks.sweep", []),
+    "app": ("app", []),
+}
+"""Command -> the module behind it, and the first of its arguments."""
 USAGE: Final = 2
 
 
@@ -34,62 +43,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name == "--version":
         print(f"draftscope {__version__}")
         return 0
-    actions: dict[str, Callable[[list[str]], int]] = {
-        **{each: _engines(each) for each in ("run", "list", "check", "calibrate")},
-        "view": lambda rest: _call("visualizers.__main__", rest),
-        "validate": lambda rest: _call("traces.__main__", ["validate", *rest]),
-        "predict": lambda rest: _call("draftscope.predicting", rest),
-        "sweep": _sweep,
-        "app": _app,
-    }
-    if name not in actions:
-        said = f"there is no command {name!r}" if name else "a command is missing"
-        print(f"draftscope: {said}; use one of {', '.join(actions)}", file=sys.stderr)
+    if name not in _COMMANDS:
+        problem = f"there is no command {name!r}" if name else "a command is missing"
+        print(f"draftscope: {problem}; use one of {', '.join(_COMMANDS)}", file=sys.stderr)
         return USAGE
-    code = piped(lambda: actions[name](rest))
+    code = piped(lambda: _run(name, rest))
     return 0 if code == GONE else code  # Whoever read the output has seen enough.
 
 
-def _engines(name: str) -> Callable[[list[str]], int]:
-    def act(rest: list[str]) -> int:
-        try:
-            return _call("engines.__main__", [name, *rest])
-        except ModuleNotFoundError as error:
-            remedy = "pip install 'draftscope[engines]'"
-            print(f"draftscope {name}: needs {error.name}, which is not installed; {remedy}", file=sys.stderr)
+def _run(name: str, rest: list[str]) -> int:
+    module, first = _COMMANDS[name]
+    if name in ("sweep", "app"):
+        if not (_ROOT / f"{module.replace('.', '/')}.py").is_file():
+            problem = "is no part of the package; run it in a checkout of the repository"
+            print(f"draftscope {name}: {problem}", file=sys.stderr)
             return USAGE
-
-    return act
-
-
-def _sweep(rest: list[str]) -> int:
-    if not (_ROOT / "benchmarks" / "sweep.py").is_file():
-        return _absent("sweep")
-    sys.path.insert(0, str(_ROOT))
-    return _call("benchmarks.sweep", rest)
-
-
-def _app(rest: list[str]) -> int:
-    if not (_ROOT / "app.py").is_file():
-        return _absent("app")
-    if rest in (["-h"], ["--help"]):
+        sys.path.insert(0, str(_ROOT))
+    if name == "app" and rest in (["-h"], ["--help"]):
         print("usage: draftscope app\n\nServe the app. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.")
         return 0
-    if rest:
+    if name == "app" and rest:
         print(f"draftscope app: takes no {rest[0]!r}; GRADIO_SERVER_PORT says where to serve", file=sys.stderr)
         return USAGE
-    sys.path.insert(0, str(_ROOT))
-    runpy.run_path(str(_ROOT / "app.py"), run_name="__main__")
-    return 0
-
-
-def _absent(name: str) -> int:
-    print(f"draftscope {name}: is no part of the package; run it in a checkout of the repository", file=sys.stderr)
-    return USAGE
-
-
-def _call(module: str, rest: list[str]) -> int:
-    return int(import_module(module).main(rest))
+    if name == "app":
+        runpy.run_path(str(_ROOT / "app.py"), run_name="__main__")
+        return 0
+    try:
+        return int(import_module(module).main([*first, *rest]))
+    except ModuleNotFoundError as error:
+        remedy = "pip install 'draftscope[engines]'"
+        print(f"draftscope {name}: needs {error.name}, which is not installed; {remedy}", file=sys.stderr)
+        return USAGE
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import traces
-from draftscope.trace import Trace, shown
+from draftscope.trace import Trace, displayable
 from traces import Call, Canvas, Environment, Fate, Legend, Milliseconds, ModelCard, Output, Step, limits
-from traces.check import part_problems
-from traces.coarse import filled, summary_of
-from traces.errors import raise_first
+from traces.coarse import counted, summary_of
+from traces.io import parts_checked
 from traces.replay import canvas_size, replayed
 
 _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
@@ -79,18 +78,9 @@ class TraceBuilder:
         Raises:
             ValueError: For a fate that there is not.
         """
-        made: dict[str, Any] = {
-            name: tuple(column) if isinstance(column, list) else column for name, column in columns.items()
-        }
-        self.add(
-            Step(
-                call=_call(call, len(position)),
-                position=tuple(position),
-                fate=tuple(map(Fate, fate)),
-                token=tuple(token),
-                **made,
-            )
-        )
+        columns = {name: tuple(column) if isinstance(column, list) else column for name, column in columns.items()}
+        columns |= {"position": tuple(position), "fate": tuple(map(Fate, fate)), "token": tuple(token)}
+        self.add(Step(call=_call(call, len(position)), **columns))
 
     def count(
         self,
@@ -109,8 +99,8 @@ class TraceBuilder:
             call: As for `step`.
         """
         signals = {"accepted": accepted, "window": drafted, "committed": tokens}
-        told = {name: float(value) for name, value in signals.items() if value is not None}
-        self.add(Step(call=_call(call, (drafted or accepted) + 1), signals=told))
+        known = {name: float(value) for name, value in signals.items() if value is not None}
+        self.add(Step(call=_call(call, (drafted or accepted) + 1), signals=known))
 
     def trace(
         self, tokens: Sequence[Any] = (), *, text: str | None = None, complete: bool | None = None, **rest: Any
@@ -129,9 +119,9 @@ class TraceBuilder:
         # A run that was stopped has at least one position that it did not come to.
         canvas = self._canvas or Canvas(kind="text", shape=(self._length() + (complete is False),))
         size, legend = canvas_size(canvas), rest.get("legend", Legend())
-        told = any(step.token for step in self._steps)
+        ids_known = any(step.token for step in self._steps)
         size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
-        given = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or told else ()
+        given = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known else ()
         made = traces.Trace(
             **self._head,
             canvas=canvas,
@@ -140,25 +130,19 @@ class TraceBuilder:
             output=Output(tokens=given, text=text),
             summary=summary_of((), canvas, complete=complete or False),
         )
-        raise_first(part_problems(made))
-        made = filled(made)
-        if not tokens and told:
+        made = parts_checked(made)
+        if not tokens and ids_known:
             end = replayed(made.steps, size)
             kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
             made = replace(made, output=replace(made.output, tokens=kept))
         made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))
         traces.check(made)
-        return shown(made)
+        return displayable(made)
 
     def _length(self) -> int:
         """Positions that the steps speak of."""
-        said = [position + 1 for step in self._steps for position in step.position]
-        counted = sum(
-            int(step.signals.get("committed", step.signals.get("accepted", 0)))
-            for step in self._steps
-            if not step.position
-        )
-        return max([1, counted, *said])
+        ends = [position + 1 for step in self._steps for position in step.position]
+        return max([1, sum(map(counted, self._steps)), *ends])
 
 
 def _card(model: str | ModelCard) -> ModelCard:
@@ -168,8 +152,7 @@ def _card(model: str | ModelCard) -> ModelCard:
 def _call(call: Call | Mapping[str, Any] | None, fed: int) -> Call:
     if isinstance(call, Call):
         return call
-    role: Literal["draft", "target", "self"] = "target"
-    given: dict[str, Any] = {"role": role, "mode": "verify", "query_tokens": fed} | dict(call or {})
+    given: dict[str, Any] = {"role": "target", "mode": "verify", "query_tokens": fed, **(call or {})}
     spent = given.get("milliseconds")
     if isinstance(spent, int | float):
         given["milliseconds"] = Milliseconds(forward=float(spent))

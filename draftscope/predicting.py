@@ -49,11 +49,10 @@ def _size(field: str, given: str | float | Size) -> Size:
     if isinstance(given, Size):
         return given
     try:
-        return size_of(float(given))
-    except HardwareError:
-        raise
+        parameters = float(given)
     except ValueError:
         return named(field, SIZES, str(given))
+    return size_of(parameters)
 
 
 def summary(prediction: Prediction) -> dict[str, Any]:
@@ -94,11 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(computed: Prediction) -> str:
-    told = summary(computed)
-    bounds = ", ".join(f"{name} {count}" for name, count in told["bounds"].items() if count)
+    bounds = ", ".join(f"{name} {count}" for name, count in summary(computed)["bounds"].items() if count)
     return (
         f"computed, not measured, in batches of {computed.batch}\n"
-        f"passes              {told['passes']}, bound by {bounds}\n"
+        f"passes              {len(computed.passes)}, bound by {bounds}\n"
         f"seconds             {computed.seconds:.3f}\n"
         f"ordinary decoding   {computed.ordinary_seconds:.3f}\n"
         f"times as fast       {computed.speed_up:.2f}\n"

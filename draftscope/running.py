@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from draftscope.trace import Trace, shown
+from draftscope.trace import Trace, displayable
 from engines.config import ConfigError
 from engines.config import settings as settings_of
 from engines.methods import METHODS
@@ -53,7 +53,7 @@ def run(
     running = Run(request.job())
     for _ in running:
         pass
-    return shown(running.trace())
+    return displayable(running.trace())
 
 
 def methods() -> dict[str, str]:

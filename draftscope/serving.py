@@ -12,9 +12,9 @@ from typing import Any, Final
 from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
 
-_NOTE: Final = "Counts from {engine}. Which drafts were rejected, probabilities, coins and times are not told."
+_NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, uniform numbers or times."
 _TAKEN: Final = " Every pass is taken to have judged {drafts} drafts; a shorter draft counts as rejected at its end."
-_SORTED: Final = " How many passes accepted how much is told, not their order: they stand here from most to least."
+_SORTED: Final = " The order of the passes is not known, so they are sorted from most accepted to least."
 _CUT: Final = " The last pass may have brought more than the length of the text let it keep."
 
 _DRAFTS: Final = "vllm:spec_decode_num_drafts"
@@ -65,10 +65,10 @@ def from_vllm(
             raise ValueError(f"source[{index}]: has no outputs[0].token_ids; give vLLM's RequestOutput objects.")
         if len(completions) > 1:
             raise ValueError(f"source[{index}].outputs: holds {len(completions)} texts; ask vLLM for n=1.")
-        told = list(_get(completions[0], "token_ids"))
-        if cumulative and told[: len(ids)] != ids:
+        given = list(_get(completions[0], "token_ids"))
+        if cumulative and given[: len(ids)] != ids:
             raise ValueError(f"source[{index}]: does not repeat the ids before it; leave out cumulative=True.")
-        fresh = told[len(ids) :] if cumulative else told
+        fresh = given[len(ids) :] if cumulative else given
         ids += fresh
         brought.append(len(fresh))
     first = source[0]
@@ -181,9 +181,9 @@ def _histogram(builder: TraceBuilder, passes: Sequence[int], drafts: int) -> Non
 
 
 def _builder(
-    engine: str, model: str, head: Mapping[str, Any], drafts: int, told: str = _CUT, prompt: str = ""
+    engine: str, model: str, head: Mapping[str, Any], drafts: int, caveat: str = _CUT, prompt: str = ""
 ) -> TraceBuilder:
-    note = _NOTE.format(engine=engine) + _TAKEN.format(drafts=drafts) + told
+    note = _NOTE.format(engine=engine) + _TAKEN.format(drafts=drafts) + caveat
     return TraceBuilder(
         engine, model, **{"prompt": prompt, "config": {"speculative_tokens": drafts}, "note": note, **head}
     )
@@ -194,7 +194,7 @@ def _get(thing: Any, name: str) -> Any:
 
 
 def _first(thing: Any, names: Sequence[str]) -> Any:
-    return next((found for name in names if (found := _get(thing, name)) is not None), None)
+    return next((value for name in names if (value := _get(thing, name)) is not None), None)
 
 
 def _at_least_one(field: str, value: int) -> None:

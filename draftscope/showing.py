@@ -62,9 +62,8 @@ def view(
     target = Path(path)
     if target.suffix != ".html":
         raise ValueError(f"path: {target.name!r} must end in .html.")
-    shown = [traces] if isinstance(traces, Trace) else list(traces)
-    after = section(supported(shown), shown) if figures else ""
-    text = standalone(shown, title, after=after)
+    runs = [traces] if isinstance(traces, Trace) else list(traces)
+    text = standalone(runs, title, after=section(supported(runs), runs) if figures else "")
     with whole(target) as part:
         part.write_text(text, encoding="utf-8")
     return target

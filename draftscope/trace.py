@@ -1,13 +1,15 @@
 """A trace as a notebook has it: it shows itself, and becomes a table."""
 
 import html
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, Final
 
 import traces
-from draftscope.tables import columns
 from traces.later import LaterTrace
 
+_COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin")
 HEIGHT: Final = 760
 """Pixels of the player in a notebook."""
 _MOST: Final = 12_000_000
@@ -33,8 +35,11 @@ class Trace(traces.Trace):
         )
 
     def columns(self) -> dict[str, list[Any]]:
-        """One row an entry of a step, as lists of equal length by name."""
-        return columns(self)
+        """One row an entry of a step, as lists of equal length by name; None where a step did not record something."""
+        words = self.legend.vocabulary or {}
+        rows = [row for index, step in enumerate(self.steps) for row in _rows(index, step, words)]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
 
     def frame(self) -> Any:
         """`columns` as a pandas.DataFrame.
@@ -42,11 +47,7 @@ class Trace(traces.Trace):
         Raises:
             ImportError: Without pandas.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(_needs("frame", "pandas")) from None
-        return pandas.DataFrame(self.columns())
+        return _installed("frame", "pandas").DataFrame(self.columns())
 
     def arrow(self) -> Any:
         """`columns` as a pyarrow.Table.
@@ -54,11 +55,7 @@ class Trace(traces.Trace):
         Raises:
             ImportError: Without pyarrow.
         """
-        try:
-            import pyarrow
-        except ImportError:
-            raise ImportError(_needs("arrow", "pyarrow")) from None
-        return pyarrow.table(self.columns())
+        return _installed("arrow", "pyarrow").table(self.columns())
 
     def __eq__(self, other: object) -> bool:
         """Equal to any trace with the same fields."""
@@ -75,7 +72,7 @@ class _LaterTrace(Trace, LaterTrace):
     __slots__ = ()
 
 
-def shown(trace: traces.Trace) -> Trace:
+def displayable(trace: traces.Trace) -> Trace:
     """The trace as one that shows itself."""
     if isinstance(trace, Trace):
         return trace
@@ -83,8 +80,28 @@ def shown(trace: traces.Trace) -> Trace:
     return kind(**{field.name: getattr(trace, field.name) for field in fields(trace)})
 
 
-def _needs(method: str, package: str) -> str:
-    return (
-        f"trace.{method}() needs {package}, which is not installed: pip install {package}, "
-        "or use trace.columns(), which gives the same as lists."
-    )
+def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """What a step recorded of every position, by name."""
+    recorded = {name: column for name in _COLUMNS if (column := getattr(step, name)) is not None} | dict(step.numbers)
+    for entry, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
+        token = step.token[entry] if step.token else None
+        yield {
+            "step": index,
+            "role": step.call.role,
+            "mode": step.call.mode,
+            "position": position,
+            "token": token,
+            "text": words.get(token) if isinstance(token, int) else None,
+            "fate": fate.value,
+            **{name: column[entry] for name, column in recorded.items()},
+        }
+
+
+def _installed(method: str, package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise ImportError(
+            f"trace.{method}() needs {package}, which is not installed: pip install {package}, "
+            "or use trace.columns(), which gives the same as lists."
+        ) from None

@@ -20,7 +20,6 @@ SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py
 
 MOST_METHOD_LINES = 200
 MOST_FUNCTION_LINES = 60
-MOST_PARAMETERS = 6
 MOST_ASSET_BYTES = 100_000_000
 MOST_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
 
@@ -34,12 +33,6 @@ def name(path: Path) -> str:
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    given = function.args
-    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    return sum(argument.arg not in ("self", "cls") for argument in named) + bool(given.vararg) + bool(given.kwarg)
 
 
 def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -59,9 +52,9 @@ def test_a_method_fits_on_a_few_pages() -> None:
     assert {method: size for method, size in sizes.items() if size > MOST_METHOD_LINES} == {}
 
 
-def test_functions_are_short_and_take_few_parameters() -> None:
-    found = [(f"{name(path)}: {f.name}", lines(f), parameters(f)) for path in SOURCES for f in functions(path)]
-    assert [one for one in found if one[1] > MOST_FUNCTION_LINES or one[2] > MOST_PARAMETERS] == []
+def test_functions_are_short() -> None:
+    sizes = {f"{name(path)}: {f.name}": lines(f) for path in SOURCES for f in functions(path)}
+    assert {function: size for function, size in sizes.items() if size > MOST_FUNCTION_LINES} == {}
 
 
 def test_every_method_file_is_registered() -> None:
@@ -119,15 +112,6 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
     assert found == []
 
 
-def test_links_lead_somewhere() -> None:
-    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-    pages = {path: link.findall(path.read_text(encoding="utf-8")) for path in tracked() if path.suffix == ".md"}
-    broken = [
-        f"{name(path)}: {one}" for path, links in pages.items() for one in links if not (path.parent / one).exists()
-    ]
-    assert broken == []
-
-
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
     for file in ("requirements.txt", "requirements-dev.txt", "requirements-tools.txt"):
         text = (ROOT / file).read_text(encoding="utf-8")
@@ -150,10 +134,3 @@ def test_locks_hold_what_is_required_by_hash_and_name_no_index(lock: str, file: 
         locked.add(found.group(0).strip())
     wanted = re.findall(r"^[\w.-]+==[\w.]+$", (ROOT / f"{file}.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert {one for one in wanted if lock == "gpu" or not one.startswith("torch==")} - locked == set(), "run make lock"
-
-
-def test_the_space_runs_the_pinned_gradio() -> None:
-    front = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n")[1]
-    pinned = re.search(r"^gradio==(\S+)$", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    assert pinned is not None
-    assert f"sdk_version: {pinned.group(1)}\n" in front

@@ -13,7 +13,7 @@ from traces import read
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo").rglob("*.md")])
 MOST_WORDS = 900
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -37,19 +37,22 @@ def test_the_readme_fits_one_reading() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
-    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
-    for target in LINK.findall(text):
+def test_links_lead_somewhere_and_code_can_be_parsed(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in LINK.findall(BLOCK.sub("", text)):
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             continue
         assert (page.parent / target.partition("#")[0]).exists(), f"{name(page)} links to {target}, which is not there"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_code_can_be_parsed(page: Path) -> None:
-    for language, code in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for language, code in BLOCK.findall(text):
         if language == "python":
             ast.parse(code)
+
+
+def test_every_file_and_folder_that_the_architecture_names_exists() -> None:
+    text = BLOCK.sub("", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    named = [span for span in re.findall(r"`([^`]+)`", text) if "/" in span or span.endswith((".py", ".toml"))]
+    assert len(named) > 30
+    assert [path for path in named if not (ROOT / path.partition("NAME")[0]).exists()] == []
 
 
 def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
@@ -68,7 +71,7 @@ def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
 def test_every_figure_is_in_the_list_of_figures() -> None:
     listed = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     drawn = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "visualizers" / "figures").glob("*.py"))
-    names = set(re.findall(r'^    name="([a-z-]+)",$', drawn, re.MULTILINE))
+    names = set(re.findall(r'^ +name="([a-z-]+)",$', drawn, re.MULTILINE))
     assert {"tradeoffs", "windows", "race"} <= names
     assert not {name for name in names if f"`{name}`" not in listed}
 

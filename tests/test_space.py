@@ -56,6 +56,7 @@ def test_the_front_matter_is_what_the_hub_takes() -> None:
     assert {front["colorFrom"], front["colorTo"]} <= set(COLOURS)
     assert len(front["short_description"]) <= MOST_DESCRIPTION
     assert front["license"] == "apache-2.0"
+    assert f"gradio=={front['sdk_version']}\n" in (ROOT / "requirements.txt").read_text(encoding="utf-8")
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'requires-python = ">={front["python_version"]}' in pyproject
     assert isinstance(front["python_version"], str), "unquoted, 3.10 would be 3.1"

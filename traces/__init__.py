@@ -1,9 +1,8 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
-from traces.check import check
 from traces.coarse import filled, summary_of
 from traces.errors import TraceError
-from traces.io import dumps, loads, read, write
+from traces.io import check, dumps, loads, read, write
 from traces.later import TraceWarning
 from traces.measures import MEASURES, Measure
 from traces.replay import Replay, State, outcomes, state_after, states

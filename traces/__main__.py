@@ -21,20 +21,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "schema":
         print(markdown() if options.markdown else json.dumps(json_schema(), indent=2))
         return 0
-    sound = [_sound(path, show=options.command == "show") for path in options.files]
+    sound = [_is_sound(path, show=options.command == "show") for path in options.files]
     return 0 if all(sound) else 1
 
 
-def _sound(path: str, *, show: bool) -> bool:
+def _is_sound(path: str, *, show: bool) -> bool:
     """Read one trace, say what is wrong with it on standard error, or show it."""
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", TraceWarning)
             trace = read_named(path)
     except TraceError as error:
         print(error, file=sys.stderr)
         return False
-    for each in told:
+    for each in warned:
         print(each.message, file=sys.stderr)
     if show:
         print(at_a_glance(trace))

@@ -67,13 +67,11 @@ class Account:
 def account(run: Trace, ordinary: Trace) -> Account | None:
     """What a run came to beside ordinary decoding; None where either was stopped or not timed."""
     target = [step for step in run.steps if step.call.role != "draft"]
-    own, usual = run.summary, ordinary.summary
-    whole = own.complete and usual.complete and own.tokens and usual.tokens
-    if not (whole and target and own.seconds and usual.seconds and usual.forwards):
-        return None
     drafting = [step for step in run.steps if step.call.role == "draft"]
+    own, usual = run.summary, ordinary.summary
     ordinary_pass, verifying = _seconds(ordinary.steps), _seconds(target)
-    if not ordinary_pass or not verifying:
+    whole = own.complete and usual.complete and own.tokens and usual.tokens
+    if not (whole and ordinary_pass and verifying):
         return None
     passes, drafts = target_forwards(run), draft_forwards(run.steps)
     judging = sum(evaluated_drafts(step) > 0 for step in run.steps)

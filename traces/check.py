@@ -1,4 +1,4 @@
-"""Whether a well-typed trace makes sense: sizes, ranges, pictures, and steps that add up.
+"""Whether a well-typed trace makes sense: sizes, pictures, and steps that add up.
 
 Checks yield problems in reading order. Steps are replayed only when every record is sound on its own.
 """
@@ -6,17 +6,16 @@ Checks yield problems in reading order. Steps are replayed only when every recor
 import base64
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from traces import limits, rules
-from traces.check_steps import check_steps
-from traces.coarse import filled
-from traces.errors import Problem, outside, quote, raise_first, too_long
+from traces.errors import Problem, outside, quote
+from traces.measures import FREE_PREFIX, MEASURES
 from traces.replay import canvas_size, outcomes
-from traces.schema import Canvas, Fate, Patches, Summary, Tiles, Token, Trace, is_later
+from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Token, Trace, is_later
 from traces.stats import summarise
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
@@ -24,110 +23,37 @@ _PICTURE: Final = re.compile(r"data:image/(png|webp);base64,([A-Za-z0-9+/]+={0,2
 _MAGIC: Final = {"png": "iVBORw0KGgo", "webp": "UklGR"}
 """What base64 makes of the first bytes of each format."""
 _PICTURE_REMEDY: Final = "give the picture itself as data:image/png;base64,... or data:image/webp;base64,..."
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _SUMMARY_SLACK: Final = 1e-6
-
-
-def check(trace: Trace) -> None:
-    """Make sure that the trace is sound.
-
-    Raises:
-        TraceError: With the first problem, and how many more there are.
-    """
-    raise_first(problems(trace))
-
-
-def problems(trace: Trace) -> Iterator[Problem]:
-    """All that is wrong with a well-typed trace, in reading order.
-
-    Raises:
-        TraceError: If a step makes more tokens final than the canvas has room for.
-    """
-    sound = True
-    for problem in part_problems(trace):
-        sound = False
-        yield problem
-    if sound:
-        yield from replay_problems(filled(trace))
+_MANY: Final = f"hold more than {limits.EXTENSION_VALUES} values", "keep large data in its own file"
+_COLUMNS: Final = ("token", "fate", "row", "draft", "p", "q", "accept_prob", "coin", "top", "likely", "paths")
+_PLANE_SLACK: Final = 0.01
+"""Points of the plane of paths are rounded further."""
+_SAME: Final = {Fate.KEPT: True, Fate.ACCEPTED: True, Fate.CHANGED: False}
+"""Whether the token must be the draft or must not be it."""
 
 
 def part_problems(trace: Trace) -> Iterator[Problem]:
-    """All that is wrong with the records, each taken alone."""
-    sound = True
-    parts = (
-        *(_check_texts, _check_head, _check_rules, _check_canvas, _check_legend),
-        *(check_steps, _check_output, _check_extensions),
-    )
-    for check_part in parts:
-        for problem in check_part(trace):
-            sound = False
-            yield problem
-        if check_part is _check_canvas and not sound:
-            return  # Nothing can be said of positions on a canvas of no known size.
-
-
-def _check_texts(trace: Trace) -> Iterator[Problem]:
-    for field, text in {"prompt": trace.prompt, "note": trace.note, "output.text": trace.output.text or ""}.items():
-        yield from too_long(field, text, limits.TEXT_CHARACTERS)
-    names = {"method": trace.method, "variant": trace.variant, "created": trace.created, "version": trace.version}
-    names |= {f"model.{name}": getattr(trace.model, name) for name in ("id", "title")}
-    names |= {
-        f"environment.{name}": getattr(trace.environment, name)
-        for name in ("device", "dtype", "python", "platform", "commit")
-    }
-    for field, name in names.items():
-        yield from too_long(field, name)
-    mappings: dict[str, Mapping[str, object]] = {
-        "config": trace.config,
-        "model.weights": trace.model.weights,
-        "model.files": trace.model.files,
-        "environment.libraries": trace.environment.libraries,
-    }
-    for field, mapping in mappings.items():
-        for key, value in mapping.items():
-            yield from too_long(f"{field}[{quote(key)}]", key)
-            if isinstance(value, str):
-                yield from too_long(f"{field}[{quote(key)}]", value, limits.TEXT_CHARACTERS)
+    """What is wrong with records whose types and ranges are right, each taken alone."""
+    first = [*_check_head(trace), *_check_rules(trace), *_check_canvas(trace)]
+    yield from first
+    if first:
+        return  # Nothing can be said of positions on a canvas of no known size.
+    for check_part in (_check_legend, _check_steps, _check_output, _check_extensions):
+        yield from check_part(trace)
 
 
 def _check_head(trace: Trace) -> Iterator[Problem]:
-    if not trace.method:
-        yield Problem("method", "is empty", "name the method that ran")
-    wholes = {"seed": trace.seed, **{f"config[{quote(name)}]": value for name, value in trace.config.items()}}
-    for field, value in wholes.items():
-        if isinstance(value, int):
-            remedy = "use a whole number that fits 64 bits, sign included"
-            yield from outside(field, value, -limits.WHOLE - 1, limits.WHOLE, remedy)
     try:
-        offset = datetime.fromisoformat(trace.created).utcoffset()
+        utc = datetime.fromisoformat(trace.created).utcoffset() == timedelta(0)
     except ValueError:
-        yield Problem(
-            "created", f"{quote(trace.created)} is no ISO 8601 time", "write it like 2026-01-31T12:00:00+00:00"
-        )
-    else:
-        if offset != timedelta(0):
-            yield Problem("created", f"{quote(trace.created)} is not in UTC", "end it in +00:00")
-    yield from _check_hashes("model.weights", trace.model.weights)
-    yield from _check_hashes("model.files", trace.model.files)
-    if trace.environment.threads is not None:
-        yield from outside(
-            "environment.threads", trace.environment.threads, 1, limits.WHOLE, "leave it out where unknown"
-        )
-
-
-def _check_hashes(field: str, hashes: Mapping[str, str]) -> Iterator[Problem]:
-    for name, digest in hashes.items():
-        if not _SHA256.fullmatch(digest):
-            yield Problem(f"{field}[{quote(name)}]", f"{quote(digest)} is no SHA-256", "give its 64 hexadecimal digits")
+        utc = False
+    if not utc:
+        problem = f"{quote(trace.created)} is no ISO 8601 time in UTC"
+        yield Problem("created", problem, "write it like 2026-01-31T12:00:00+00:00")
 
 
 def _check_rules(trace: Trace) -> Iterator[Problem]:
-    if len(trace.rules) > limits.RULES:
-        yield Problem("rules", f"are {len(trace.rules)}, more than {limits.RULES}", "keep one for each kind of verdict")
-        return
     for index, rule in enumerate(trace.rules):
-        for name, text in {"formula": rule.formula, "says": rule.says}.items():
-            yield from too_long(f"rules[{index}].{name}", text)
         try:
             list(rules.read(rule.formula))
         except ValueError as error:
@@ -137,67 +63,36 @@ def _check_rules(trace: Trace) -> Iterator[Problem]:
 
 def _check_canvas(trace: Trace) -> Iterator[Problem]:
     canvas, axes = trace.canvas, _AXES[trace.canvas.kind]
+    size = canvas_size(canvas)
     if len(canvas.shape) != len(axes):
         yield Problem("canvas.shape", f"has {len(canvas.shape)} numbers", f"give ({', '.join(axes)}) for {canvas.kind}")
         return
-    for index, extent in enumerate(canvas.shape):
-        remedy = "give the size of the canvas in tokens"
-        wrong = [*outside(f"canvas.shape[{index}]", extent, 1, limits.POSITIONS, remedy)]
-        yield from wrong
-        if wrong:
-            return
-    size = canvas_size(canvas)
     if size > limits.POSITIONS:
         yield Problem("canvas.shape", f"has {size} positions, more than {limits.POSITIONS}", "trace a smaller canvas")
         return
-    yield from _check_layout(canvas, size)
-
-
-def _check_layout(canvas: Canvas, size: int) -> Iterator[Problem]:
-    if canvas.order is not None:
-        remedy = f"list each cell from 0 to {size - 1} once"
-        if len(canvas.order) != size:
-            yield Problem("canvas.order", f"has {len(canvas.order)} cells for {size} positions", remedy)
-        elif sorted(canvas.order) != list(range(size)):
-            yield Problem("canvas.order", "is no permutation of the cells", remedy)
+    if canvas.order is not None and sorted(canvas.order) != list(range(size)):
+        problem = f"is no permutation of the cells of {size} positions"
+        yield Problem("canvas.order", problem, f"list each cell from 0 to {size - 1} once")
     if canvas.block is not None:
         yield from outside("canvas.block", canvas.block, 1, size + canvas.block_offset, "leave it out without blocks")
     yield from outside("canvas.block_offset", canvas.block_offset, 0, (canvas.block or 1) - 1, "count within a block")
 
 
 def _check_legend(trace: Trace) -> Iterator[Problem]:
-    for token, text in (trace.legend.vocabulary or {}).items():
-        yield from outside(f"legend.vocabulary.{token}", token, 0, limits.WHOLE, "give an id of the vocabulary")
-        yield from too_long(f"legend.vocabulary.{token}", text)
-    tiles = trace.legend.tiles
+    tiles, patches = trace.legend.tiles, trace.legend.patches
     if tiles is not None:
         yield from _check_picture("legend.tiles.png", tiles.png, "png")
-        yield from _check_grid("legend.tiles", tiles)
         pixels = _png_size(tiles.png)
         if pixels is not None and pixels[0] != tiles.size * tiles.columns:
-            wanted = f"{quote(tiles.columns)} tiles of {quote(tiles.size)} pixels to a row"
+            wanted = f"{tiles.columns} tiles of {tiles.size} pixels to a row"
             yield Problem("legend.tiles.png", f"is {pixels[0]} pixels wide, not {wanted}", "correct size or columns")
-    if trace.legend.patches is not None:
-        yield from _check_patches("legend.patches", trace.legend.patches)
+    if patches is not None:
+        yield from _check_picture("legend.patches.image", patches.image)
+        if len(set(patches.ids)) != len(patches.ids):
+            yield Problem("legend.patches.ids", "name a token twice", "give each token one picture")
     for index, frame in enumerate(trace.legend.frames):
         yield from outside(f"legend.frames[{index}].step", frame.step, 0, len(trace.steps), "drop the frame")
         yield from _check_picture(f"legend.frames[{index}].image", frame.image)
-
-
-def _check_patches(path: str, patches: Patches) -> Iterator[Problem]:
-    yield from _check_picture(f"{path}.image", patches.image)
-    yield from _check_grid(path, patches)
-    for index, token in enumerate(patches.ids):
-        yield from outside(f"{path}.ids[{index}]", token, 0, limits.WHOLE, "give an id of the vocabulary")
-    if len(set(patches.ids)) != len(patches.ids):
-        yield Problem(f"{path}.ids", "name a token twice", "give each token one picture")
-
-
-def _check_grid(path: str, grid: Tiles | Patches) -> Iterator[Problem]:
-    for name in ("size", "columns"):
-        yield from outside(
-            f"{path}.{name}", getattr(grid, name), 1, limits.PICTURE_PIXELS, "describe the grid of pictures"
-        )
 
 
 def _check_picture(field: str, url: str, kind: str | None = None) -> Iterator[Problem]:
@@ -227,6 +122,198 @@ def _png_size(url: str) -> tuple[int, int] | None:
     return int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
 
 
+def _check_steps(trace: Trace) -> Iterator[Problem]:
+    """All that is wrong with the steps, each taken alone."""
+    size = canvas_size(trace.canvas)
+    entries = sum(len(step.position) for step in trace.steps)
+    if entries > limits.ENTRIES:
+        yield Problem("steps", f"have {entries} entries, more than {limits.ENTRIES}", "record a shorter run")
+        return
+    width, later = _token_width(trace), is_later(trace.version)
+    states = next((len(pair.draft) for step in trace.steps for pair in step.paths or () if pair), None)
+    for index, step in enumerate(trace.steps):
+        path = f"steps[{index}]"
+        for name, value in step.signals.items():
+            yield from _check_measure(f"{path}.signals", name, (value,), "step", later=later)
+        if step.mask is not None:
+            yield from _check_mask(f"{path}.mask", step.mask)
+        if step.graph is not None:
+            yield from _check_graph(f"{path}.graph", step.graph, step.call.rows, size)
+        uneven = list(_check_lengths(path, step))
+        yield from uneven
+        if not uneven:
+            yield from _check_columns(path, step, size, width)
+            for name, column in step.numbers.items():
+                yield from _check_measure(f"{path}.numbers", name, column, "position", later=later)
+            yield from _check_paths(path, step, width, states)
+
+
+def _check_lengths(path: str, step: Step) -> Iterator[Problem]:
+    columns = {name: getattr(step, name) for name in _COLUMNS}
+    columns |= {f"numbers.{name}": column for name, column in step.numbers.items()}
+    for name, column in columns.items():
+        if name == "token" and not column:
+            continue  # The ids are unknown.
+        if column is not None and len(column) != len(step.position):
+            problem = f"has {len(column)} entries where position has {len(step.position)}"
+            yield Problem(f"{path}.{name}", problem, "give every column one entry per position")
+
+
+def _check_columns(path: str, step: Step, size: int, width: int | None) -> Iterator[Problem]:
+    yield from _check_positions(path, step, size)
+    for name, tokens in {"token": step.token, "draft": step.draft or ()}.items():
+        for index, token in enumerate(tokens):
+            if token is not None:
+                yield from _check_token(f"{path}.{name}[{index}]", token, width)
+    for index, top in enumerate(step.top or ()):
+        yield from _check_ranked(f"{path}.top[{index}]", top)
+    for index, likely in enumerate(step.likely or ()):
+        yield from _check_ranked(f"{path}.likely[{index}]", likely or ())
+        if len({token for token, *_ in likely or ()}) != len(likely or ()):
+            yield Problem(f"{path}.likely[{index}]", "names a token twice", "give each token once")
+    yield from _check_verdicts(path, step)
+
+
+def _check_positions(path: str, step: Step, size: int) -> Iterator[Problem]:
+    seen: set[tuple[int, int]] = set()
+    final: set[int] = set()
+    for index, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
+        row = step.row[index] if step.row is not None else 0
+        yield from outside(f"{path}.position[{index}]", position, 0, size - 1, "give a position of the canvas")
+        yield from outside(f"{path}.row[{index}]", row, 0, step.call.rows - 1, "give a row of the call")
+        if (row, position) in seen:
+            problem = f"{quote(position)} appears twice in one row"
+            yield Problem(f"{path}.position[{index}]", problem, "give one entry per row and position")
+        if fate.final and position in final:
+            problem = f"position {quote(position)} becomes final twice in one step"
+            yield Problem(f"{path}.fate[{index}]", problem, "let one row decide")
+        seen.add((row, position))
+        if fate.final:
+            final.add(position)
+
+
+def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
+    """Fates must not contradict the tokens and uniform numbers beside them."""
+    empty = (None,) * len(step.position)
+    columns = zip(
+        step.fate, step.token or empty, step.draft or empty, step.accept_prob or empty, step.coin or empty, strict=True
+    )
+    for index, (fate, token, draft, accept_prob, coin) in enumerate(columns):
+        if None not in (draft, token) and fate in _SAME and (token == draft) is not _SAME[fate]:
+            problem = f"{fate}, but the token is {'another than' if _SAME[fate] else 'that of'} the draft"
+            yield Problem(f"{path}.fate[{index}]", problem, "give the fate that fits, or correct the draft")
+        if accept_prob is None or coin is None or not fate.judged:
+            continue
+        off = coin - accept_prob if fate is Fate.ACCEPTED else accept_prob - coin
+        if off > limits.SLACK:
+            problem = f"{fate} with coin {coin:g} against {accept_prob:g}"
+            yield Problem(f"{path}.fate[{index}]", problem, "a draft is accepted when its coin falls below accept_prob")
+
+
+def _check_token(field: str, token: Token, width: int | None) -> Iterator[Problem]:
+    """`width` is the length of continuous tokens, None for a vocabulary."""
+    if isinstance(token, int) and width is None:
+        return
+    if isinstance(token, int) or width is None:
+        problem = "an id among continuous tokens" if isinstance(token, int) else "a list among vocabulary ids"
+        yield Problem(field, f"is {problem}", "use one kind of token in a trace")
+    elif len(token) != width:
+        yield Problem(field, f"has {len(token)} numbers, others have {width}", "give all tokens one length")
+
+
+def _token_width(trace: Trace) -> int | None:
+    first = next((token for step in trace.steps for token in step.token), 0)
+    return None if isinstance(first, int) else len(first)
+
+
+def _check_ranked(field: str, ranked: Sequence[tuple[int, float] | tuple[int, float, float]]) -> Iterator[Problem]:
+    """Tokens with one or two probabilities, by the first of them."""
+    before = 1.0
+    for index, share in enumerate(entry[1] for entry in ranked):
+        if share > before + limits.SLACK:
+            problem = f"{share:g} is above the one before it"
+            yield Problem(f"{field}[{index}][1]", problem, "list the likeliest token first")
+        before = share
+
+
+def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bool) -> Iterator[Problem]:
+    """`later`: the trace is of a version to come, which may have measures that are not known yet."""
+    measure = MEASURES.get(name)
+    if measure is None:
+        if not later and not name.startswith(FREE_PREFIX):
+            remedy = f"use a name of docs/trace.md or begin it with {FREE_PREFIX}"
+            yield Problem(path, f"{quote(name)} is no known measure", remedy)
+        return
+    if measure.per != per:
+        home = "numbers" if measure.per == "position" else "signals"
+        yield Problem(path, f"{quote(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
+        return
+    least = -math.inf if measure.low is None else measure.low
+    most = math.inf if measure.high is None else measure.high
+    field, remedy = f"{path}.{name}", f"give {measure.unit or 'a number'} in its range"
+    for index, value in enumerate(column):
+        if value is not None:
+            at = field if per == "step" else f"{field}[{index}]"
+            yield from outside(at, value, least, most, remedy, limits.SLACK)
+
+
+def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
+    if len(mask.runs) != len(mask.queries):
+        problem = f"has {len(mask.runs)} rows for {len(mask.queries)} queries"
+        yield Problem(f"{path}.runs", problem, "give one row of runs per query")
+    for index, runs in enumerate(mask.runs):
+        if any(run < 0 for run in runs) or sum(runs) != len(mask.keys):
+            problem = f"do not add up to the {len(mask.keys)} keys"
+            yield Problem(f"{path}.runs[{index}]", problem, "count hidden, seen, hidden ... keys from the left")
+
+
+def _check_graph(path: str, graph: Sequence[Node], rows: int, size: int) -> Iterator[Problem]:
+    for index, node in enumerate(graph):
+        own = f"{path}[{index}]"
+        yield from outside(f"{own}.row", node.row, 0, rows - 1, "give a row of the call")
+        for at, parent in enumerate(node.parents):
+            yield from outside(f"{own}.parents[{at}]", parent, 0, index - 1, "list parents before their children")
+        for at, parent in enumerate(node.vouched_by):
+            if parent not in node.parents:
+                problem = f"{quote(parent)} is no parent of node {index}"
+                yield Problem(f"{own}.vouched_by[{at}]", problem, "name one of its parents")
+        for at, position in enumerate(node.positions):
+            yield from outside(f"{own}.positions[{at}]", position, 0, size - 1, "give a position of the canvas")
+
+
+def _check_paths(path: str, step: Step, width: int | None, states: int | None) -> Iterator[Problem]:
+    """`width` is the length of tokens, `states` that of the first path of the trace."""
+    if step.paths and width is None:
+        yield Problem(f"{path}.paths", "are given for vocabulary ids", "leave them out, ids are not denoised")
+        return
+    for index, pair in enumerate(step.paths or ()):
+        if pair is None:
+            continue
+        if step.draft is None or step.draft[index] is None:
+            yield Problem(f"{path}.paths[{index}]", "is given where no draft was judged", "write null there")
+        yield from _check_pair(f"{path}.paths[{index}]", pair, states)
+
+
+def _check_pair(path: str, pair: PathPair, states: int | None) -> Iterator[Problem]:
+    """Paths have one length throughout, and are never closer than the plane shows them."""
+    count = len(pair.draft)
+    if not 2 <= count <= limits.PATH_STATES:
+        problem = f"has {count} states, outside 2 ... {limits.PATH_STATES}"
+        yield Problem(f"{path}.draft", problem, "give x_T first and x_0 last")
+    lengths = {"draft": (count, states), "target": (len(pair.target), count)}
+    lengths["distance_squared"] = (len(pair.distance_squared), count)
+    for name, (length, wanted) in lengths.items():
+        if length != wanted:
+            problem = f"has {length} states, others have {wanted}"
+            yield Problem(f"{path}.{name}", problem, "give all paths of a run the same steps")
+            return
+    for index, (draft, target, squared) in enumerate(zip(pair.draft, pair.target, pair.distance_squared, strict=True)):
+        seen = math.dist(draft, target)
+        if squared < 0 or math.sqrt(squared) < seen - _PLANE_SLACK:
+            problem = f"{squared:g} is below {seen * seen:g}, the squared distance in the plane"
+            yield Problem(f"{path}.distance_squared[{index}]", problem, "take the distance of whole vectors")
+
+
 def _check_output(trace: Trace) -> Iterator[Problem]:
     output, size = trace.output, canvas_size(trace.canvas)
     unknown = not output.tokens and trace.steps and not any(step.token for step in trace.steps)
@@ -249,17 +336,9 @@ def _check_extensions(trace: Trace) -> Iterator[Problem]:
     while waiting:
         path, value, depth = waiting.pop()
         seen += 1
-        if seen > limits.EXTENSION_VALUES:
-            yield Problem(
-                "extensions", f"hold more than {limits.EXTENSION_VALUES} values", "keep large data in its own file"
-            )
-            return
-        if depth > limits.EXTENSION_NESTING:
-            yield Problem("extensions", f"nest deeper than {limits.EXTENSION_NESTING} levels", "flatten them")
-            return
-        wrong = _wrong(value)
+        wrong = _wrong(value, depth) if seen <= limits.EXTENSION_VALUES else _MANY
         if wrong is not None:
-            yield Problem(path if len(path) <= limits.NAME_CHARACTERS else "extensions", *wrong)
+            yield Problem(path if len(path) <= limits.NAME_CHARACTERS and wrong is not _MANY else "extensions", *wrong)
             return
         if isinstance(value, Mapping):
             waiting += [(f"{path}[{quote(name)}]", below, depth + 1) for name, below in value.items()]
@@ -267,24 +346,20 @@ def _check_extensions(trace: Trace) -> Iterator[Problem]:
             waiting += [(f"{path}[{index}]", below, depth + 1) for index, below in enumerate(value)]
 
 
-def _wrong(value: Any) -> tuple[str, str] | None:
-    """What is wrong with one value, whatever it holds, and the remedy."""
-    if isinstance(value, Mapping):
-        bad = [name for name in value if not isinstance(name, str) or len(name) > limits.NAME_CHARACTERS]
-        remedy = f"use text of up to {limits.NAME_CHARACTERS} characters"
-        return (f"{quote(bad[0])} is no name", remedy) if bad else None
-    if isinstance(value, str):
-        too_long = len(value) > limits.TEXT_CHARACTERS
-        problem = f"has {len(value)} characters, more than {limits.TEXT_CHARACTERS}"
-        return (problem, "shorten it") if too_long else None
-    if isinstance(value, float):
-        return None if math.isfinite(value) else (f"{value} is not finite", "write null where a number does not apply")
-    if isinstance(value, int):
-        fits = -limits.WHOLE - 1 <= value <= limits.WHOLE
-        return None if fits else (f"{quote(value)} does not fit 64 bits", "write it as text")
-    if value is None or isinstance(value, list | tuple):
-        return None
-    return (f"a {type(value).__name__} is no JSON", "use text, numbers, lists and objects")
+def _wrong(value: Any, depth: int) -> tuple[str, str] | None:
+    """What is wrong with one value of a JSON document, whatever it holds, and the remedy."""
+    if depth > limits.EXTENSION_NESTING:
+        return f"nests deeper than {limits.EXTENSION_NESTING} levels", "flatten it"
+    if isinstance(value, Mapping) and any(len(name) > limits.NAME_CHARACTERS for name in value):
+        name = next(name for name in value if len(name) > limits.NAME_CHARACTERS)
+        return f"{quote(name)} is no name", f"use text of up to {limits.NAME_CHARACTERS} characters"
+    if isinstance(value, str) and len(value) > limits.TEXT_CHARACTERS:
+        return f"has {len(value)} characters, more than {limits.TEXT_CHARACTERS}", "shorten it"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} is not finite", "write null where a number does not apply"
+    if isinstance(value, int) and not -limits.WHOLE - 1 <= value <= limits.WHOLE:
+        return f"{quote(value)} does not fit 64 bits", "write it as text"
+    return None
 
 
 def replay_problems(trace: Trace) -> Iterator[Problem]:
@@ -308,13 +383,13 @@ def replay_problems(trace: Trace) -> Iterator[Problem]:
 
 
 def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
-    said = trace.summary
-    if said.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
-        problem = f"{said.complete} for a canvas that is {'full' if full else 'not full'}"
+    summary = trace.summary
+    if summary.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
+        problem = f"{summary.complete} for a canvas that is {'full' if full else 'not full'}"
         yield Problem("summary.complete", problem, f"make it {full}")
-    computed = summarise(trace.steps, canvas_size(trace.canvas), said.complete, trace.legend.ends)
+    computed = summarise(trace.steps, canvas_size(trace.canvas), summary.complete, trace.legend.ends)
     for field in fields(Summary):
-        own, due = getattr(said, field.name), getattr(computed, field.name)
+        own, due = getattr(summary, field.name), getattr(computed, field.name)
         if own is None and field.name == "drafts":  # older than the field
             continue
         if own != due and not (isinstance(own, float) and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):

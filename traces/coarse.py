@@ -24,7 +24,7 @@ def filled(trace: Trace) -> Trace:
     Raises:
         TraceError: If a step makes more tokens final than the canvas has room for.
     """
-    if not any(map(_counts, trace.steps)) and all(step.token or not step.position for step in trace.steps):
+    if not any(map(counted, trace.steps)) and all(step.token or not step.position for step in trace.steps):
         return trace
     return replace(trace, steps=tuple(_filled(trace.steps, trace.canvas, trace.output)))
 
@@ -46,7 +46,7 @@ def summary_of(
     return summarise(steps, size, complete, ends)
 
 
-def _counts(step: Step) -> int:
+def counted(step: Step) -> int:
     """Tokens that a step without positions made final."""
     return 0 if step.position else int(step.signals.get("committed", step.signals.get("accepted", 0)))
 
@@ -55,7 +55,7 @@ def _filled(steps: Sequence[Step], canvas: Canvas, output: Output) -> Iterator[S
     size = canvas_size(canvas)
     replay, front = Replay(size), 0
     for index, step in enumerate(steps):
-        if (count := _counts(step)) > 0:
+        if (count := counted(step)) > 0:
             positions: list[int] = []
             while front < size and len(positions) < count:
                 if not replay.is_final(front):

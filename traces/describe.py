@@ -11,7 +11,7 @@ from traces.io import TRACE_TYPE
 from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.places import by_place
 from traces.replay import PENDING
-from traces.schema import FATES, VERSION, Fate, Trace
+from traces.schema import FATES, VERSION, Fate, Trace, printable
 from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
@@ -24,12 +24,12 @@ class _Records(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
         """With the docstring, and that a field of another name is refused, as the reader refuses it."""
-        said = {"additionalProperties": False, "description": cleandoc(schema["cls"].__doc__ or "")}
-        return super().dataclass_schema(schema) | said
+        strict = {"additionalProperties": False, "description": cleandoc(schema["cls"].__doc__ or "")}
+        return super().dataclass_schema(schema) | strict
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a trace. It knows types; what makes sense beyond them is known to `traces.check`."""
+    """JSON Schema (2020-12) of a trace. It knows types and ranges; `traces.check` knows the rest."""
     document = TRACE_TYPE.json_schema(schema_generator=_Records)
     # Records default schema and version, files never; a summary that is missing is derived.
     document["required"] = ["schema", "version", *(name for name in document["required"] if name != "summary")]
@@ -86,20 +86,19 @@ def at_a_glance(trace: Trace) -> str:
 
 def _by_place(trace: Trace) -> dict[str, str]:
     """Mean accepted length and the marginal rates of the first places; nothing for a run that verified no drafts."""
-    found = by_place([trace.steps])
-    if found is None:
+    acceptance = by_place([trace.steps])
+    if acceptance is None:
         return {}
-    rates = " ".join(f"{place.marginal:.2f}" for place in found.places[:_PLACES])
-    more = " ..." if len(found.places) > _PLACES else ""
+    rates = " ".join(f"{place.marginal:.2f}" for place in acceptance.places[:_PLACES])
+    more = " ..." if len(acceptance.places) > _PLACES else ""
     return {
-        "accepted length": f"{found.mean_accepted_length:.3f} in {found.passes} passes that verified drafts",
+        "accepted length": f"{acceptance.mean_accepted_length:.3f} in {acceptance.passes} passes that verified drafts",
         "by place": f"{rates}{more}",
     }
 
 
 def _printable(text: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in text[:200])
-    return shown if len(text) <= 200 else f"{shown} ..."
+    return printable(text[:200]) + (" ..." if len(text) > 200 else "")
 
 
 def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from traces import limits
-
 MOST_COUNTED: Final = 100
 """Further problems are not looked for."""
 _QUOTE_LENGTH: Final = 60
@@ -64,12 +62,6 @@ def outside(field: str, value: float, low: float, high: float, remedy: str, slac
         return
     side, bound = ("below", low) if value < low else ("above", high)
     yield Problem(field, f"{quote(value)} is {side} {f'{bound:g}' if isinstance(bound, float) else bound}", remedy)
-
-
-def too_long(field: str, text: str, limit: int = limits.NAME_CHARACTERS) -> Iterator[Problem]:
-    """The problem of a text that is longer than `limit`; none where it is not."""
-    if len(text) > limit:
-        yield Problem(field, f"has {len(text)} characters, more than {limit}", "shorten it")
 
 
 def quote(value: object) -> str:

@@ -1,6 +1,9 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and what is packed in them."""
 
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,3 +26,18 @@ def whole(path: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def unpacked(data: bytes, most: int) -> bytes:
+    """The data, unpacked where it is gzip; of what is longer than `most` bytes one byte more than that.
+
+    Raises:
+        ValueError: The gzip data is damaged; the message says how.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+            return packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"cannot be unpacked as gzip ({error})") from None

@@ -7,6 +7,7 @@ what draft graphs are calibrated on. Everything is a pure function of the steps.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
 from statistics import fmean
 from typing import Final
@@ -22,6 +23,7 @@ MECHANISMS: Final = {
     "fallback": frozenset({Fate.FALLBACK}),
 }
 """How a token came to be final -> its fates."""
+_SHARES: Final = ("precision", "precision_best", "coverage", "coverage_best")
 STAGES: Final = ("early", "middle", "late")
 """Blocks that are compared: the first, the middle one, the last that is complete."""
 
@@ -75,7 +77,7 @@ class Contribution:
 def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
     """The passes that ranked open positions by confidence and left some open."""
     final, order = _final(steps), {position: turn for turn, position in enumerate(decode_order(steps))}
-    found = []
+    made = []
     for index, step in enumerate(steps):
         confidence = step.numbers.get("confidence")
         if confidence is None:
@@ -88,21 +90,18 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
         candidates = sorted(left, key=lambda position: (left[position][0], position))
         if not candidates:
             continue
-        later = [final.get(position) for position in candidates]
-        turns = sorted(order[p] for p, at in zip(candidates, later, strict=True) if at is not None)
-        found.append(
+        turns = sorted(order[position] for position in candidates if position in final)
+        made.append(
             Forecast(
                 step=index,
                 candidates=tuple(candidates),
-                tokens=tuple(left[position][1] for position in candidates),
-                decoded=tuple(None if at is None else at[0] - index for at in later),
-                held=tuple(at is not None and at[1] == left[p][1] for p, at in zip(candidates, later, strict=True)),
-                turn=tuple(
-                    None if at is None else turns.index(order[p]) for p, at in zip(candidates, later, strict=True)
-                ),
+                tokens=tuple(left[p][1] for p in candidates),
+                decoded=tuple(final[p][0] - index if p in final else None for p in candidates),
+                held=tuple(p in final and final[p][1] == left[p][1] for p in candidates),
+                turn=tuple(turns.index(order[p]) if p in final else None for p in candidates),
             )
         )
-    return tuple(found)
+    return tuple(made)
 
 
 def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
@@ -110,7 +109,7 @@ def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
 
     A sequence ends before the first whose token is another than foreseen, and after `most`.
     """
-    found = []
+    sequences = []
     for forecast in forecasts(steps):
         by_turn = {turn: i for i, turn in enumerate(forecast.turn) if turn is not None}
         ranks: list[int] = []
@@ -118,8 +117,8 @@ def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
             if not forecast.held[by_turn[turn]]:
                 break
             ranks.append(by_turn[turn] + 1)
-        found.append(tuple(ranks))
-    return found
+        sequences.append(tuple(ranks))
+    return sequences
 
 
 def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Sequence[int]) -> tuple[Foresight, ...]:
@@ -127,27 +126,15 @@ def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Se
 
     Passes with fewer than `size` candidates left are skipped, and those whose block ends before the horizon.
     """
-    seen = [forecasts(steps) for steps in runs]
-    found = []
-    for size in sizes:
-        for horizon in horizons:
-            scores = [_scores(one, size, horizon) for one in seen]
-            means = [[fmean(column) for column in zip(*each, strict=True)] for each in scores if each]
-            if not means:
-                continue
-            precision, precision_best, coverage, coverage_best = (fmean(c) for c in zip(*means, strict=True))
-            found.append(
-                Foresight(
-                    size=size,
-                    horizon=horizon,
-                    runs=len(means),
-                    precision=precision,
-                    precision_best=precision_best,
-                    coverage=coverage,
-                    coverage_best=coverage_best,
-                )
-            )
-    return tuple(found)
+    made = [forecasts(steps) for steps in runs]
+    rows = []
+    for size, horizon in product(sizes, horizons):
+        scores = [_scores(one, size, horizon) for one in made]
+        means = [[fmean(column) for column in zip(*each, strict=True)] for each in scores if each]
+        if means:
+            shares = zip(_SHARES, map(fmean, zip(*means, strict=True)), strict=True)
+            rows.append(Foresight(size=size, horizon=horizon, runs=len(means), **dict(shares)))
+    return tuple(rows)
 
 
 def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contribution, ...]:
@@ -194,17 +181,18 @@ def _shares(place: int, passes: int, bins: int) -> Iterator[tuple[int, float]]:
 
 def _final(steps: Sequence[Step]) -> dict[int, tuple[int, Token]]:
     """Position -> the pass in which it became final first, and with which token."""
-    found: dict[int, tuple[int, Token]] = {}
+    first: dict[int, tuple[int, Token]] = {}
     for index, step in enumerate(steps):
         for position, token, fate in zip(step.position, step.token, step.fate, strict=False):
-            if fate.final and position not in found:
-                found[position] = (index, token)
-    return found
+            if fate.final:
+                first.setdefault(position, (index, token))
+    return first
 
 
-def _scores(seen: Sequence[Forecast], size: int, horizon: int) -> list[tuple[float, float, float, float]]:
+def _scores(made: Sequence[Forecast], size: int, horizon: int) -> list[tuple[float, float, float, float]]:
+    """What `_SHARES` names, of every pass."""
     scores = []
-    for one in seen:
+    for one in made:
         known = [at for at in one.decoded if at is not None]
         if len(one.candidates) < size or not known or max(known) < horizon:
             continue

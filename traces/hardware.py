@@ -255,29 +255,30 @@ def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
     raise HardwareError(f"{kind}: there is no {name!r}; {remedy}")
 
 
+def _by_name(*presets: Preset) -> Mapping[str, Preset]:
+    return {preset.name: preset for preset in presets}
+
+
 def _device(name: str, gigabytes: float, gigabytes_per_second: float, teraflops: float, source: str) -> Device:
     return Device(
         name=name, memory=gigabytes * 1e9, bandwidth=gigabytes_per_second * 1e9, peak=teraflops * 1e12, source=source
     )
 
 
-DEVICES: Final[Mapping[str, Device]] = {
-    device.name: device
-    for device in (
-        _device("T4", 16, 320, 65, "NVIDIA T4 data sheet"),
-        _device("L4", 24, 300, 121, "NVIDIA L4 data sheet, dense"),
-        _device("RTX 3090", 24, 936, 71, "NVIDIA GA102 whitepaper, FP16 with FP32 accumulation"),
-        _device("RTX 4090", 24, 1008, 165, "NVIDIA Ada whitepaper, FP16 with FP32 accumulation"),
-        _device("V100", 32, 900, 125, "NVIDIA V100 SXM2 data sheet, FP16"),
-        _device("A100 40GB", 40, 1555, 312, "NVIDIA A100 data sheet"),
-        _device("A100 80GB", 80, 2039, 312, "NVIDIA A100 SXM data sheet"),
-        _device("H100", 80, 3350, 989, "NVIDIA H100 SXM data sheet, dense"),
-        _device("H200", 141, 4800, 989, "NVIDIA H200 SXM data sheet, dense"),
-        _device("B200", 180, 8000, 2250, "NVIDIA DGX B200 data sheet, an eighth, dense"),
-        _device("M3 Max", 128, 400, 14, "Apple: 400 GB/s; 40 cores * 128 lanes * 2 * 1.38 GHz, computed"),
-        _device("laptop DDR5", 32, 90, 1, "two channels of DDR5-5600; 8 cores * 32 flops * 4 GHz, computed"),
-    )
-}
+DEVICES: Final = _by_name(
+    _device("T4", 16, 320, 65, "NVIDIA T4 data sheet"),
+    _device("L4", 24, 300, 121, "NVIDIA L4 data sheet, dense"),
+    _device("RTX 3090", 24, 936, 71, "NVIDIA GA102 whitepaper, FP16 with FP32 accumulation"),
+    _device("RTX 4090", 24, 1008, 165, "NVIDIA Ada whitepaper, FP16 with FP32 accumulation"),
+    _device("V100", 32, 900, 125, "NVIDIA V100 SXM2 data sheet, FP16"),
+    _device("A100 40GB", 40, 1555, 312, "NVIDIA A100 data sheet"),
+    _device("A100 80GB", 80, 2039, 312, "NVIDIA A100 SXM data sheet"),
+    _device("H100", 80, 3350, 989, "NVIDIA H100 SXM data sheet, dense"),
+    _device("H200", 141, 4800, 989, "NVIDIA H200 SXM data sheet, dense"),
+    _device("B200", 180, 8000, 2250, "NVIDIA DGX B200 data sheet, an eighth, dense"),
+    _device("M3 Max", 128, 400, 14, "Apple: 400 GB/s; 40 cores * 128 lanes * 2 * 1.38 GHz, computed"),
+    _device("laptop DDR5", 32, 90, 1, "two channels of DDR5-5600; 8 cores * 32 flops * 4 GHz, computed"),
+)
 
 
 def _size(name: str, billions: float, layers: int, heads: tuple[int, int, int], source: str) -> Size:
@@ -289,38 +290,32 @@ def _size(name: str, billions: float, layers: int, heads: tuple[int, int, int], 
     )  # fmt: skip
 
 
-SIZES: Final[Mapping[str, Size]] = {
-    size.name: size
-    for size in (
-        _size("Lumina-mGPT 7B", 7.0, 32, (32, 32, 128), "config.json of Chameleon-7B"),
-        _size("Janus-Pro 7B", 6.9, 30, (32, 32, 128), "config.json of deepseek-ai/Janus-Pro-7B"),
-        _size("Cosmos 4B", 4.0, 16, (32, 8, 128), "config.json of nvidia/Cosmos-1.0-Autoregressive-4B"),
-        _size("SDAR 1.7B", 1.7, 28, (16, 8, 128), "config.json of Qwen3-1.7B"),
-        _size("SDAR 4B", 4.0, 36, (32, 8, 128), "config.json of Qwen3-4B"),
-        _size("SDAR 8B", 8.2, 36, (32, 8, 128), "config.json of Qwen3-8B"),
-        _size("Fast-dLLM v2 1.5B", 1.5, 28, (12, 2, 128), "config.json of Qwen2.5-1.5B"),
-        _size("Fast-dLLM v2 7B", 7.6, 28, (28, 4, 128), "config.json of Qwen2.5-7B"),
-        _size("LLaDA 8B", 8.0, 32, (32, 32, 128), "config.json of GSAI-ML/LLaDA-8B-Instruct"),
-        _size("Dream 7B", 7.6, 28, (28, 4, 128), "config.json of Dream-org/Dream-v0-Instruct-7B"),
-        _size("Llama 3.1 8B", 8.0, 32, (32, 8, 128), "config.json of meta-llama/Llama-3.1-8B-Instruct"),
-        _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
-        _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
-    )
-}
-ENGINES: Final[Mapping[str, Engine]] = {
-    engine.name: engine
-    for engine in (
-        Engine(
-            name="eager",
-            overhead=1.0e-3,
-            verification=4.1e-3,
-            source="ordinary decoding of SCD's Tables 1 and 2 less the time of its weights; Table 4 without the pass",
-        ),
-        Engine(
-            name="CUDA graphs",
-            overhead=0.03e-3,
-            verification=0.3e-3,
-            source="about 1 ms a pass of 32 layers and a fused verification, assumed",
-        ),
-    )
-}
+SIZES: Final = _by_name(
+    _size("Lumina-mGPT 7B", 7.0, 32, (32, 32, 128), "config.json of Chameleon-7B"),
+    _size("Janus-Pro 7B", 6.9, 30, (32, 32, 128), "config.json of deepseek-ai/Janus-Pro-7B"),
+    _size("Cosmos 4B", 4.0, 16, (32, 8, 128), "config.json of nvidia/Cosmos-1.0-Autoregressive-4B"),
+    _size("SDAR 1.7B", 1.7, 28, (16, 8, 128), "config.json of Qwen3-1.7B"),
+    _size("SDAR 4B", 4.0, 36, (32, 8, 128), "config.json of Qwen3-4B"),
+    _size("SDAR 8B", 8.2, 36, (32, 8, 128), "config.json of Qwen3-8B"),
+    _size("Fast-dLLM v2 1.5B", 1.5, 28, (12, 2, 128), "config.json of Qwen2.5-1.5B"),
+    _size("Fast-dLLM v2 7B", 7.6, 28, (28, 4, 128), "config.json of Qwen2.5-7B"),
+    _size("LLaDA 8B", 8.0, 32, (32, 32, 128), "config.json of GSAI-ML/LLaDA-8B-Instruct"),
+    _size("Dream 7B", 7.6, 28, (28, 4, 128), "config.json of Dream-org/Dream-v0-Instruct-7B"),
+    _size("Llama 3.1 8B", 8.0, 32, (32, 8, 128), "config.json of meta-llama/Llama-3.1-8B-Instruct"),
+    _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
+    _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
+)
+ENGINES: Final = _by_name(
+    Engine(
+        name="eager",
+        overhead=1.0e-3,
+        verification=4.1e-3,
+        source="ordinary decoding of SCD's Tables 1 and 2 less the time of its weights; Table 4 without the pass",
+    ),
+    Engine(
+        name="CUDA graphs",
+        overhead=0.03e-3,
+        verification=0.3e-3,
+        source="about 1 ms a pass of 32 layers and a fused verification, assumed",
+    ),
+)

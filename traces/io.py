@@ -10,8 +10,7 @@ import json
 import os
 import re
 import warnings
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +21,23 @@ from traces import limits
 from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
-from traces.files import whole
-from traces.later import LaterTrace, TraceWarning, Unknown, put_back, warning
-from traces.schema import SCHEMA, VERSION, Numbers, Step, Trace, is_later
+from traces.files import unpacked, whole
+from traces.later import LaterTrace, TraceWarning, put_back, unknown_fields, warning
+from traces.schema import (
+    SCHEMA,
+    VERSION,
+    Amount,
+    Duration,
+    Name,
+    Numbers,
+    Points,
+    Probabilities,
+    Step,
+    Trace,
+    is_later,
+)
 from traces.stats import summarise
-from traces.typed import Words, adapter, count, parted
+from traces.typed import Words, adapter, count, record
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
@@ -34,9 +45,14 @@ _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
 _ALWAYS_WRITTEN: Final = frozenset({"schema", "version"})
 _ENDINGS: Final = (".json", ".json.gz")
 _EXPORT_AGAIN: Final = "export the trace again"
+_CORRECT: Final = "give what docs/trace.md says"
 _SHRINK: Final = "record fewer columns or a shorter run"
-_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _EXPORT_AGAIN, _SHRINK)
-_LATER_WORDS: Final = _WORDS._replace(correct="read it with the release of Draftscope that wrote it")
+_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _CORRECT, _SHRINK)
+_LATER: Final = (
+    adapter(Trace, "LaterTraceDocument", "ignore"),
+    adapter(Step, "LaterStepDocument", "ignore"),
+    _WORDS._replace(correct="read it with the release of Draftscope that wrote it"),
+)
 
 
 def dumps(trace: Trace) -> bytes:
@@ -49,14 +65,13 @@ def dumps(trace: Trace) -> bytes:
         document = _plain(trace)
         if isinstance(trace, LaterTrace):
             put_back(document, document.pop("unknown", ()))
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
     except TypeError as error:
         raise TraceError("extensions", f"hold what is no JSON: {error}", "use text, numbers, lists, objects") from None
     except ValueError:
         raise TraceError("trace", "a number is not finite", "record null where a number does not apply") from None
-    return text
 
 
 def loads(data: bytes, *, name: str = "trace") -> Trace:
@@ -73,17 +88,39 @@ def loads(data: bytes, *, name: str = "trace") -> Trace:
     return trace
 
 
+def check(trace: Trace) -> None:
+    """Make sure that the trace is sound: that it could be written and read again.
+
+    Raises:
+        TraceError: With the first problem, and how many more there are.
+    """
+    _loaded(dumps(trace), "trace")
+
+
+def parts_checked(trace: Trace) -> Trace:
+    """The trace with the entries that counts imply, once its records are sound, each taken alone.
+
+    Raises:
+        TraceError: With the first problem, and how many more there are.
+    """
+    return _parts(json.loads(dumps(trace)))
+
+
 def _loaded(data: bytes, name: str) -> Trace:
     document = _parse(_unzipped(data, name), name)
     _check_version(document)
     derived = "summary" not in document
-    trace = _records(document | {"summary": _NO_SUMMARY} if derived else document)
-    raise_first(part_problems(trace))
-    trace = filled(trace)
+    trace = _parts(document | {"summary": _NO_SUMMARY} if derived else document)
     if derived:
         trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
     raise_first(replay_problems(trace))
     return trace
+
+
+def _parts(document: dict[str, Any]) -> Trace:
+    trace = _records(document)
+    raise_first(part_problems(trace))
+    return filled(trace)
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -126,7 +163,7 @@ def _plain(value: Any) -> Any:
             for field in fields(value)
             if not _left_out(
                 field.name,
-                plain := _plain(_FLOATS.get(field.type, _same)(getattr(value, field.name))),
+                plain := (_floats if field.type in _FLOATS else _plain)(getattr(value, field.name)),
                 optional=field.default is not MISSING or field.default_factory is not MISSING,
             )
         }
@@ -137,28 +174,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _same(value: Any) -> Any:
-    return value
+def _floats(value: Any) -> Any:
+    """Numbers as floats, in columns too: 1 and 1.0 are equal, so equal traces must not differ in which they write."""
+    if isinstance(value, Mapping):
+        return {name: _floats(below) for name, below in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_floats, value))
+    return None if value is None else float(value)
 
 
-def _column(column: Numbers | None) -> Numbers | None:
-    return column and tuple(None if number is None else float(number) for number in column)
-
-
-def _points(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(x), float(y)) for x, y in points)
-
-
-# 1 and 1.0 are equal, so equal traces must not differ in which of them they write.
-_FLOATS: Final[Mapping[Any, Callable[[Any], Any]]] = {
-    float: float,
-    float | None: lambda number: None if number is None else float(number),
-    Numbers | None: _column,
-    tuple[float, ...]: lambda column: tuple(map(float, column)),
-    tuple[tuple[float, float], ...]: _points,
-    Mapping[str, Numbers]: lambda columns: {name: _column(column) for name, column in columns.items()},
-    Mapping[str, float]: lambda numbers: {name: float(number) for name, number in numbers.items()},
-}
+_FLOATS: Final = frozenset(
+    {float, float | None, Duration, Probabilities | None, Points, tuple[float, ...]}
+    | {Mapping[Name, Numbers], Mapping[Name, Amount]}
+)
+"""Types of fields that hold floats alone."""
 
 
 def _left_out(name: str, value: object, *, optional: bool) -> bool:
@@ -173,36 +202,19 @@ def _unzipped(data: bytes, name: str) -> bytes:
     """The JSON text, within the limits."""
     if len(data) > limits.FILE_BYTES:
         raise TraceError(name, f"has more than {limits.FILE_BYTES} bytes", "compress it to .json.gz")
-    if data.startswith(b"\x1f\x8b"):
-        data = _inflated(data, name)
-    _check_size(data, name)
+    try:
+        data = unpacked(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise TraceError(name, str(error), "copy the file again") from None
+    if len(data) > limits.JSON_BYTES:
+        raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
+    if count(data) > limits.VALUES:
+        raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
     if not data.strip():
         raise TraceError(name, "is empty", _EXPORT_AGAIN)
     if not data.lstrip().startswith(b"{"):
         raise TraceError(name, f"is no JSON object: it begins with {quote(data[:8])}", "give a .json or .json.gz trace")
     return data
-
-
-def _inflated(data: bytes, name: str) -> bytes:
-    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
-    try:
-        text = inflate.decompress(data, limits.JSON_BYTES + 1)
-    except zlib.error as error:
-        raise TraceError(name, f"is damaged gzip ({error})", "copy the file again") from None
-    if len(text) > limits.JSON_BYTES:
-        return text  # Refused by its size; what is left of it stays packed.
-    if not inflate.eof:
-        raise TraceError(name, "ends in the middle of the gzip data", "copy the file again")
-    if inflate.unused_data:
-        raise TraceError(name, "has data behind the gzip stream", "keep one trace in one file")
-    return text
-
-
-def _check_size(text: bytes, name: str) -> None:
-    if len(text) > limits.JSON_BYTES:
-        raise TraceError(name, f"unpacks to more than {limits.JSON_BYTES} bytes", _SHRINK)
-    if count(text) > limits.VALUES:
-        raise TraceError(name, f"holds more than {limits.VALUES} values", _SHRINK)
 
 
 def _parse(text: bytes, name: str) -> dict[str, Any]:
@@ -221,11 +233,11 @@ def _parse(text: bytes, name: str) -> dict[str, Any]:
 def _check_version(document: Mapping[str, Any]) -> None:
     schema, version = document.get("schema"), document.get("version")
     if schema != SCHEMA:
-        found = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
-        raise TraceError("schema", found, "give a trace that Draftscope wrote")
+        problem = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
+        raise TraceError("schema", problem, "give a trace that Draftscope wrote")
     if not isinstance(version, str):
-        found = "is missing" if version is None else f"{quote(version)} is not a string"
-        raise TraceError("version", found, f"name the version of the format, {VERSION!r} today")
+        problem = "is missing" if version is None else f"{quote(version)} is not a string"
+        raise TraceError("version", problem, f"name the version of the format, {VERSION!r} today")
     major = VERSION.split(".")[0]
     if not re.fullmatch(rf"{major}\.\d{{1,9}}", version, re.ASCII):
         problem = f"{quote(version)} is not {major}.x"
@@ -234,34 +246,28 @@ def _check_version(document: Mapping[str, Any]) -> None:
 
 def _records(document: dict[str, Any]) -> Trace:
     """The document as records, typed part by part: a wrong document costs the errors of one step, not of all."""
-    steps = document.get("steps")
-    if isinstance(steps, list):
-        if len(steps) > limits.STEPS:
-            raise TraceError("steps", f"has more than {limits.STEPS} steps", _SHRINK)
-        document = document | {"steps": []}
-    else:
-        steps = []
+    steps = document["steps"] if isinstance(document.get("steps"), list) else []
+    if len(steps) > limits.STEPS:
+        raise TraceError("steps", f"has more than {limits.STEPS} steps", _SHRINK)
     config = document.get("config")
     if isinstance(config, dict) and len(config) > limits.SETTINGS:
         raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
     later = is_later(document["version"])
-    words = _LATER_WORDS if later else _WORDS
+    trace_type, step_type, words = _LATER if later else (TRACE_TYPE, _STEP_TYPE, _WORDS)
     problems: list[Problem] = []
-    whole = parted(TRACE_TYPE, document, "", problems, words, later=later)
-    head, unknown = whole
+    head = record(trace_type, document | {"steps": []} if steps else document, "", problems, words)
     records = []
     for index, step in enumerate(steps):
-        parts = parted(_STEP_TYPE, step, f"steps[{index}]", problems, words, later=later)
-        one, more = parts
-        unknown += [Unknown(("steps", index, *field.place), field.value) for field in more]
+        one = record(step_type, step, f"steps[{index}]", problems, words)
         if one is not None:
             records.append(one)
         if len(problems) > MOST_COUNTED:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
-    head = replace(head, steps=tuple(records))
-    if later:
-        known = {field.name: getattr(head, field.name) for field in fields(head)}
-        head = LaterTrace(**known, unknown=tuple(unknown))
-    return head
+    trace = replace(head, steps=tuple(records))
+    if not later:
+        return trace
+    known = {field.name: getattr(trace, field.name) for field in fields(trace)}
+    unknown = sorted(unknown_fields(document, trace), key=lambda field: field.place)
+    return LaterTrace(**known, unknown=tuple(unknown))

@@ -1,7 +1,7 @@
 """Traces of a version 1.x to come: what this release does not know of them is carried along and written back."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from traces.schema import VERSION, Trace
@@ -48,34 +48,28 @@ def warning(name: str, version: str, unknown: Iterable[Unknown]) -> str:
     )
 
 
-def taken_out(document: Any, places: Iterable[Place]) -> list[Unknown]:
-    """Take the values at these places out of a document of dicts and lists; places that it does not have are none."""
-    found = []
-    for place in places:
-        *way, last = place
-        holder = _follow(document, way)
-        if isinstance(holder, dict) and last in holder:
-            found.append(Unknown(place, holder.pop(str(last))))
-    return found
+def unknown_fields(document: Any, record: object, place: Place = ()) -> Iterator[Unknown]:
+    """The fields of a document that its record has not."""
+    if is_dataclass(record):
+        names = {field.name for field in fields(record)}
+        for name, value in document.items():
+            if name in names:
+                yield from unknown_fields(value, getattr(record, name), (*place, name))
+            else:
+                yield Unknown((*place, name), value)
+    elif isinstance(record, tuple) and any(map(is_dataclass, record)):
+        for index, (value, below) in enumerate(zip(document, record, strict=True)):
+            yield from unknown_fields(value, below, (*place, index))
 
 
 def put_back(document: Any, unknown: Iterable[Unknown]) -> None:
     """Put unknown fields back where their records still are, and where nothing has taken their place."""
-    for place, value in unknown:
-        *way, last = place
-        holder = _follow(document, way)
+    for (*way, last), value in unknown:
+        holder = document
+        try:
+            for item in way:
+                holder = holder[item]
+        except (KeyError, IndexError, TypeError):
+            continue
         if isinstance(holder, dict):
-            holder.setdefault(str(last), value)
-
-
-def _length(document: Any) -> int:
-    return len(document) if isinstance(document, list) else 0
-
-
-def _follow(document: Any, way: Iterable[str | int]) -> Any:
-    for item in way:
-        inside = item in document if isinstance(document, dict) else isinstance(item, int) and item < _length(document)
-        if not inside:
-            return None
-        document = document[item]
-    return document
+            holder.setdefault(last, value)

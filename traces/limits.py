@@ -42,6 +42,8 @@ WHOLE: Final = 2**63 - 1
 """A seed, a token's id, a whole number among the settings: they fit a signed number of 64 bits."""
 MEASURE: Final = 1e100
 """Either sign, of any of a method's own numbers: squares and sums of such numbers are finite."""
+SLACK: Final = 1e-5
+"""By which rounded numbers may miss a bound."""
 EXACT: Final = 2**53
 """Whole numbers up to this are exact wherever JSON is read; of results, either sign."""
 RESULT_ROWS: Final = 200_000

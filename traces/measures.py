@@ -110,8 +110,9 @@ _PER_STEP: Final[dict[str, tuple[Any, ...]]] = {
     "speculated": ("Speculated", "tokens gained from drafts of later steps", "tokens", 0),
     "unmasked": ("Unmasked", "tokens gained by the policy itself", "tokens", 0),
 }
-MEASURES: Final[dict[str, Measure]] = {name: Measure("position", *said) for name, said in _PER_POSITION.items()} | {
-    name: Measure("step", *said) for name, said in _PER_STEP.items()
+MEASURES: Final[dict[str, Measure]] = {
+    **{name: Measure("position", *row) for name, row in _PER_POSITION.items()},
+    **{name: Measure("step", *row) for name, row in _PER_STEP.items()},
 }
 """Name -> measure; those above are label, meaning, unit, lowest and highest value."""
 

@@ -42,8 +42,8 @@ def paired(
 ) -> Mapping[int, tuple[float, float]]:
     """Seed -> a number of both whole runs with it, where both have it."""
     left, right = of_seeds(first), of_seeds(second)
-    found = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
-    return {seed: (a, b) for seed, (a, b) in found.items() if a is not None and b is not None}
+    pairs = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
+    return {seed: (a, b) for seed, (a, b) in pairs.items() if a is not None and b is not None}
 
 
 def forwards(trace: Trace) -> float:

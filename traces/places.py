@@ -51,16 +51,6 @@ class Places:
         return sum(place.accepted for place in self.places) / self.passes
 
 
-@dataclass(slots=True)
-class _Count:
-    """What is counted while steps go by."""
-
-    passes: int
-    judged: Counter[int]
-    accepted: Counter[int]
-    ends_known: bool
-
-
 def by_place(runs: Iterable[Sequence[Step]]) -> Places | None:
     """Acceptance by place over the passes of all runs that verified drafts; None without any.
 
@@ -68,40 +58,29 @@ def by_place(runs: Iterable[Sequence[Step]]) -> Places | None:
     place among the drafts of the pass. A pass that says only how many drafts it accepted (no `window`) counts to the
     marginal rates, and leaves the conditional ones open.
     """
-    count = _Count(0, Counter(), Counter(), True)
-    for steps in runs:
-        for step in steps:
-            _take(step, count)
-    last = max([*count.judged, *count.accepted], default=0)
-    if not count.passes:
+    passes, ends_known = 0, True
+    judged: Counter[int] = Counter()
+    accepted: Counter[int] = Counter()
+    for step in (step for steps in runs for step in steps):
+        count = step.signals.get("accepted")
+        if step.draft is None and count is not None and "window" not in step.signals and step.call.role != "draft":
+            passes, ends_known = passes + 1, False
+            accepted.update(range(1, round(count) + 1))
+            continue
+        verdicts = [*_verdicts(step)]
+        if verdicts and step.graph:
+            verdicts = [*_levels(step.graph)]
+        passes += bool(verdicts)
+        judged.update(number for number, _ in verdicts)
+        accepted.update(number for number, passed in verdicts if passed)
+    if not passes:
         return None
-    return Places(
-        passes=count.passes,
-        places=tuple(
-            Place(
-                number=number,
-                passes=count.passes,
-                judged=count.judged[number] if count.ends_known else None,
-                accepted=count.accepted[number],
-            )
-            for number in range(1, last + 1)
-        ),
-    )
-
-
-def _take(step: Step, count: _Count) -> None:
-    accepted = step.signals.get("accepted")
-    if step.draft is None and accepted is not None and "window" not in step.signals and step.call.role != "draft":
-        count.passes += 1
-        count.ends_known = False
-        count.accepted.update(range(1, round(accepted) + 1))
-        return
-    verdicts = [*_verdicts(step)]
-    if verdicts and step.graph:
-        verdicts = [*_levels(step.graph)]
-    count.passes += bool(verdicts)
-    count.judged.update(number for number, _ in verdicts)
-    count.accepted.update(number for number, passed in verdicts if passed)
+    numbers = range(1, max([*judged, *accepted], default=0) + 1)
+    places = [
+        Place(number=at, passes=passes, judged=judged[at] if ends_known else None, accepted=accepted[at])
+        for at in numbers
+    ]
+    return Places(passes=passes, places=tuple(places))
 
 
 def _verdicts(step: Step) -> Iterator[tuple[int, bool]]:
@@ -112,9 +91,9 @@ def _verdicts(step: Step) -> Iterator[tuple[int, bool]]:
         if not fate.evaluated:
             continue
         place += 1
-        told = None if order is None else order[index]
+        recorded = None if order is None else order[index]
         if fate.judged:
-            yield place if told is None else round(told) + 1, fate is Fate.ACCEPTED
+            yield place if recorded is None else round(recorded) + 1, fate is Fate.ACCEPTED
 
 
 def _levels(graph: Sequence[Node]) -> Iterator[tuple[int, bool]]:

@@ -5,20 +5,20 @@ read them with `read_results`, also from strangers. So files are measured before
 field.
 """
 
-import gzip
 import io
 import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
 from traces import limits
 from traces.errors import Problem, quote
+from traces.files import unpacked
 from traces.typed import Words, adapter, count, record
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
@@ -102,16 +102,15 @@ class Results:
     @property
     def place(self) -> str:
         """Devices, threads, torch, commits and days, in words; empty where the file does not say."""
-        libraries = [each.get("libraries") for each in self.about]
-        torch = [found.get("torch") for found in libraries if isinstance(found, Mapping)]
+        libraries = [each["libraries"] for each in self.about if isinstance(each.get("libraries"), Mapping)]
         parts = [
-            *dict.fromkeys(row.device for row in self.rows),
-            *(f"{threads} thread{'s' * (threads != '1')} a process" for threads in _said(self.about, "threads")),
-            *(f"torch {version}" for version in dict.fromkeys(torch) if isinstance(version, str)),
-            *dict.fromkeys(_commit(commit) for commit in _said(self.about, "commit")),
-            *dict.fromkeys(created[:10] for created in _said(self.about, "created")),
+            *(row.device for row in self.rows),
+            *(f"{threads} thread{'s' * (threads != '1')} a process" for threads in _column(self.about, "threads")),
+            *(f"torch {version}" for version in _column(libraries, "torch")),
+            *map(_commit, _column(self.about, "commit")),
+            *(created[:10] for created in _column(self.about, "created")),
         ]
-        return ", ".join(part[: limits.NAME_CHARACTERS] for part in parts if part)
+        return ", ".join(part[: limits.NAME_CHARACTERS] for part in dict.fromkeys(parts) if part)
 
 
 _SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
@@ -168,10 +167,10 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
         remedy = "remove the line, and the sweep solves it anew"
         raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
-    found = read_json(line, path, limits.PART_VALUES)
-    if isinstance(found, dict) and isinstance(about := found.get("about"), dict):
+    document = read_json(line, path, limits.PART_VALUES)
+    if isinstance(document, dict) and isinstance(about := document.get("about"), dict):
         return about
-    return _row(path, found)
+    return _row(path, document)
 
 
 def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
@@ -183,10 +182,9 @@ def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a l
     if count(text) > most:
         raise SweepError(f"{path}: holds more than {most} values; {remedy}")
     try:
-        found: object = from_json(text)
+        return from_json(text)
     except ValueError as error:
         raise SweepError(f"{path}: is no JSON ({error}); {remedy}") from None
-    return found
 
 
 def written(row: ResultRow) -> bytes:
@@ -211,10 +209,8 @@ def _row(path: str, data: object) -> ResultRow:
 
 def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
     """What no type says."""
-    for name, part in (
-        ("forwards_by_mode", sum(row.forwards_by_mode.values())),
-        ("draft_forwards", row.draft_forwards),
-    ):
+    parts = {"forwards_by_mode": sum(row.forwards_by_mode.values()), "draft_forwards": row.draft_forwards}
+    for name, part in parts.items():
         if part > row.forwards:
             problem = f"adds up to {part}, more than the {row.forwards} forwards"
             yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
@@ -228,11 +224,11 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
             return
 
 
-def _one_of_every_key(found: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+def _one_of_every_key(every: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The last row of every key, and all rows without one."""
     rows: dict[str | int, ResultRow] = {}
     same: dict[str, Mapping[str, Value]] = {}  # a sweep repeats few configs many times
-    for index, row in enumerate(found):
+    for index, row in enumerate(every):
         config = same.setdefault(json.dumps(row.config, sort_keys=True), row.config)
         rows[row.key or index] = replace(row, config=config)
     if not rows:
@@ -246,37 +242,30 @@ def _of_lines(text: bytes, about: list[Mapping[str, object]]) -> Iterator[Result
     for index, (number, line) in enumerate(filled):
         if index >= limits.RESULT_ROWS:
             raise SweepError(f"rows: there are more than {limits.RESULT_ROWS}; give fewer")
-        if not line.endswith(b"\n") and not _is_json(line):
-            return
-        found = read_line(line, f"line {number}")
-        if isinstance(found, ResultRow):
-            yield found
+        try:
+            row = read_line(line, f"line {number}")
+        except SweepError as error:
+            if not line.endswith(b"\n") and ": is no JSON (" in str(error):
+                return
+            raise
+        if isinstance(row, ResultRow):
+            yield row
         else:
-            about.append(found)
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        from_json(line)
-    except ValueError:
-        return False
-    return True
+            about.append(row)
 
 
 def _unpacked(data: bytes) -> bytes:
-    if data[:2] == b"\x1f\x8b":
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(limits.JSON_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise SweepError(f"results: cannot be unpacked ({error}); compress them again") from None
+    try:
+        data = unpacked(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise SweepError(f"results: {error}; compress them again") from None
     if len(data) > limits.JSON_BYTES:
         raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
     return data
 
 
-def _said(about: Sequence[Mapping[str, object]], name: str) -> list[str]:
-    return list(dict.fromkeys(str(each[name]) for each in about if isinstance(each.get(name), str | int)))
+def _column(about: Sequence[Any], name: str) -> list[str]:
+    return [str(each[name]) for each in about if isinstance(each.get(name), str | int)]
 
 
 def _commit(commit: str) -> str:

@@ -3,29 +3,42 @@
 A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations
 (NFE). A step is columnar: entry i of every column speaks of `position[i]`. Positions count from 0 in decoding order and
 index the canvas; the prompt has none. Probabilities are natural, not logarithms, unless a name says so. The records are
-plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them.
+plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them. The ranges that annotations name hold
+for whatever is read or written.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from traces import limits
 
 SCHEMA: Final = "draftscope-trace"
 VERSION: Final = "1.2"
 
-
-def is_later(version: str) -> bool:
-    """Whether a version 1.x of the format is a later one than this."""
-    minor = version.partition(".")[2]
-    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
-
-
-Token: TypeAlias = int | tuple[float, ...]
+Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
+Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
+Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Whole: TypeAlias = Annotated[int, Field(ge=-limits.WHOLE - 1, le=limits.WHOLE)]
+Id: TypeAlias = Annotated[int, Field(ge=0, le=limits.WHOLE)]
+"""A token of the vocabulary."""
+Token: TypeAlias = Id | tuple[float, ...]
 """A vocabulary id, or the coordinates of a continuous token."""
-Scalar: TypeAlias = bool | int | float | str | None
-Numbers: TypeAlias = tuple[float | None, ...]
+Scalar: TypeAlias = bool | Whole | float | Text | None
+Probability: TypeAlias = Annotated[float, Field(ge=-limits.SLACK, le=1 + limits.SLACK)]
+Probabilities: TypeAlias = tuple[Probability | None, ...]
+Amount: TypeAlias = Annotated[float, Field(ge=-limits.MEASURE, le=limits.MEASURE)]
+"""One of a method's own numbers."""
+Numbers: TypeAlias = tuple[Amount | None, ...]
 """A column of numbers; None where the number does not apply."""
+Duration: TypeAlias = Annotated[float, Field(ge=0, le=limits.MILLISECONDS)]
+"""In milliseconds."""
+Several: TypeAlias = Annotated[int, Field(ge=1, le=limits.CALL_COUNT)]
+Pixels: TypeAlias = Annotated[int, Field(ge=1, le=limits.PICTURE_PIXELS)]
+Points: TypeAlias = tuple[tuple[float, float], ...]
 
 
 class Fate(StrEnum):
@@ -90,13 +103,13 @@ _FINAL: Final = frozenset(Fate) - {Fate.DRAFTED, Fate.KEPT, Fate.CHANGED, Fate.R
 class Milliseconds:
     """Where the time of a step went. The stages follow one another; their sum is the step's time."""
 
-    prepare: float = 0.0
+    prepare: Duration = 0.0
     """Building the model's input: drafts, masks, cache bookkeeping."""
-    forward: float = 0.0
+    forward: Duration = 0.0
     """The network itself."""
-    logits: float = 0.0
+    logits: Duration = 0.0
     """From logits to distributions: guidance, temperature, truncation, softmax."""
-    decide: float = 0.0
+    decide: Duration = 0.0
     """The method: drawing, verifying, choosing what to keep."""
 
     @property
@@ -111,13 +124,13 @@ class Call:
 
     role: Literal["draft", "target", "self"]
     """`self` is a model that verifies its own drafts."""
-    mode: str
+    mode: Name
     """What was asked for: causal, diffusion, verify, commit, edit ..."""
-    rows: int = 1
+    rows: Several = 1
     """Rows evaluated for this sequence: 2 with classifier-free guidance, K for K drafts judged at once."""
-    query_tokens: int
+    query_tokens: Annotated[int, Field(ge=0, le=limits.CALL_COUNT)]
     """Tokens fed, over all rows; cached ones are not counted."""
-    batch: int = 1
+    batch: Several = 1
     """Sequences that shared the pass. The milliseconds are those of the whole pass."""
     milliseconds: Milliseconds = field(default_factory=Milliseconds)
 
@@ -126,8 +139,8 @@ class Call:
 class Mask:
     """An attention mask. `runs[i]` says how many keys query i may not, may, may not ... see, from the left."""
 
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
+    queries: tuple[Name, ...]
+    keys: tuple[Name, ...]
     runs: tuple[tuple[int, ...], ...]
 
 
@@ -153,9 +166,9 @@ class PathPair:
     over sqrt(D), and along v, which is the signs + - + ... less their mean, at length 1 (all zeros where D is 1).
     """
 
-    draft: tuple[tuple[float, float], ...]
+    draft: Points
     """The draft model's states."""
-    target: tuple[tuple[float, float], ...]
+    target: Points
     """Those of the model that judges. The last one is what it would have drawn itself."""
     distance_squared: tuple[float, ...]
     """Squared distance of the two, of all components, at each of the states."""
@@ -177,22 +190,22 @@ class Step:
     """Row of the call the entry belongs to, where several drafts are judged at once."""
     draft: tuple[Token | None, ...] | None = None
     """The draft that was verified or replaced."""
-    p: Numbers | None = None
+    p: Probabilities | None = None
     """Probability of `draft` under the distribution that verifies it, the target's."""
-    q: Numbers | None = None
+    q: Probabilities | None = None
     """Probability of `draft` under the distribution it was drawn from, the drafter's."""
-    accept_prob: Numbers | None = None
-    """Probability that the draft is accepted: it is when `coin` is below it."""
-    coin: Numbers | None = None
-    """Uniform random number on (0, 1) that is compared with `accept_prob`."""
-    top: tuple[tuple[tuple[int, float], ...], ...] | None = None
+    accept_prob: Probabilities | None = None
+    """Acceptance probability: the draft is accepted when the uniform number is below it."""
+    coin: Probabilities | None = None
+    """Uniform random number on (0, 1) that is compared with the acceptance probability."""
+    top: tuple[tuple[tuple[Id, Probability], ...], ...] | None = None
     """Likeliest tokens with their probabilities, best first."""
-    likely: tuple[tuple[tuple[int, float, float], ...] | None, ...] | None = None
+    likely: tuple[tuple[tuple[Id, Probability, Probability], ...] | None, ...] | None = None
     """Where a draft was judged: id, p and q of the tokens that are likeliest under p, under q and in the residual
     max(0, p - q), k of each, of the draft and of what replaced it; each once, by falling p. From 1.2 on."""
-    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    numbers: Mapping[Name, Numbers] = field(default_factory=dict)
     """The method's own numbers per position, named in `traces.measures`."""
-    signals: Mapping[str, float] = field(default_factory=dict)
+    signals: Mapping[Name, Amount] = field(default_factory=dict)
     """The method's own numbers per step, named in `traces.measures`."""
     mask: Mask | None = None
     graph: tuple[Node, ...] | None = None
@@ -210,8 +223,8 @@ class Rule:
     """
 
     fates: tuple[Fate, ...]
-    formula: str
-    says: str = ""
+    formula: Name
+    says: Name = ""
     """The rule in a plain sentence."""
     redrawn: Literal["residual", "judge", "likeliest"] | None = None
     """What takes a rejected draft's place: a draw from max(0, p - q), one from p, or the likeliest token under p."""
@@ -222,7 +235,7 @@ class Canvas:
     """How positions lie in space."""
 
     kind: Literal["text", "image", "video"]
-    shape: tuple[int, ...]
+    shape: tuple[Annotated[int, Field(ge=1, le=limits.POSITIONS)], ...]
     """Text (length,), image (rows, columns), video (frames, rows, columns)."""
     order: tuple[int, ...] | None = None
     """Cell of each position, cells counted in raster order; None when position i lies in cell i."""
@@ -238,8 +251,8 @@ class Tiles:
 
     png: str
     """data:image/png;base64,..."""
-    size: int
-    columns: int
+    size: Pixels
+    columns: Pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +261,9 @@ class Patches:
 
     image: str
     """data:image/png or image/webp, base64."""
-    size: int
-    columns: int
-    ids: tuple[int, ...]
+    size: Pixels
+    columns: Pixels
+    ids: tuple[Id, ...]
     """Which token each picture shows; those that the steps speak of, as far as there is room."""
 
 
@@ -268,7 +281,7 @@ class Frame:
 class Legend:
     """What is needed to draw the tokens without the model."""
 
-    vocabulary: Mapping[int, str] | None = None
+    vocabulary: Mapping[Id, Name] | None = None
     """Text of the ids that occur."""
     ends: tuple[int, ...] = ()
     """Ids behind which nothing counts: the summary's tokens go up to the first of them, which is included."""
@@ -281,13 +294,13 @@ class Legend:
 class ModelCard:
     """Which weights ran."""
 
-    id: str
-    title: str = ""
-    weights: Mapping[str, str] = field(default_factory=dict)
+    id: Name
+    title: Name = ""
+    weights: Mapping[Name, Sha256] = field(default_factory=dict)
     """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Name, Sha256] = field(default_factory=dict)
     """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
-    licence: str = ""
+    licence: Name = ""
     """What its weights may be used for, where that is known of its family. From 1.2 on."""
 
 
@@ -295,14 +308,14 @@ class ModelCard:
 class Environment:
     """Where the run happened."""
 
-    device: str = ""
-    dtype: str = ""
-    python: str = ""
-    platform: str = ""
-    libraries: Mapping[str, str] = field(default_factory=dict)
-    commit: str = ""
+    device: Name = ""
+    dtype: Name = ""
+    python: Name = ""
+    platform: Name = ""
+    libraries: Mapping[Name, Text] = field(default_factory=dict)
+    commit: Name = ""
     """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
-    threads: int | None = None
+    threads: Annotated[int, Field(ge=1, le=limits.WHOLE)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +324,7 @@ class Output:
 
     tokens: tuple[Token | None, ...] = ()
     """Final token of every position; None where a run stopped early. Empty where the ids are unknown."""
-    text: str | None = None
+    text: Text | None = None
     image: str | None = None
     """data:image/png;base64,..."""
     video: tuple[str, ...] = ()
@@ -350,27 +363,27 @@ class Trace:
 
     schema: Literal["draftscope-trace"] = SCHEMA
     version: str = VERSION
-    method: str
-    variant: str = ""
+    method: Annotated[Name, Field(min_length=1)]
+    variant: Name = ""
     """The published variant of the method whose settings the run has, by the name it is known by; empty for none."""
     model: ModelCard
     draft_model: ModelCard | None = None
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""
-    prompt: str
-    config: Mapping[str, Scalar]
-    seed: int | None = None
+    prompt: Text
+    config: Mapping[Name, Scalar]
+    seed: Whole | None = None
     """None where a run draws nothing, or did not say what it began with."""
-    created: str
+    created: Name
     """UTC, ISO 8601."""
     environment: Environment = field(default_factory=Environment)
     canvas: Canvas
     legend: Legend = field(default_factory=Legend)
-    rules: tuple[Rule, ...] = ()
+    rules: Annotated[tuple[Rule, ...], Field(max_length=limits.RULES)] = ()
     """The method's own; readers fall back on `coin` and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
     output: Output
     summary: Summary
-    note: str = ""
+    note: Text = ""
     """Anything a reader should know: a lossy variant, a measured deviation."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
     """A producer's own data, any JSON, under names of its own; readers carry it along and look at nothing in it."""
@@ -380,6 +393,16 @@ class Trace:
         made = self.summary
         seed = "" if self.seed is None else f", seed {self.seed}"
         end = "" if made.complete else ", incomplete"
-        run = f"{self.variant or self.method} on {self.model.id}"
-        said = "".join(letter if letter.isprintable() else " " for letter in run[:200])
-        return f"<Trace {said}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+        run = printable(f"{self.variant or self.method} on {self.model.id}"[:200])
+        return f"<Trace {run}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+
+
+def is_later(version: str) -> bool:
+    """Whether a version 1.x of the format is a later one than this."""
+    minor = version.partition(".")[2]
+    return minor.isdecimal() and int(minor) > int(VERSION.partition(".")[2])
+
+
+def printable(text: str) -> str:
+    """The text with a space for every character that could steer a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

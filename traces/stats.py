@@ -6,6 +6,7 @@ Everything is a pure function of the steps and needs nothing but the standard li
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from math import fsum
 from statistics import fmean, median, pvariance
 
@@ -31,7 +32,6 @@ class Stage:
 
     name: str
     """A field of `Milliseconds`."""
-    total_milliseconds: float
     mean_milliseconds: float
     """Per step."""
     median_milliseconds: float
@@ -180,7 +180,6 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
     return tuple(
         Stage(
             name=name,
-            total_milliseconds=fsum(times),
             mean_milliseconds=fmean(times),
             median_milliseconds=median(times),
             share=fsum(times) / whole if whole else 0.0,
@@ -203,17 +202,15 @@ def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally
 def race(steps: Sequence[Step]) -> Race:
     """Tokens decoded against forward passes, query tokens and milliseconds."""
     decoded: set[int] = set()
-    tokens, query_tokens, milliseconds = [0], [0], [0.0]
+    tokens = [0]
     for step in steps:
         decoded.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate.final)
         tokens.append(len(decoded))
-        query_tokens.append(query_tokens[-1] + step.call.query_tokens)
-        milliseconds.append(milliseconds[-1] + step.call.milliseconds.total)
     return Race(
         tokens=tuple(tokens),
         forwards=tuple(range(len(steps) + 1)),
-        query_tokens=tuple(query_tokens),
-        milliseconds=tuple(milliseconds),
+        query_tokens=tuple(accumulate((step.call.query_tokens for step in steps), initial=0)),
+        milliseconds=tuple(accumulate((step.call.milliseconds.total for step in steps), initial=0.0)),
     )
 
 
@@ -223,12 +220,7 @@ def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Differen
     A window is what a step leaves pending of the positions it speaks of. A position counts when both windows hold it
     and its earlier draft came from the model, not from an initial draft (measure `initial`). Iterations with nothing
     to compare are left out.
-
-    Raises:
-        ValueError: If `distance` is below 1.
     """
-    if distance < 1:
-        raise ValueError(f"distance: {distance} is below 1; give the number of iterations between the windows")
     windows = _windows(steps)
     differences = []
     for index in range(distance, len(windows)):
@@ -290,12 +282,11 @@ def compare(traces: Sequence[Trace], baseline: Trace | None = None) -> tuple[Com
     return tuple(
         Comparison(
             trace=trace,
-            forwards_ratio=_ratio(_rate(own.tokens, own.forwards), _rate(base.tokens, base.forwards)),
-            time_ratio=_ratio(_rate(own.tokens, own.seconds), _rate(base.tokens, base.seconds)),
-            query_tokens_ratio=_ratio(_rate(own.tokens, own.query_tokens), _rate(base.tokens, base.query_tokens)),
+            forwards_ratio=_ratio(trace.summary, base, "forwards"),
+            time_ratio=_ratio(trace.summary, base, "seconds"),
+            query_tokens_ratio=_ratio(trace.summary, base, "query_tokens"),
         )
         for trace in traces
-        for own in [trace.summary]
     )
 
 
@@ -307,10 +298,8 @@ def _stage(steps: Sequence[Step], name: str) -> list[float]:
 
 
 def _grouped(steps: Sequence[Step], key: Callable[[Step], str]) -> dict[str, Cost]:
-    groups: dict[str, list[Step]] = {}
-    for step in steps:
-        groups.setdefault(key(step), []).append(step)
-    return {name: cost(group) for name, group in groups.items()}
+    names = dict.fromkeys(map(key, steps))
+    return {name: cost([step for step in steps if key(step) == name]) for name in names}
 
 
 def _tally(fates: Iterable[Fate]) -> Tally:
@@ -322,18 +311,11 @@ def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
     """Per step, the drafts from the model that it leaves pending."""
     windows: list[dict[int, Token]] = []
     for step in steps:
-        initial = step.numbers.get("initial")
-        if initial is not None:
-            for position, flag in zip(step.position, initial, strict=True):
-                if flag:
-                    _forget(windows, position)
-        windows.append(
-            {
-                position: token
-                for position, (token, fate, _) in outcomes(step).items()
-                if fate in PENDING and token is not None
-            }
-        )
+        for position, flag in zip(step.position, step.numbers.get("initial", ()), strict=False):
+            if flag:
+                _forget(windows, position)
+        left = outcomes(step).items()
+        windows.append({at: token for at, (token, fate, _) in left if fate in PENDING and token is not None})
     return windows
 
 
@@ -357,9 +339,7 @@ def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[f
                 yield position, present
 
 
-def _rate(amount: float, per: float) -> float | None:
-    return amount / per if per else None
-
-
-def _ratio(own: float | None, base: float | None) -> float | None:
-    return own / base if own is not None and base else None
+def _ratio(own: Summary, base: Summary, name: str) -> float | None:
+    """Tokens for every unit of a cost, over the baseline's."""
+    cost, usual = getattr(own, name), getattr(base, name)
+    return (own.tokens / cost) / (base.tokens / usual) if cost and usual and base.tokens else None

@@ -20,11 +20,10 @@ GONE: Final = 141
 """Exit code of a command whose reader went away, as that of others that a closed pipe ends."""
 FULL: Final = 74
 """Exit code where output could not be written, as sysexits.h has it."""
-_SAID: Final = 500
-"""Characters of someone else's message."""
+_MOST: Final = 500
+"""Characters of a library's message."""
 LOW: Final = 71
 """Exit code where memory did not suffice, as sysexits.h has it."""
-_NO_MEMORY: Final = "memory: there is not enough for this; give a smaller file, or more memory.\n"
 
 
 def read_named(path: str) -> Trace:
@@ -87,16 +86,13 @@ def piped(main: Callable[[], int | None]) -> int:
         if isinstance(error, BrokenPipeError):
             return GONE
         if error.errno is None:  # what a library makes of a file that it cannot read
-            sys.stderr.write(f"{' '.join(str(error).split())[:_SAID]}\n")
+            sys.stderr.write(f"{' '.join(str(error).split())[:_MOST]}\n")
             return 1
         sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another place.\n")
         return FULL
-    except MemoryError:
-        sys.stderr.write(_NO_MEMORY)
-        return LOW
-    except RuntimeError as error:
-        if "allocate memory" not in str(error):  # torch has no class of its own for this
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):  # torch has no class for this
             raise
-        sys.stderr.write(_NO_MEMORY)
+        sys.stderr.write("memory: there is not enough for this; give a smaller file, or more memory.\n")
         return LOW
     return code

@@ -7,10 +7,11 @@ Everything is a pure function of the steps and needs nothing but the standard li
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from statistics import fmean, stdev
+from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
+from traces.pairing import estimate
 from traces.replay import PENDING, outcomes
 from traces.schema import Fate, Step
 from traces.stats import evaluated_drafts
@@ -85,15 +86,15 @@ class Decoded:
 
 def decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
     """The router's decisions, each with what the next pass that judges found; a pass may decide and judge at once."""
-    found: list[RouterDecision] = []
+    made: list[RouterDecision] = []
     for index, step in enumerate(steps):
         decision = _decision(step, index)
         if decision is not None:
-            found.append(decision)
-        judged = [fate for fate in step.fate if fate.judged]
-        if judged and found and found[-1].accepted is None and found[-1].verify is not False:
-            found[-1] = replace(found[-1], accepted=judged.count(Fate.ACCEPTED))
-    return tuple(found)
+            made.append(decision)
+        judged = any(fate.judged for fate in step.fate)
+        if judged and made and made[-1].accepted is None and made[-1].verify is not False:
+            made[-1] = replace(made[-1], accepted=step.fate.count(Fate.ACCEPTED))
+    return tuple(made)
 
 
 def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ...]:
@@ -106,8 +107,8 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
         for decision in decisions(steps):
             if decision.accepted is None:
                 continue
-            for name, estimate in decision.estimates.items():
-                errors[name].append(estimate - decision.accepted)
+            for name, expected in decision.estimates.items():
+                errors[name].append(expected - decision.accepted)
             if decision.expected is not None and not decision.estimates:
                 errors["router"].append(decision.expected - decision.accepted)
     order = {name: place for place, name in enumerate(ESTIMATORS)}
@@ -115,8 +116,8 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
         EstimatorError(
             name=name,
             count=len(values),
-            mean=fmean(values),
-            deviation=stdev(values) if len(values) > 1 else 0.0,
+            mean=estimate(values).mean,
+            deviation=estimate(values).deviation,
             mean_absolute=fmean(map(abs, values)),
         )
         for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
@@ -139,31 +140,18 @@ def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
 def local_ar_ness(order: Sequence[int], k: int) -> float:
     """Share of tokens that end a run of k + 1 neighbours decoded from left to right; 1 for ordinary decoding.
 
-    `local@k` of DiffuCoder: the last k + 1 decoded positions follow each other by one. 0 for fewer tokens than that.
-
-    Raises:
-        ValueError: If k is below 1.
+    `local@k` of DiffuCoder, for k from 1: the last k + 1 decoded positions follow each other by one. 0 for fewer.
     """
-    _check_k(k)
-    runs = [
-        all(
-            later == earlier + 1
-            for earlier, later in zip(order[end - k : end], order[end - k + 1 : end + 1], strict=True)
-        )
-        for end in range(k, len(order))
-    ]
+    follows = [later == earlier + 1 for earlier, later in pairwise(order)]
+    runs = [all(follows[start : start + k]) for start in range(len(order) - k)]
     return fmean(runs) if runs else 0.0
 
 
 def global_ar_ness(order: Sequence[int], k: int) -> float:
     """Share of tokens among the k leftmost positions still open when they were decoded; 1 for ordinary decoding.
 
-    `global@k` of DiffuCoder, over the positions that were decoded.
-
-    Raises:
-        ValueError: If k is below 1.
+    `global@k` of DiffuCoder, for k from 1, over the positions that were decoded.
     """
-    _check_k(k)
     left = sorted(order)
     hits = []
     for position in order:
@@ -178,7 +166,7 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
     The confidence of a token is the measure of that name, else, for a draft that was kept, the probability it was drawn
     with (q), else the confidence of the pending draft before it. A corrected draw has none.
     """
-    found = []
+    decoded = []
     pending: dict[int, float] = {}
     for index, step in enumerate(steps):
         known: list[float] = []
@@ -195,18 +183,14 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
             if confidence is not None and outcome.fate is not Fate.RESAMPLED:
                 known.append(confidence)
         if tokens:
-            found.append(Decoded(step=index, tokens=tokens, confidence=fmean(known) if known else None))
-    return tuple(found)
+            decoded.append(Decoded(step=index, tokens=tokens, confidence=fmean(known) if known else None))
+    return tuple(decoded)
 
 
 def verifications(steps: Sequence[Step]) -> tuple[Verification, ...]:
     """The passes that judged drafts, with how many of them passed."""
     return tuple(
-        Verification(
-            step=index,
-            drafts=drafts,
-            accepted=step.fate.count(Fate.ACCEPTED),
-        )
+        Verification(step=index, drafts=drafts, accepted=step.fate.count(Fate.ACCEPTED))
         for index, step in enumerate(steps)
         if (drafts := evaluated_drafts(step))
     )
@@ -230,7 +214,7 @@ def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
             order=order,
             count=max(map(len, columns.values())),
             means={name: fmean(column) for name, column in columns.items()},
-            errors={name: _standard_error(column) for name, column in columns.items()},
+            errors={name: estimate(column).error or 0.0 for name, column in columns.items()},
         )
         for order, columns in sorted(values.items())
     )
@@ -256,20 +240,18 @@ def _decision(step: Step, index: int) -> RouterDecision | None:
 def _flattened(step: Step) -> Iterator[int]:
     """Positions that the step made final, verified ones first."""
     final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
-    judged = [(outcome.entry, position) for position, outcome in final if outcome.fate in SPECULATIVE]
-    order = step.numbers.get("order", step.numbers.get("level"))
-    yield from (
-        position
-        for _, position in sorted(
-            judged, key=lambda pair: (order[pair[0]] or 0.0, pair[1]) if order else (0.0, pair[1])
-        )
-    )
+    order = "order" if "order" in step.numbers else "level"
+    verified = [
+        (_measure(step, order, outcome.entry) or 0.0, position)
+        for position, outcome in final
+        if outcome.fate in SPECULATIVE
+    ]
     others = [
         (-(_measure(step, "confidence", outcome.entry) or 0.0), position)
         for position, outcome in final
         if outcome.fate not in SPECULATIVE and outcome.fate is not Fate.EDITED
     ]
-    yield from (position for _, position in sorted(others))
+    yield from (position for _, position in sorted(verified) + sorted(others))
 
 
 def _confidence(step: Step, entry: int) -> float | None:
@@ -280,12 +262,3 @@ def _confidence(step: Step, entry: int) -> float | None:
 def _measure(step: Step, name: str, entry: int) -> float | None:
     column = step.numbers.get(name)
     return None if column is None else column[entry]
-
-
-def _standard_error(values: Sequence[float]) -> float:
-    return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k: {k} is below 1; give how many neighbours to look at")

@@ -1,14 +1,20 @@
-"""Timings of drafting, read from the file that `python -m benchmarks.continuous` writes."""
+"""Timings that `python -m benchmarks.continuous` and `python -m benchmarks.video` write with `--json`."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
-from traces.measured import Count, Measured, Number, read_measured
-from traces.typed import adapter
+from traces import limits
+from traces.errors import Problem
+from traces.results import Count, SweepError, read_json
+from traces.typed import Words, adapter, record
 
-Said: TypeAlias = Annotated[str, Field(max_length=40)]
+Row = TypeVar("Row")
+Number: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]
+Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=40)]
+OptionalLabel: TypeAlias = Annotated[str, Field(max_length=40)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +41,8 @@ class Timing:
     """Of a draft, in tokens of ordinary decoding; 0 in files from before it was measured."""
     verify_cost: Number = 0.0
     """Of a verification, likewise."""
-    drafter: Said = ""
-    verdict: Said = ""
+    drafter: OptionalLabel = ""
+    verdict: OptionalLabel = ""
 
     @property
     def costed(self) -> bool:
@@ -49,9 +55,34 @@ class Timing:
         return ", ".join(part for part in (self.drafter, self.verdict) if part)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What was decoded with one window, beside ordinary decoding of the same prompts."""
+
+    kind: Label
+    """What is decoded, such as "video"."""
+    decoder: Label
+    window: Count
+    nfe_ratio: Number
+    """Forward passes of ordinary decoding over its own."""
+    nfe_ratio_error: Number
+    time_ratio: Number
+    """The same with processor seconds."""
+    time_ratio_error: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Generic[Row]):
+    """What a file holds: a title, and rows of one kind."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
 Timings: TypeAlias = Measured[Timing]
-"""What a file holds."""
-_TYPE: Final = adapter(Timing, "Timing", "ignore")
+Windows: TypeAlias = Measured[Window]
+_TIMING: Final = adapter(Timing, "Timing", "ignore")
+_WINDOW: Final = adapter(Window, "Window", "ignore")
 
 
 def read_timings(data: bytes) -> Timings:
@@ -60,4 +91,38 @@ def read_timings(data: bytes) -> Timings:
     Raises:
         SweepError: With the field, the value and the remedy.
     """
-    return read_measured(data, _TYPE, "python -m benchmarks.continuous")
+    return _read(data, _TIMING, "python -m benchmarks.continuous", lambda row: False)
+
+
+def read_windows(data: bytes) -> Windows:
+    """Read passes and times by window; rows of ordinary decoding, which has none, are left out.
+
+    Raises:
+        SweepError: With the field, the value and the remedy.
+    """
+    return _read(
+        data,
+        _WINDOW,
+        "python -m benchmarks.video",
+        lambda row: isinstance(row, Mapping) and "window" in row and row["window"] is None,
+    )
+
+
+def _read(data: bytes, kind: TypeAdapter[Row], command: str, left_out: Callable[[object], bool]) -> Measured[Row]:
+    remedy = f"give what `{command} --json` wrote"
+    document = read_json(data, "file", limits.PART_VALUES, remedy)
+    rows = document.get("rows") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping) or not isinstance(rows, list):
+        raise SweepError(f"rows: there are none; {remedy}")
+    problems: list[Problem] = []
+    read = []
+    for k, row in enumerate(rows):
+        if left_out(row):
+            continue
+        one = record(kind, row, f"rows[{k}]", problems, Words("row", remedy, remedy, remedy))
+        if one is None:
+            raise SweepError(problems[0])
+        read.append(one)
+    if not read:
+        raise SweepError(f"rows: there are none of this kind; {remedy}")
+    return Measured(str(document.get("title", ""))[:200], tuple(read))

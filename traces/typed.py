@@ -3,18 +3,16 @@
 from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, from_json, to_json
+from pydantic_core import ErrorDetails, to_json
 from typing_extensions import TypeAliasType
 
 from traces import limits
 from traces.errors import Problem, quote
-from traces.later import Unknown, taken_out
 
 Record = TypeVar("Record")
 _UNKNOWN: Final = "unexpected_keyword_argument"
 """What pydantic calls a field that a record has not."""
-_MOST_UNKNOWN: Final = 100
-"""Unknown fields of one step, or outside the steps, of a later version."""
+_OUT_OF_RANGE: Final = ("greater_than_equal", "less_than_equal", "string_too_long")
 
 
 class Words(NamedTuple):
@@ -32,51 +30,31 @@ class Words(NamedTuple):
 
 def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"]) -> TypeAdapter[Record]:
     """The checks of a dataclass, which stays free of pydantic; `unknown` fields are an error or left out."""
-    config = ConfigDict(strict=True, extra=unknown, defer_build=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    config = ConfigDict(
+        strict=True, extra=unknown, defer_build=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
     alias = TypeAliasType(name, kind)  # type: ignore[misc]  # An alias lets settings reach a dataclass.
     return TypeAdapter(cast(type[Record], alias), config=config)
 
 
 def record(kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words) -> Record | None:
     """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
-    return parted(kind, part, path, problems, words)[0]
-
-
-def parted(
-    kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words, *, later: bool = False
-) -> tuple[Record | None, list[Unknown]]:
-    """As `record`, with the fields that a `later` version has and the record has not; they are no problem then."""
     # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:
         problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))
-        return None, []
-    unknown: list[Unknown] = []
+        return None
     try:
-        try:
-            return kind.validate_json(text), unknown
-        except ValidationError as error:
-            places = [detail["loc"] for detail in _details(error) if detail["type"] == _UNKNOWN]
-            if not later or not places:
-                raise
-            if len(places) > _MOST_UNKNOWN:
-                many = f"has more than {_MOST_UNKNOWN} fields that this release does not know"
-                problems.append(Problem(path or words.whole, many, words.correct))
-                return None, []
-            part = from_json(text)
-            unknown = taken_out(part, places)
-            return kind.validate_json(to_json(part)), unknown
+        return kind.validate_json(text)
     except ValidationError as error:
-        found: dict[str, Problem] = {}
-        for detail in _details(error):
+        by_field: dict[str, Problem] = {}
+        for detail in error.errors(include_url=False, include_context=False):
             problem = _problem(detail, part, path, words)
-            found.setdefault(problem.field, problem)  # A value that may be of two types has an error for each.
-        problems += found.values()
-        return None, []
-
-
-def _details(error: ValidationError) -> list[ErrorDetails]:
-    return error.errors(include_url=False, include_context=False)
+            # A value that may be of two types has an error for each; that it is out of range says more than its type.
+            if problem.field not in by_field or detail["type"] in _OUT_OF_RANGE:
+                by_field[problem.field] = problem
+        problems += by_field.values()
+        return None
 
 
 def count(text: bytes) -> int:

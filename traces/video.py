@@ -1,7 +1,7 @@
 """The latent frames of a video: where they end along decoding, what they cover, how they follow from one another."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 
 from traces.schema import Canvas, Fate, Trace
 
@@ -13,10 +13,7 @@ def frame_count(canvas: Canvas) -> int:
 
 def frame_size(canvas: Canvas) -> int:
     """Positions of one latent frame; all positions where the canvas is no video."""
-    size = 1
-    for extent in canvas.shape[1:] if canvas.kind == "video" else canvas.shape:
-        size *= extent
-    return size
+    return prod(canvas.shape[1:] if canvas.kind == "video" else canvas.shape)
 
 
 def cell_of(canvas: Canvas, position: int) -> int:
@@ -76,13 +73,11 @@ def kept_by_change(trace: Trace) -> tuple[Kept, Kept]:
     """
     size = frame_size(trace.canvas)
     token = {cell_of(trace.canvas, position): value for position, value in enumerate(trace.output.tokens)}
-    counts = {same: [0, 0] for same in (True, False)}
+    verdicts: dict[bool, list[bool]] = {True: [], False: []}
     for step in trace.steps:
         for position, fate in zip(step.position, step.fate, strict=True):
             cell = cell_of(trace.canvas, position)
-            if not fate.judged or cell < size or token[cell] is None or token[cell - size] is None:
-                continue
-            group = counts[token[cell] == token[cell - size]]
-            group[0] += 1
-            group[1] += fate is Fate.ACCEPTED
-    return Kept(*counts[True]), Kept(*counts[False])
+            if fate.judged and cell >= size and None not in (token[cell], token[cell - size]):
+                verdicts[token[cell] == token[cell - size]].append(fate is Fate.ACCEPTED)
+    same, other = (Kept(len(verdicts[each]), sum(verdicts[each])) for each in (True, False))
+    return same, other

@@ -7,24 +7,27 @@ from typing import Any, Final
 from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
-from visualizers.figures.canvas import ACCEPTANCE, CANVAS
-from visualizers.figures.collisions import COLLISION, COLLISION_HISTOGRAM
-from visualizers.figures.cost import COMPARISON, LATENCY, RACE, SEEDS
-from visualizers.figures.drafts import BETA
-from visualizers.figures.foresight import CONTRIBUTIONS, FORESIGHT
-from visualizers.figures.graph import GRAPH
-from visualizers.figures.judging import DISTANCES, DRAFT_STEPS, RATIO_MEANS, RATIOS
-from visualizers.figures.mask import MASK
-from visualizers.figures.order import AR_NESS, CONFIDENCE, ORDER
-from visualizers.figures.pictures import PICTURES
-from visualizers.figures.rates import ACCEPTED, ALONG, BY_PLACE, DETAIL, REDUNDANCY
-from visualizers.figures.routing import ESTIMATORS, ROUTING
-from visualizers.figures.sweep_results import FRONTIER, SETTING, SweepFigure, SweepView
-from visualizers.figures.sweeps import BY_SETTING, DEPTH_SWEEP, DIFFERENCE, HAMMING, STRENGTH_SWEEP, WINDOW_SWEEP
-from visualizers.figures.throughput import THROUGHPUT
-from visualizers.figures.timeline import CHURN
-from visualizers.figures.timings import BREAK_EVEN, SHARES, SPEED_UP, WINDOWS
-from visualizers.figures.trajectories import DIVERGENCE, TRAJECTORIES
+from visualizers.figures import (
+    canvas,
+    collisions,
+    cost,
+    drafts,
+    foresight,
+    graph,
+    judging,
+    mask,
+    order,
+    pictures,
+    rates,
+    routing,
+    sweep_results,
+    sweeps,
+    throughput,
+    timeline,
+    timings,
+    trajectories,
+)
+from visualizers.figures.sweep_results import SweepFigure, SweepView
 from visualizers.style import themed
 
 __all__ = [
@@ -43,58 +46,19 @@ __all__ = [
     "themed",
 ]
 
-FIGURES = MappingProxyType(
-    {
-        figure.name: figure
-        for figure in (
-            CANVAS,
-            PICTURES,
-            ACCEPTANCE,
-            CHURN,
-            REDUNDANCY,
-            RACE,
-            COMPARISON,
-            SEEDS,
-            LATENCY,
-            BETA,
-            COLLISION,
-            COLLISION_HISTOGRAM,
-            HAMMING,
-            DIFFERENCE,
-            STRENGTH_SWEEP,
-            WINDOW_SWEEP,
-            ORDER,
-            ROUTING,
-            ESTIMATORS,
-            BY_PLACE,
-            ACCEPTED,
-            DRAFT_STEPS,
-            THROUGHPUT,
-            AR_NESS,
-            CONFIDENCE,
-            GRAPH,
-            FORESIGHT,
-            CONTRIBUTIONS,
-            DEPTH_SWEEP,
-            MASK,
-            RATIOS,
-            DISTANCES,
-            TRAJECTORIES,
-            DIVERGENCE,
-            BY_SETTING,
-            ALONG,
-            DETAIL,
-            RATIO_MEANS,
-        )
-    }
+_SHARED = (canvas, pictures, timeline, cost, drafts, collisions, sweeps, rates)
+_TEXT = (order, routing, throughput, graph, foresight, mask)
+_CONTINUOUS = (judging, trajectories)
+FIGURES: Final[Mapping[str, Figure]] = MappingProxyType(
+    {figure.name: figure for module in (*_SHARED, *_TEXT, *_CONTINUOUS) for figure in module.FIGURES}
 )
 """Name -> figure, in the order a page shows them."""
 
-SWEEP_FIGURES = MappingProxyType({figure.name: figure for figure in (FRONTIER, SETTING)})
+SWEEP_FIGURES: Final = MappingProxyType({figure.name: figure for figure in sweep_results.FIGURES})
 """Name -> figure of the results of many runs, see `read_results`."""
 
 TIMING_FIGURES: Final[Mapping[str, FileFigure[Any]]] = MappingProxyType(
-    {figure.name: figure for figure in (WINDOWS, SPEED_UP, SHARES, BREAK_EVEN)}
+    {figure.name: figure for figure in timings.FIGURES}
 )
 """Name -> figure of what a benchmark measured."""
 

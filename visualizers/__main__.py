@@ -10,9 +10,9 @@ With --sweep, figures of the results of many runs instead; with --timings, those
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn, TypeVar, get_args
+from typing import Any, Final, NoReturn, get_args
 
 import plotly.graph_objects as go
 
@@ -40,11 +40,13 @@ from visualizers.moving.look import Clock
 from visualizers.page import standalone
 from visualizers.sheet import page_of, section
 
-Read = TypeVar("Read")
 ZIP: Final = "zip"
+KINDS: Final = ("html", *FORMATS, *ENDINGS, ZIP)
 BROKEN_TRACE, WRONG_USAGE, NO_BROWSER = 1, 2, 3
 MOVING: Final = ("clock", "every", "slow", "hold", "fps", "size", "width", "name", "clip")
 """Options of moving pictures alone."""
+RESULTS: Final[Mapping[str, Mapping[str, Worded]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
+"""Option that names results -> figures of them."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,6 +54,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USAGE, f"{self.prog}: {message}\n")
+
+
+class _UsageError(ValueError):
+    """Options that do not go together."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,83 +73,83 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_listing())
         return 0
-    sources = [name for name in ("traces", "sweep", "timings") if getattr(options, name)]
-    if not sources or options.output is None:
-        parser.error("TRACE, --sweep RESULTS or --timings RESULTS, and -o FILE are needed; --list lists the figures")
-    if len(sources) > 1:
-        wrong = "traces" if sources[0] == "traces" else f"--{sources[0]}"
-        parser.error(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
-    kind = _kind(parser, options)
-    draw = {"traces": _draw_traces, "sweep": _draw_sweep, "timings": _draw_timings}[sources[0]]
-    named = options.output
+    path = options.output
     try:
-        with output_file(named, f".{kind}") as options.output:
-            draw(parser, options, kind)
+        source, kind = _source(options), _kind(options)
+        with output_file(path, f".{kind}") as options.output:
+            (_draw_traces if source == "traces" else _draw_results)(options, kind)
     except (TraceError, SweepError) as error:
         print(error, file=sys.stderr)
         return BROKEN_TRACE
-    except (BundleError, FigureError, MovingError) as error:
+    except (_UsageError, BundleError, FigureError, MovingError) as error:
         parser.error(str(error))
-    except BrokenPipeError:
-        raise
     except BrowserMissing as error:
         print(error, file=sys.stderr)
         return NO_BROWSER
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        parser.error(f"-o {named}: cannot be written ({error.strerror}); choose a file in a folder that exists")
+        parser.error(f"-o {path}: cannot be written ({error.strerror}); choose a file in a folder that exists")
     return 0
 
 
-def _kind(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+def _source(options: argparse.Namespace) -> str:
+    """Return the option that names what is drawn."""
+    sources = [name for name in ("traces", *RESULTS) if getattr(options, name)]
+    if not sources or options.output is None:
+        problem = "TRACE, --sweep RESULTS or --timings RESULTS, and -o FILE are needed"
+        raise _UsageError(f"{problem}; --list lists the figures")
+    if len(sources) > 1:
+        wrong = "traces" if sources[0] == "traces" else f"--{sources[0]}"
+        raise _UsageError(f"--{sources[-1]} {getattr(options, sources[-1])}: takes no {wrong} beside it")
+    return sources[0]
+
+
+def _kind(options: argparse.Namespace) -> str:
     """Return the kind of file to write, and refuse options that do not go with it."""
     kind = Path(options.output).suffix.removeprefix(".").lower()
     if options.output == STANDARD:
         kind = options.format or "html"
     elif options.format not in (None, kind):
-        parser.error(f"--format {options.format}: -o {options.output} ends otherwise; leave it out or choose -o -")
-    kinds = ("html", *FORMATS, *ENDINGS, ZIP)
-    if kind not in kinds:
-        parser.error(f"-o {options.output}: choose a file that ends in .{', .'.join(kinds)}")
+        raise _UsageError(f"--format {options.format}: -o {options.output} ends otherwise; leave it out or use -o -")
+    if kind not in KINDS:
+        raise _UsageError(f"-o {options.output}: choose a file that ends in .{', .'.join(KINDS)}")
     if kind in (*ENDINGS, ZIP) and not options.traces:
-        parser.error(f"-o {options.output}: .{kind} shows traces; give TRACE")
-    if kind != ZIP:
-        _refuse_zip_options(parser, options, kind)
-    if kind in ENDINGS:
-        for name in ("figure", "step"):
-            if getattr(options, name) is not None:
-                parser.error(f"--{name}: .{kind} shows whole runs in motion; leave --{name} out")
-    elif given := _moving_options(options):
-        parser.error(f"--{given[0]}: belongs to moving pictures; leave it out or choose .{', .'.join(ENDINGS)}")
+        raise _UsageError(f"-o {options.output}: .{kind} shows traces; give TRACE")
+    if kind != ZIP and len(options.figure or ()) > 1:
+        raise _UsageError(f"--figure {options.figure[1]}: a .{kind} file holds one figure; choose .zip for several")
+    moving = "moving pictures", MOVING, ENDINGS
+    for where, names, kinds in (moving, ("a .zip file", ("preset", "no_traces"), (ZIP,))):
+        if kind not in kinds and (given := _given(options, names)):
+            name, value = next(iter(given.items()))
+            option = f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
+            raise _UsageError(f"{option}: belongs to {where}; leave it out or choose .{', .'.join(kinds)}")
+    if kind in ENDINGS and (given := _given(options, ("figure", "step"))):
+        name = min(given)
+        raise _UsageError(f"--{name}: .{kind} shows whole runs in motion; leave --{name} out")
     return kind
 
 
-def _refuse_zip_options(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
-    if len(options.figure or ()) > 1:
-        parser.error(f"--figure {options.figure[1]}: a .{kind} file holds one figure; choose .zip for several")
-    if options.preset or options.no_traces:
-        name = f"--preset {options.preset}" if options.preset else "--no-traces"
-        parser.error(f"{name}: belongs to .zip; leave it out or choose that")
+def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return the options among `names` that were given, with their values."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
-def _moving_options(options: argparse.Namespace) -> list[str]:
-    return [name for name in MOVING if getattr(options, name) is not None]
-
-
-def _draw_traces(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
+def _draw_traces(options: argparse.Namespace, kind: str) -> None:
     name = options.figure[0] if options.figure else None
-    for way, figures in (("--sweep", SWEEP_FIGURES), ("--timings", TIMING_FIGURES)):
+    for source, figures in RESULTS.items():
         if name in figures:
-            parser.error(f"--figure {name}: draws results; give them with {way} RESULTS instead of traces")
+            raise _UsageError(f"--figure {name}: draws results; give them with --{source} RESULTS instead of traces")
     traces, path = [read_named(each) for each in options.traces], options.output
     if kind in ENDINGS:
-        _write_moving(parser, options, traces)
+        _write_moving(options, traces)
     elif kind == ZIP:
         pack = Options(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
         write_zip(traces, path, figures=options.figure, step=options.step, options=pack)
     elif name is not None:
         figure = FIGURES[name]
         if options.step is not None and not figure.stepped:
-            parser.error(f"--step {options.step}: figure {name} shows the whole run; leave --step out")
+            raise _UsageError(f"--step {options.step}: figure {name} shows the whole run; leave --step out")
         drawn = figure.draw(traces, step=options.step)
         _save(figure, drawn, options, kind, width=figure.width(traces))
     elif kind == "html":
@@ -151,29 +157,30 @@ def _draw_traces(parser: argparse.ArgumentParser, options: argparse.Namespace, k
         _write_text(path, standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=every))
     else:
         names = ", ".join(figure.name for figure in supported(traces)) or "none; --list says what they need"
-        parser.error(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
+        raise _UsageError(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
 
 
-def _write_moving(parser: argparse.ArgumentParser, options: argparse.Namespace, traces: Sequence[Trace]) -> None:
-    given = {name: getattr(options, name) for name in _moving_options(options)}
+def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
+    given = _given(options, MOVING)
     clock = given.get("clock", "passes")
     for name, other in (("every", "passes"), ("slow", "milliseconds")):
         if name in given and clock != other:
-            parser.error(f"--{name} {given[name]:g}: belongs to --clock {other}; leave it out or choose that")
+            raise _UsageError(f"--{name} {given[name]:g}: belongs to --clock {other}; leave it out or choose that")
     if "size" in given and "width" in given:
-        parser.error(f"--width {given['width']}: takes no --size beside it; leave one of them out")
+        raise _UsageError(f"--width {given['width']}: takes no --size beside it; leave one of them out")
     if "size" in given:
         given["width"] = SIZES[given.pop("size")]
     names, clip = tuple(given.pop("name", ())), given.pop("clip", False)
     if clip and (idle := given.keys() & {"clock", "every", "slow", "hold"}):
-        parser.error(f"--{min(idle)}: a clip alone has none; leave it or --clip out")
+        raise _UsageError(f"--{min(idle)}: a clip alone has none; leave it or --clip out")
     if clip and len(traces) != 1:
-        parser.error(f"--clip: {len(traces)} traces; give the one whose clip it is")
-    look, report = Look(theme=options.theme, names=names, **given), _report if sys.stderr.isatty() else None
+        raise _UsageError(f"--clip: {len(traces)} traces; give the one whose clip it is")
+    look, path = Look(theme=options.theme, names=names, **given), Path(options.output)
+    report = _report if sys.stderr.isatty() else lambda done, frames: None
     if clip:
-        write_clip(traces[0], Path(options.output), look, report=report)
+        write_clip(traces[0], path, look, report=report)
     else:
-        write_moving(traces, Path(options.output), look, report=report)
+        write_moving(traces, path, look, report=report)
 
 
 def _report(done: int, frames: int) -> None:
@@ -181,34 +188,25 @@ def _report(done: int, frames: int) -> None:
     print(f"\rframe {done} of {frames}", end="\n" if done == frames else "", file=sys.stderr, flush=True)
 
 
-def _draw_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
-    figure = SWEEP_FIGURES.get(options.figure[0] if options.figure else "")
-    if figure is None:
-        parser.error(f"--sweep {options.sweep}: needs --figure, one of {', '.join(SWEEP_FIGURES)}")
-    rows = _read(options.sweep, read_results).rows
-    view = SweepView(speed=options.speed, baseline=options.baseline, setting=options.setting)
+def _draw_results(options: argparse.Namespace, kind: str) -> None:
+    """Draw a figure of a sweep or of timings; what is wrong with the file is said with its path."""
+    source, path = ("sweep", options.sweep) if options.sweep else ("timings", options.timings)
+    name = options.figure[0] if options.figure else ""
+    if name not in RESULTS[source]:
+        raise _UsageError(f"--{source} {path}: needs --figure, one of {', '.join(RESULTS[source])}")
+    read: Callable[[bytes], Any] = read_results if options.sweep else TIMING_FIGURES[name].read
     try:
-        drawn = figure.draw(rows, view)
-    except SweepError as error:
-        parser.error(f"figure {figure.name}: {error}")
-    _save(figure, drawn, options, kind)
-
-
-def _draw_timings(parser: argparse.ArgumentParser, options: argparse.Namespace, kind: str) -> None:
-    figure = TIMING_FIGURES.get(options.figure[0] if options.figure else "")
-    if figure is None:
-        parser.error(f"--timings {options.timings}: needs --figure, one of {', '.join(TIMING_FIGURES)}")
-    _save(figure, _read(options.timings, figure.draw_file), options, kind)
-
-
-def _read(path: str, reader: Callable[[bytes], Read]) -> Read:
-    """Read results; what is wrong is said with the path."""
-    try:
-        return reader(bytes_of(path))
+        results = read(bytes_of(path))
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     except OSError as error:
         raise SweepError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    view = SweepView(speed=options.speed, baseline=options.baseline, setting=options.setting)
+    try:
+        drawn = SWEEP_FIGURES[name].draw(results.rows, view) if options.sweep else TIMING_FIGURES[name].draw(results)
+    except SweepError as error:
+        raise _UsageError(f"figure {name}: {error}") from None
+    _save(RESULTS[source][name], drawn, options, kind)
 
 
 def _save(figure: Worded, drawn: go.Figure, options: argparse.Namespace, kind: str, **size: int) -> None:
@@ -226,8 +224,9 @@ def _write_text(path: Path, text: str) -> None:
 def _listing() -> str:
     every: list[Worded] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
     width = max(len(figure.name) for figure in every)
-    rows = (f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every)
-    return "\n".join(rows)
+    return "\n".join(
+        f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -244,16 +243,14 @@ def _parser() -> argparse.ArgumentParser:
     themes = "of all files but pages, which follow the reader"
     add("--theme", choices=("light", "dark"), default="light", help=themes)
     add("--sweep", metavar="RESULTS", help="results of many runs, .jsonl or .json, also .gz, instead of traces")
-    speeds = tuple(SPEEDS)
-    add(
-        "--speed", choices=speeds, metavar="NAME", default="tokens-per-forward", help=f"of a sweep: {', '.join(speeds)}"
-    )
+    of_sweep = f"of a sweep: {', '.join(SPEEDS)}"
+    add("--speed", choices=tuple(SPEEDS), metavar="NAME", default="tokens-per-forward", help=of_sweep)
     add("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     add("--setting", metavar="NAME", help="the setting along the axis of a sweep")
     timings = "what benchmarks.continuous or benchmarks.video wrote, instead of traces"
     add("--timings", metavar="RESULTS", help=timings)
     add("--preset", choices=PRESETS, metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}")
-    add("--no-traces", action="store_true", help="leave the traces out of a .zip")
+    add("--no-traces", action="store_true", default=None, help="leave the traces out of a .zip")
     add("--list", action="store_true", help="list the figures and leave")
     # No defaults here, so that it is known which were given; those of `Look` apply.
     usual = Look()

@@ -32,15 +32,12 @@ def place_labels(
     *,
     beyond: tuple[float, float] = (0.0, 0.0),
 ) -> Mapping[int, str]:
-    """Find a place for each label where nothing else is.
+    """Find a place for each label where nothing else is: index -> place in plotly's words, where there is room.
 
     Args:
         points: All marks, in shares of the panel's width and height.
         wanted: Index of a point, its label and the place to try first, the most important label first.
         beyond: How far a label may reach out of the panel, across and up.
-
-    Returns:
-        Index -> place in plotly's words. Labels that have no room are missing.
     """
     taken = [Box(x - _ACROSS, x + _ACROSS, y - _UP, y + _UP) for x, y in points]
     inside = Box(-beyond[0], 1 + beyond[0], -beyond[1], 1 + beyond[1])

@@ -27,6 +27,9 @@ _REMEDY: Final = (
     "BROWSER_PATH; .html needs none"
 )
 
+_BROWSER_ERRORS: Final = (BrowserClosedError, BrowserDepsError, BrowserFailedError)
+_FAILURES: Final = (*_BROWSER_ERRORS, TimeoutError, PermissionError, subprocess.SubprocessError)
+
 
 class BrowserMissing(RuntimeError):
     """There is no browser that could print the figure."""
@@ -70,14 +73,7 @@ def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done
         return asyncio.run(_printed(wanted, report))
     except ChromeNotFoundError:
         raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
-    except (
-        BrowserClosedError,
-        BrowserDepsError,
-        BrowserFailedError,
-        TimeoutError,
-        PermissionError,
-        subprocess.SubprocessError,
-    ):
+    except _FAILURES:
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
 
 
@@ -89,13 +85,13 @@ def _try_browser() -> None:
 
 
 async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:
-    found = []
+    files = []
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(_START_SECONDS):
             # No MathJax: it would come from the network.
             printer = await stack.enter_async_context(kaleido.Kaleido(n=1, mathjax=False))
         for done, one in enumerate(wanted, 1):
             size = {"width": one.width, "height": one.figure.layout.height, "scale": one.scale}
-            found.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
+            files.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
             report(done)
-    return found
+    return files

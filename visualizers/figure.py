@@ -1,37 +1,28 @@
-"""What a figure is, how its runs are named, and how panels, axes and curves are drawn."""
+"""What a figure is, and how the runs in it are named and grouped."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from statistics import fmean, stdev
 from textwrap import wrap
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
-from plotly.basedatatypes import BaseTraceType
-from plotly.subplots import make_subplots
 
 from traces.measures import COUPLINGS
 from traces.schema import Scalar, Trace
 from traces.video import frame_count
 from visualizers.picture import PictureError
-from visualizers.style import NEUTRAL, PATTERNS, Look, hatched, series, themed
+from visualizers.plot import plain, side_by_side
+from visualizers.style import themed
 from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
-MOST_PANELS: Final = 6
-"""Traces drawn side by side; more would be too small to read."""
 MOST_GROUPS: Final = 6
 """Groups of runs in one panel."""
-MOST_RUNS: Final = 12
-"""Runs in one panel."""
+MOST: Final = {"panels": (6, "traces side by side"), "groups": (MOST_GROUPS, "groups of runs"), "runs": (12, "runs")}
+"""What there may not be too many of in a figure, how many may be drawn, and the same in words."""
 MOST_FRAMES: Final = 16
 """Latent frames of a video that have panels, names or lines of their own."""
-PAPERS: Final = {"coupling": COUPLINGS}
-"""Setting -> value -> what papers call a run with it, where runs differ in it."""
 SUBTITLE: Final = 108
 """Letters on a line of the subtitle."""
 SUBTITLE_LINE: Final = 16
@@ -46,32 +37,17 @@ class FigureError(ValueError):
     """A figure was asked for that these traces do not support, or a step that they do not have."""
 
 
-@cache
-def _words() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worded:
-    """A figure with its words, which are in figures.toml."""
+    """The words of a figure."""
 
     name: str
     """What the command line calls it."""
-
-    @property
-    def title(self) -> str:
-        """Its heading."""
-        return _words()[self.name]["title"]
-
-    @property
-    def caption(self) -> str:
-        """What it shows, and how that is computed."""
-        return _words()[self.name]["caption"]
-
-    @property
-    def paper(self) -> str:
-        """The published figure or table it answers to; may be empty."""
-        return _words()[self.name].get("paper", "")
+    title: str
+    caption: str
+    """What it shows, and how that is computed."""
+    paper: str = ""
+    """The published figure or table it answers to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +59,7 @@ class Figure(Worded):
     needed: str
     """The same in words."""
     at_most: Literal["panels", "groups", "runs"] | None = None
-    """What there may not be too many of: `MOST_PANELS`, `MOST_GROUPS` or `MOST_RUNS`."""
+    """What there may not be too many of, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
     """A further reason why the traces cannot be drawn."""
     drawing: Callable[[Traces, int | None], go.Figure]
@@ -104,17 +80,16 @@ class Figure(Worded):
         """Return None, or the reason why these traces cannot be drawn."""
         if not traces:
             return "no trace given"
-        shown = [trace for trace in traces if self.needs(trace)]
-        if not shown:
+        drawn = [trace for trace in traces if self.needs(trace)]
+        if not drawn:
             these = "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
             return f"needs {self.needed}, which {these} not have"
-        if self.at_most == "panels" and len(shown) > MOST_PANELS:
-            return f"draws up to {MOST_PANELS} traces side by side, {len(shown)} given"
-        if self.at_most == "groups" and len(grouped(shown)) > MOST_GROUPS:
-            return f"draws up to {MOST_GROUPS} groups of runs, {len(grouped(shown))} given"
-        if self.at_most == "runs" and len(shown) > MOST_RUNS:
-            return f"draws up to {MOST_RUNS} runs, {len(shown)} given"
-        return self.refuses(shown)
+        if self.at_most:
+            most, things = MOST[self.at_most]
+            count = len(grouped(drawn) if self.at_most == "groups" else drawn)
+            if count > most:
+                return f"draws up to {most} {things}, {count} given"
+        return self.refuses(drawn)
 
     def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:
         """Draw the traces, after `step` forward passes where the figure shows one moment.
@@ -124,17 +99,15 @@ class Figure(Worded):
         """
         if reason := self.supports(traces):
             raise FigureError(f"figure {self.name}: {reason}")
-        if step is not None and self.stepped:
-            last = max(len(trace.steps) for trace in traces)
-            if not 0 <= step <= last:
-                raise FigureError(f"step {step}: choose a step from 0 to {last}")
+        last = max(len(trace.steps) for trace in traces)
+        if step is not None and self.stepped and not 0 <= step <= last:
+            raise FigureError(f"step {step}: choose a step from 0 to {last}")
         try:
             figure = self.drawing([trace for trace in traces if self.needs(trace)], step)
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
-        figure = wrapped(figure)
         heading = figure.layout.title.text or self.title
-        return themed(titled(figure, heading, subtitle(traces)), "light")
+        return themed(titled(wrapped(figure), heading, subtitle(traces)), "light")
 
 
 def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
@@ -183,11 +156,6 @@ class FileFigure(DataFigure[Data]):
         return self.draw(self.read(data))
 
 
-def plain(text: str) -> str:
-    """Return text from a trace so that plotly shows it as it is; plotly reads a few HTML tags in its labels."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def subtitle(traces: Traces) -> str:
     """Say which runs a figure shows, ready for plotly."""
     models = ", ".join(dict.fromkeys(trace.model.title or trace.model.id for trace in traces))
@@ -200,12 +168,11 @@ def subtitle(traces: Traces) -> str:
 
 def settings(method: str, config: Mapping[str, Scalar]) -> str:
     """Say a method with some of its settings."""
-    said = ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items()
-    )
-    if not said:
+    parts = (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items())
+    values = ", ".join(parts)
+    if not values:
         return method
-    return f"{method}, {said}" if method.endswith(")") else f"{method} ({said})"
+    return f"{method}, {values}" if method.endswith(")") else f"{method} ({values})"
 
 
 def labels(traces: Traces) -> tuple[str, ...]:
@@ -235,12 +202,10 @@ def labels(traces: Traces) -> tuple[str, ...]:
 
 
 def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:
-    """A run with the settings in which it differs from others; papers have names for some of these."""
-    name = trace.variant or trace.method
-    for setting, names in PAPERS.items():
-        if not trace.variant and (called := names.get(str(differing.get(setting)))):
-            name, differing = called, {each: value for each, value in differing.items() if each != setting}
-    return settings(name, differing)
+    """A run with the settings in which it differs from others; papers have names for the coupling."""
+    if not trace.variant and (called := COUPLINGS.get(str(differing.get("coupling")))):
+        return settings(called, {name: value for name, value in differing.items() if name != "coupling"})
+    return settings(trace.variant or trace.method, differing)
 
 
 def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
@@ -261,92 +226,8 @@ def counted(name: str, runs: Traces) -> str:
     return name if len(runs) == 1 else f"{name}, {len(runs)} runs"
 
 
-def side_by_side(titles: Sequence[str], **options: Any) -> go.Figure:
-    """Return a figure with one panel a title; a single panel needs no title of its own."""
-    if len(titles) == 1:
-        return make_subplots(**options)
-    figure = make_subplots(cols=len(titles), subplot_titles=titles, **options)
-    return figure.update_annotations(font={"size": 13}, yshift=4).update_layout(margin={"t": 112})
-
-
 def at_moments(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:
     """Return a figure with a panel a trace, headed by its moment, and that of the first in words."""
-    said = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, traces, strict=True)]
-    heads = [f"{name}<br>{words}" for name, words in zip(labels(traces), said, strict=True)]
-    return side_by_side(heads, **options), said[0]
-
-
-def in_panel(panel: int, index: int) -> Look:
-    """Return what puts curve number `index` into one of several panels, with one legend entry for all of them."""
-    return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
-
-
-def curve(
-    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
-) -> None:
-    """Add curve number `index`, with a mark at every point.
-
-    Args:
-        figure: Changed in place.
-        index: Chooses colour, dash and symbol.
-        name: Of the legend entry.
-        points: x and y.
-        hover: Template of what hovering says.
-        more: For plotly, such as `customdata`, `error_bars(...)` or `in_panel(...)`; it overrides the look.
-    """
-    look = {**series(index).curve(), **more}
-    figure.add_scatter(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
-
-
-def error_bars(values: Sequence[float]) -> Look:
-    """Return error bars of the given half lengths for `curve`; none where all are 0."""
-    return {"error_y": {"array": values, "thickness": 1.2}} if any(values) else {}
-
-
-def dots(
-    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
-) -> None:
-    """Add marks number `index` without a line; see `curve`."""
-    curve(figure, index, name, points, hover, **{"mode": "markers", "line": None, **more})
-
-
-def bars(
-    figure: go.Figure, index: int, name: str, points: tuple[Sequence[Any], Sequence[Any]], hover: str, **more: Any
-) -> None:
-    """Add bars number `index`, told apart by colour and pattern; see `curve`."""
-    marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
-    look = {"marker": marker, **more}
-    figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
-
-
-def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:
-    """Add a mark with a legend entry unless one of its name is there."""
-    named = any(other.showlegend and other.name == mark.name for other in figure.data)
-    shown = mark.showlegend is not False and not named
-    figure.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), **place)
-
-
-def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
-    """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
-    return [fmean(each) for each in values], [stdev(each) if len(each) > 1 else 0.0 for each in values]
-
-
-def axes(
-    figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Sequence[float] | None = None, **layout: Any
-) -> go.Figure:
-    """Title the axes: x in all panels, y in the first ones, which start at zero or have the given `bounds`."""
-    figure.update_xaxes(title_text=x)
-    figure.update_yaxes(**({"range": list(bounds)} if bounds else {"rangemode": "tozero"}))
-    for axis, title in zip(figure.select_yaxes(), y, strict=False):
-        axis.update(title_text=title)
-    return figure.update_layout(height=height, **{"showlegend": True, **layout})
-
-
-def guide(figure: go.Figure, y: float, **place: Any) -> None:
-    """Draw a level line, such as that of ordinary decoding."""
-    figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **place)
-
-
-def thinned(items: Sequence[object], most: int) -> slice:
-    """Return the slice that leaves at most `most` evenly spread items."""
-    return slice(None, None, max(1, -(-len(items) // most)))
+    words = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, traces, strict=True)]
+    heads = [f"{name}<br>{moment}" for name, moment in zip(labels(traces), words, strict=True)]
+    return side_by_side(heads, **options), words[0]

@@ -8,8 +8,10 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from operator import attrgetter
 from statistics import fmean
-from typing import Final
+from typing import Final, TypeAlias
 
 from traces.pairing import estimate
 from traces.results import ResultRow, SweepError
@@ -58,26 +60,17 @@ class Group:
         return float(sum(getattr(row, name) for row in self.rows))
 
     @property
-    def decoding_forwards(self) -> int:
-        """Forward passes without those that only fill the cache."""
-        outside = sum(row.forwards_by_mode.get(mode, 0) for row in self.rows for mode in OUTSIDE_DECODING)
-        return sum(row.forwards for row in self.rows) - outside
-
-    @property
     def mean_accepted_length(self) -> float | None:
         """Drafts accepted in a pass that verified drafts; None where the rows do not say."""
-        return _per(float(sum(sum(row.accepted_by_place) for row in self.rows)), self.total("verifications"))
+        accepted = sum(sum(row.accepted_by_place) for row in self.rows)
+        return accepted / self.total("verifications") if self.total("verifications") else None
 
     @property
     def by_place(self) -> tuple[tuple[int, int], ...]:
         """Judged and accepted drafts at every place of a draft, over all rows."""
-        places: list[list[int]] = []
-        for row in self.rows:
-            places += [[0, 0] for _ in row.judged_by_place[len(places) :]]
-            for place, judged, accepted in zip(places, row.judged_by_place, row.accepted_by_place, strict=False):
-                place[0] += judged
-                place[1] += accepted
-        return tuple((judged, accepted) for judged, accepted in places)
+        rows = [zip(row.judged_by_place, row.accepted_by_place, strict=False) for row in self.rows]
+        places = zip_longest(*rows, fillvalue=(0, 0))
+        return tuple((sum(judged for judged, _ in each), sum(accepted for _, accepted in each)) for each in places)
 
     def shares(self) -> dict[int, float]:
         """Problem -> share of its runs that solved it."""
@@ -87,68 +80,55 @@ class Group:
         return {problem: fmean(each) for problem, each in answers.items()}
 
 
-def _per(amount: float, cost: float) -> float | None:
-    return amount / cost if cost > 0 else None
-
-
-def _price(cost: float, amount: float) -> float | None:
-    """None where it was not measured, too: nothing is free."""
-    return cost / amount if cost > 0 and amount > 0 else None
-
-
-def _by_forwards(group: Group) -> float | None:
-    return _per(group.total("tokens"), group.total("forwards"))
-
-
-def _by_target_forwards(group: Group) -> float | None:
-    return _per(group.total("tokens"), group.total("forwards") - group.total("draft_forwards"))
-
-
-def _by_seconds(group: Group) -> float | None:
-    return _per(group.total("tokens"), group.total("seconds"))
+Total: TypeAlias = Callable[[ResultRow], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """A way to say how fast a group is."""
+    """A way to say how fast a group is: a ratio of totals over its rows."""
 
     name: str
     axis: str
-    of: Callable[[Group], float | None]
+    amount: Total
+    cost: Total
     relative: bool = False
     """Whether it is divided by the baseline's."""
     falling: bool = False
-    """Whether less is faster: it is a price."""
+    """Whether less is faster: it is a price, and nothing is free."""
+
+    @property
+    def title(self) -> str:
+        """The title of its axis."""
+        return f"{self.axis} (less is better)" if self.falling else self.axis
+
+    def of(self, group: Group) -> float | None:
+        """Return the speed of a group; None where its rows do not say."""
+        amount, cost = (float(sum(map(total, group.rows))) for total in (self.amount, self.cost))
+        return amount / cost if cost > 0 and (amount > 0 or not self.falling) else None
+
+
+def _decoding_forwards(row: ResultRow) -> float:
+    return row.forwards - sum(row.forwards_by_mode.get(mode, 0) for mode in OUTSIDE_DECODING)
 
 
 _PASSES: Final = "Tokens per forward pass"
-SPEEDS: Final[Mapping[str, Speed]] = {
-    speed.name: speed
-    for speed in (
-        Speed("tokens-per-forward", _PASSES, _by_forwards),
-        Speed(
-            "tokens-per-decoding-forward",
-            f"{_PASSES}, without prefill and commit",
-            lambda group: _per(group.total("tokens"), group.decoding_forwards),
-        ),
-        Speed("tokens-per-target-forward", f"{_PASSES} of the large model", _by_target_forwards),
-        Speed(
-            "query-tokens-per-token",
-            "Query tokens per token",
-            lambda group: _price(group.total("query_tokens"), group.total("tokens")),
-            falling=True,
-        ),
-        Speed(
-            "milliseconds-per-token",
-            "Milliseconds per token",
-            lambda group: _price(1000 * group.total("seconds"), group.total("tokens")),
-            falling=True,
-        ),
-        Speed("tokens-per-second", "Tokens per second", _by_seconds),
-        Speed("speed-up-forwards", "Speed-up in forward passes", _by_forwards, relative=True),
-        Speed("speed-up-time", "Speed-up in time", _by_seconds, relative=True),
-    )
-}
+_TOKENS, _FORWARDS, _SECONDS = attrgetter("tokens"), attrgetter("forwards"), attrgetter("seconds")
+_SPEEDS: Final = (
+    Speed("tokens-per-forward", _PASSES, _TOKENS, _FORWARDS),
+    Speed("tokens-per-decoding-forward", f"{_PASSES}, without prefill and commit", _TOKENS, _decoding_forwards),
+    Speed(
+        "tokens-per-target-forward",
+        f"{_PASSES} of the large model",
+        _TOKENS,
+        lambda row: row.forwards - row.draft_forwards,
+    ),
+    Speed("query-tokens-per-token", "Query tokens per token", attrgetter("query_tokens"), _TOKENS, falling=True),
+    Speed("milliseconds-per-token", "Milliseconds per token", lambda row: 1000 * row.seconds, _TOKENS, falling=True),
+    Speed("tokens-per-second", "Tokens per second", _TOKENS, _SECONDS),
+    Speed("speed-up-forwards", "Speed-up in forward passes", _TOKENS, _FORWARDS, relative=True),
+    Speed("speed-up-time", "Speed-up in time", _TOKENS, _SECONDS, relative=True),
+)
+SPEEDS: Final[Mapping[str, Speed]] = {speed.name: speed for speed in _SPEEDS}
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
@@ -217,11 +197,8 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
     Raises:
         SweepError: For a baseline that names no group or several, or has no cost.
     """
-    none = (None,) * len(groups)
-    told = {
-        name: none if speed.relative and baseline is None else speeds(groups, name, baseline)
-        for name, speed in SPEEDS.items()
-    }
+    known = [name for name, speed in SPEEDS.items() if baseline is not None or not speed.relative]
+    values = {name: speeds(groups, name, baseline) for name in known}
     return [
         {
             "label": group.label,
@@ -235,7 +212,7 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
             "mean_accepted_length": group.mean_accepted_length,
             "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_place],
             "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_place if judged],
-            **{name: values[index] for name, values in told.items()},
+            **{name: values[name][index] if name in values else None for name in SPEEDS},
         }
         for index, group in enumerate(groups)
     ]
@@ -246,12 +223,11 @@ def as_csv(table: Sequence[Mapping[str, object]]) -> str:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(table[0] if table else ())
-    writer.writerows([cell(value) for value in record.values()] for record in table)
+    writer.writerows([_cell(value) for value in record.values()] for record in table)
     return target.getvalue()
 
 
-def cell(value: object) -> object:
-    """Return a value as a cell of CSV: a config as text, and no text that a spreadsheet would take for a formula."""
+def _cell(value: object) -> object:
     if isinstance(value, Mapping):
         return canonical(value)
     if isinstance(value, list):

@@ -40,12 +40,12 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
         dark_text=DARK.text,
         style=player.style(),
         after=after,
-        data=_inert(json.dumps(player.data(), separators=(",", ":"))),
-        traces=_inert("[" + ",".join(dumps(trace).decode() for trace in traces) + "]"),
+        data=inert(json.dumps(player.data(), separators=(",", ":"))),
+        traces=inert("[" + ",".join(dumps(trace).decode() for trace in traces) + "]"),
         script=player.script(),
     )
 
 
-def _inert(document: str) -> str:
+def inert(document: str) -> str:
     """Return JSON that parses to the same value but can neither close nor open an element."""
     return document.replace("<", "\\u003c")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from plotly.colors import hex_to_rgb, sequential
+
 from traces.schema import Fate
 
 BLACK: Final = "#000000"
@@ -17,29 +19,13 @@ WHITE: Final = "#ffffff"
 ORANGE: Final = "#E69F00"
 SKY_BLUE: Final = "#56B4E9"
 GREEN: Final = "#009E73"
-YELLOW: Final = "#F0E442"
 BLUE: Final = "#0072B2"
 VERMILLION: Final = "#D55E00"
 PURPLE: Final = "#CC79A7"
-GREY: Final = "#767676"
 PALE: Final = "#f4f5f7"
 """The middle of scales that diverge."""
 
-OKABE_ITO: Final = (BLUE, VERMILLION, GREEN, ORANGE, SKY_BLUE, PURPLE, YELLOW, BLACK)
-"""The order in which series take their colours."""
-
-CIVIDIS: Final = (
-    "#00224e",
-    "#123570",
-    "#3b496c",
-    "#575d6d",
-    "#707173",
-    "#8a8678",
-    "#a59c74",
-    "#c3b369",
-    "#e1cc55",
-    "#fee838",
-)
+CIVIDIS: Final = tuple(sequential.Cividis)
 """Ten even stops of the cividis map (Nunez, Anderton, Renslow 2018), low to high."""
 
 
@@ -124,9 +110,9 @@ REJECTED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 
 def luminance(color: str) -> float:
     """Return the relative luminance of `#rrggbb` in [0, 1] (WCAG 2.2, "relative luminance")."""
-    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = (value / 255 for value in hex_to_rgb(color))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 def contrast(first: str, second: str) -> float:

@@ -39,12 +39,7 @@ def cells(canvas: Canvas) -> list[tuple[int, int]]:
     if canvas.kind == "text":
         return [divmod(cell, TEXT_COLUMNS) for cell in order]
     *_, rows, columns = canvas.shape
-    found = []
-    for cell in order:
-        frame, inside = divmod(cell, rows * columns)
-        row, column = divmod(inside, columns)
-        found.append((row, frame * columns + column))
-    return found
+    return [(cell // columns % rows, cell // (rows * columns) * columns + cell % columns) for cell in order]
 
 
 def compose(tiles: Tiles, canvas: Canvas, state: State, *, opaque: bool = False) -> Image.Image:

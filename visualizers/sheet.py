@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from visualizers.figure import Figure, Traces, Worded
-from visualizers.page import POLICY
+from visualizers.page import POLICY, inert
 from visualizers.palette import DARK, LIGHT
 from visualizers.style import template
 
@@ -71,11 +71,6 @@ def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = Non
     return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level)
 
 
-def page(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
-    """Return a self-contained page with nothing but figures."""
-    return page_of([(figure, figure.draw(traces, step=step)) for figure in figures])
-
-
 def page_of(drawn: Sequence[tuple[Worded, go.Figure]]) -> str:
     """Return a self-contained page of figures that are drawn already."""
     return _PAGE.substitute(
@@ -94,7 +89,7 @@ def _section(drawn: Sequence[tuple[Worded, go.Figure]], level: int) -> str:
     themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
     return (
         f'<style>{_STYLE}</style>\n<section class="figures" aria-label="Figures">\n{figures}\n</section>\n'
-        f'<script type="application/json" id="figure-themes">{_inert(json.dumps(themes))}</script>\n'
+        f'<script type="application/json" id="figure-themes">{inert(json.dumps(themes))}</script>\n'
         f"<script>{get_plotlyjs()}</script>\n<script>{_SCRIPT}</script>"
     )
 
@@ -112,10 +107,5 @@ def _figure(figure: Worded, drawn: go.Figure, level: int) -> str:
         f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">'
         f'<div class="plot{wide}"></div></div>\n'
         f"<figcaption>{html.escape(figure.caption)}{answers}</figcaption>\n"
-        f'<script type="application/json">{_inert(drawn.to_json())}</script>\n</figure>'
+        f'<script type="application/json">{inert(drawn.to_json())}</script>\n</figure>'
     )
-
-
-def _inert(document: str) -> str:
-    """Return JSON that parses to the same value but can neither close nor open an element."""
-    return document.replace("<", "\\u003c")

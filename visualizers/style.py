@@ -4,28 +4,15 @@ Figures are drawn once and take their theme from the template alone, so a page c
 Marks therefore use colours with enough contrast on either background.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import plotly.graph_objects as go
+from plotly.colors import hex_to_rgb
 
 from traces.schema import Fate
-from visualizers.palette import (
-    BLUE,
-    CIVIDIS,
-    DARK,
-    GREEN,
-    LIGHT,
-    MARKS,
-    ORANGE,
-    PALE,
-    PURPLE,
-    VERMILLION,
-    WHITE,
-    Surface,
-)
+from visualizers.palette import BLUE, DARK, GREEN, LIGHT, MARKS, ORANGE, PALE, PURPLE, VERMILLION, WHITE
 
 Theme = Literal["light", "dark"]
 Look: TypeAlias = dict[str, Any]
@@ -69,11 +56,7 @@ _SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 
 def series(index: int) -> Series:
     """Return the look of the curve number `index`; thirty curves look different."""
-    return Series(
-        _COLORS[index % len(_COLORS)],
-        _DASHES[index % len(_DASHES)],
-        _SYMBOLS[index % len(_SYMBOLS)],
-    )
+    return Series(*(choices[index % len(choices)] for choices in (_COLORS, _DASHES, _SYMBOLS)))
 
 
 PATTERNS: Final = ("", "/", "x", ".", "-", "+")
@@ -87,17 +70,11 @@ def hatched(shape: str | Sequence[str]) -> Look:
 
 def translucent(color: str, opacity: float) -> str:
     """Return `#rrggbb` as a colour that lets the background through."""
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = hex_to_rgb(color)
     return f"rgba({red},{green},{blue},{opacity:g})"
 
 
-_ON_BOTH: Final[Mapping[Fate, str]] = MappingProxyType(
-    {
-        Fate.KEPT: translucent(NEUTRAL, 0.4),
-        Fate.SAMPLED: "#767c86",
-        Fate.PREFILLED: "#5f6570",
-    }
-)
+_ON_BOTH: Final = {Fate.KEPT: translucent(NEUTRAL, 0.4), Fate.SAMPLED: "#767c86", Fate.PREFILLED: "#5f6570"}
 
 
 def fate_color(fate: Fate) -> str:
@@ -116,14 +93,8 @@ def fate_marker(fate: Fate, size: float) -> Look:
     return {"symbol": shape, "size": size, "color": color if stroke else WHITE, "line": {"color": color, "width": 2.5}}
 
 
-def cividis() -> list[tuple[float, str]]:
-    """Return the colour scale of everything continuous."""
-    return [(i / (len(CIVIDIS) - 1), color) for i, color in enumerate(CIVIDIS)]
-
-
-def diverging() -> list[tuple[float, str]]:
-    """Return the colour scale of differences: too rare is dark blue, too likely light orange, and nothing is white."""
-    return [(0.0, BLUE), (0.5, PALE), (1.0, ORANGE)]
+DIVERGING: Final = [(0.0, BLUE), (0.5, PALE), (1.0, ORANGE)]
+"""The colour scale of differences: too rare is dark blue, too likely light orange, and nothing is white."""
 
 
 def levels(colors: Sequence[str]) -> list[tuple[float, str]]:
@@ -134,35 +105,18 @@ def levels(colors: Sequence[str]) -> list[tuple[float, str]]:
 
 def template(theme: Theme) -> go.layout.Template:
     """Return the plotly template of a theme."""
-    surface: Surface = LIGHT if theme == "light" else DARK
-    axis = {
-        "gridcolor": surface.line,
-        "linecolor": surface.muted,
-        "zerolinecolor": surface.line,
-        "zerolinewidth": 1,
-        "tickcolor": surface.muted,
-        "ticks": "outside",
-        "ticklen": 4,
-        "showline": True,
-        "automargin": True,
-        "title": {"standoff": 8, "font": {"size": 13}},
-        "tickfont": {"color": surface.muted, "size": 11},
-    }
-    bar = {
-        "outlinewidth": 0,
-        "thickness": 12,
-        "tickfont": {"color": surface.muted, "size": 11},
-        "title": {"font": {"size": 12}},
-    }
+    surface = LIGHT if theme == "light" else DARK
+    ticks = {"color": surface.muted, "size": 11}
+    axis = {"gridcolor": surface.line, "linecolor": surface.muted, "showline": True, "automargin": True}
+    axis |= {"zerolinecolor": surface.line, "zerolinewidth": 1, "title": {"standoff": 8, "font": {"size": 13}}}
+    axis |= {"ticks": "outside", "ticklen": 4, "tickcolor": surface.muted, "tickfont": ticks}
+    bar = {"outlinewidth": 0, "thickness": 12, "tickfont": ticks, "title": {"font": {"size": 12}}}
+    above = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
+    below = {"x": 0.014, "xref": "container", "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"}
     layout = go.Layout(
         font={"family": FONT, "size": 13, "color": surface.text},
         title={
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
+            **above,
             "pad": {"l": 20, "t": 20},
             "font": {"size": 17, "weight": 600},
             "subtitle": {"font": {"size": 12, "color": surface.muted}},
@@ -171,17 +125,7 @@ def template(theme: Theme) -> go.layout.Template:
         plot_bgcolor=surface.background,
         xaxis=axis,
         yaxis=axis,
-        legend={
-            "orientation": "h",
-            "x": 0.014,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "bgcolor": "rgba(0,0,0,0)",
-            "font": {"size": 12},
-        },
+        legend={"orientation": "h", **below, "bgcolor": "rgba(0,0,0,0)", "font": {"size": 12}},
         hoverlabel={"bgcolor": surface.panel, "bordercolor": surface.line, "font": {"color": surface.text}},
         margin={"l": 64, "r": 24, "t": 84, "b": 56},
         colorway=list(_COLORS),

@@ -56,10 +56,10 @@ def _rows(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:
 
 def _titles(figure: go.Figure, axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> dict[int, go.layout.Annotation]:
     """Return the titles of panels: what stands in the middle above one."""
-    found = {}
+    titles = {}
     for index, (x, y) in enumerate(axes):
         for title in figure.layout.annotations:
             above = title.yref == "paper" and abs(title.y - (y.domain or (0.0, 1.0))[1]) < _NEAR
             if above and abs(title.x - sum(x.domain) / 2) < _NEAR:
-                found[index] = title
-    return found
+                titles[index] = title
+    return titles

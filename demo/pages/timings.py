@@ -10,8 +10,7 @@ from demo.panels.widgets import data_table, notice, notice_box, table, upload_fi
 from demo.runs.measured import FOLDER
 from demo.server.limits import UPLOAD_BYTES
 from demo.site import LATEST, QUIET, Site, Update, in_turn
-from traces.timings import Timing, Timings
-from traces.windows import Window, Windows
+from traces.timings import Timing, Timings, Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
 from visualizers.figure import FileFigure
 

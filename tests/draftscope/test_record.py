@@ -9,7 +9,7 @@ from support.llamas import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
-from draftscope.generation import Drafted, Verified
+from draftscope.recording import Drafted, Verified
 from traces import Fate, Step, check
 
 NEW = 40
@@ -34,11 +34,13 @@ def assisted(amount: float, **options: Any) -> tuple[ds.Trace, list[int]]:
     return recording.trace(out if options.get("do_sample") else None), returned
 
 
-@pytest.mark.parametrize("amount", [0.0, 0.05, 0.3, 1.0])
-def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float) -> None:
-    trace, returned = assisted(amount, do_sample=False)
+@pytest.mark.parametrize(("amount", "sampled"), [(0.0, False), (0.05, False), (0.3, False), (1.0, False), (0.1, True)])
+def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float, sampled: bool) -> None:
+    torch.manual_seed(5)
+    trace, returned = assisted(amount, do_sample=sampled)
     check(trace)
-    assert list(trace.output.tokens)[: len(returned)] == returned == greedy(llama(), PROMPT, NEW)
+    assert list(trace.output.tokens)[: len(returned)] == returned
+    assert sampled or returned == greedy(llama(), PROMPT, NEW)
     assert trace.summary.complete
     assert trace.summary.accepted + len(judging(trace)) == len(returned) == trace.summary.tokens
     assert trace.method == "assisted generation"
@@ -86,15 +88,6 @@ def test_p_and_q_are_those_of_the_networks() -> None:
             assert (p, q) == (pytest.approx(expected[0], abs=1e-4), pytest.approx(expected[1], abs=1e-4))
             checked += 1
     assert checked > 3
-
-
-def test_a_sampled_generate_with_what_it_returned() -> None:
-    torch.manual_seed(5)
-    trace, returned = assisted(0.1, do_sample=True)
-    check(trace)
-    assert list(trace.output.tokens)[: len(returned)] == returned
-    assert trace.summary.accepted + len(judging(trace)) == len(returned)
-    assert trace.summary.complete
 
 
 def test_without_it_a_sampled_generate_lacks_its_last_token_and_says_so() -> None:
@@ -258,3 +251,39 @@ def test_an_assistant_of_another_vocabulary_has_no_part_in_the_verdicts() -> Non
     other, own = ([Drafted(1, torch.zeros(size), 0.0, 1.0)] * 2 for size in (9, 8))
     assert Verified.of([[1, 2, 3]], 4, 3, logits, other, (0.0, 1.0)).q == ()
     assert Verified.of([[1, 2, 3]], 4, 3, logits, own, (0.0, 1.0)).q == (0.125, 0.125)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_early_exit(sampled: bool) -> None:
+    """Drafts are those of the first layers, verdicts those of all, and the text is what generate gave."""
+    target = llama(layers=4)
+    torch.manual_seed(3)
+    with ds.record(target) as recording:
+        out = target.generate(**inputs(), max_new_tokens=NEW, assistant_early_exit=3, do_sample=sampled)
+    trace = recording.trace(out)
+    check(trace)
+    returned = [int(token) for token in out[0, len(PROMPT) :]]
+    assert list(trace.output.tokens)[:NEW] == returned
+    if not sampled:
+        assert returned == greedy(target, PROMPT, NEW)
+    assert (trace.method, trace.draft_model) == ("early exit", None)
+    assert trace.config == {"assistant_early_exit": 3}
+    assert trace.summary.complete
+    assert trace.summary.accepted + len(judging(trace)) == len(returned)
+    fates = Counter(fate for step in trace.steps for fate in step.fate)
+    assert fates[Fate.DRAFTED] > fates[Fate.ACCEPTED] > 2
+    assert fates[Fate.RESAMPLED] > 2
+    text = torch.tensor([PROMPT + returned])
+    target.model.config.num_hidden_layers = 3
+    try:
+        with torch.inference_mode():
+            q = target(text).logits[0].softmax(-1)
+    finally:
+        target.model.config.num_hidden_layers = 4
+    compared = 0
+    for step in judging(trace):
+        if step.q and step.draft:  # The first draft's text is final; those behind it have drafts before them.
+            at = len(PROMPT) + step.position[0] - 1
+            assert step.q[0] == pytest.approx(float(q[at, step.draft[0]]), abs=1e-4)  # type: ignore[index]
+            compared += 1
+    assert compared > 3

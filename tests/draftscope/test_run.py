@@ -1,6 +1,5 @@
 """`ds.run`: shipped models, models of transformers that are handed over, and methods of one's own."""
 
-import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,22 +20,14 @@ from transformers import (
 )
 
 import draftscope as ds
-from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.methods.ar import Config as Ordinary
 from engines.methods.ar import decode as ordinary
 from engines.models.catalog import load_model
-from traces import Fate, check
+from traces import check
 
 LENGTH = 32
 GREEDY = {"top_k": 1, "length": LENGTH}
-
-
-def error_of(**given: Any) -> str:
-    with pytest.raises((ValueError, ConfigError)) as caught:
-        ds.run(given.pop("method", "speculative"), **given)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_a_shipped_model_by_name() -> None:
@@ -54,9 +45,8 @@ def test_two_models_that_are_handed_over() -> None:
     assert list(trace.output.tokens) == greedy(target, PROMPT, LENGTH)
     assert trace.draft_model is not None
     assert 0 < trace.summary.accepted < trace.summary.judged
-    assert trace.summary.forwards > 0
-    roles = {step.call.role for step in trace.steps}
-    assert roles == {"draft", "target"}
+    assert {step.call.role for step in trace.steps} == {"draft", "target"}
+    assert not target._forward_hooks and not target.training
 
 
 @pytest.mark.parametrize(
@@ -73,11 +63,8 @@ def test_other_methods_decode_what_generate_does(method: str, settings: dict[str
     trace = ds.run(method, target=target, ids=torch.tensor([PROMPT]), **GREEDY, **settings)
     assert list(trace.output.tokens) == greedy(target, PROMPT, LENGTH)
     check(trace)
-
-
-def test_a_pass_feeds_only_what_the_cache_lacks() -> None:
-    trace = ds.run("ar", target=llama(), ids=PROMPT, **GREEDY)
-    assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * (LENGTH - 1)
+    if method == "ar":  # A pass feeds only what the cache lacks.
+        assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * (LENGTH - 1)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "mistral", "mamba"])
@@ -137,10 +124,10 @@ def test_with_a_tokenizer_there_are_words() -> None:
 
 
 def refuse(field: str, problem: str, remedy: str, **given: Any) -> None:
-    words = error_of(**given)
-    assert words.startswith(f"{field}: "), words
-    assert problem in words
-    assert remedy in words
+    with pytest.raises(ValueError) as caught:
+        ds.run(given.pop("method", "speculative"), **given)
+    words = str(caught.value)
+    assert words.startswith(f"{field}: ") and problem in words and remedy in words and "\n" not in words, words
 
 
 def test_what_cannot_be_is_said_in_a_sentence() -> None:
@@ -196,9 +183,6 @@ def test_a_decoder_of_ones_own() -> None:
     assert trace.output.tokens == ds.run("ar", model="toy-raster", top_k=1, seed=2).output.tokens
     assert "nobody checked" in trace.note
     assert ds.run(my_decode, model="toy-raster", top_k=1, seed=2).output == trace.output
-
-
-def test_a_method_record_of_ones_own() -> None:
     mine = replace(METHODS["ar"], name="mine", title="Mine")
     assert ds.run(mine, model="toy-raster").method == "mine"
 
@@ -207,13 +191,3 @@ def test_what_there_is() -> None:
     assert set(ds.methods()) == set(METHODS)
     assert "toy-raster" in ds.models()
     assert ds.settings("scd")["window"].startswith("a whole number from 1 to 256, 32 by default.")
-
-
-def test_runs_leave_the_model_as_it_was() -> None:
-    target = llama()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ds.run("speculative", target=target, draft=llama(2), ids=PROMPT, length=8)
-    assert not target._forward_hooks
-    assert not target.training
-    assert Fate.SAMPLED in ds.run("ar", target=target, ids=PROMPT, length=8).steps[0].fate

@@ -14,7 +14,7 @@ from support.browser import chromium
 
 import draftscope as ds
 import traces
-from draftscope.trace import shown
+from draftscope.trace import displayable
 from traces import TraceWarning
 from visualizers import FigureError
 from visualizers.page import POLICY
@@ -33,19 +33,19 @@ def page() -> Any:
 def test_a_trace_says_itself_in_one_line() -> None:
     trace = replace(handmade.scd(), method="scd\n<b>", seed=None)
     assert repr(trace) == "<Trace scd <b> on hand/made: 6 tokens in 3 forward passes>"
-    assert repr(shown(handmade.simsd())) == (
+    assert repr(displayable(handmade.simsd())) == (
         "<Trace simsd on hand/made, seed 7: 1 tokens in 3 forward passes, incomplete>"
     )
 
 
 def test_it_is_equal_to_the_trace_that_it_shows() -> None:
     trace = handmade.scd()
-    assert shown(trace) == trace
-    assert trace == shown(trace)
-    assert shown(trace) != handmade.ar()
-    assert shown(trace) != "trace"
-    assert isinstance(replace(shown(trace), note="x"), ds.Trace)
-    assert traces.dumps(shown(trace)) == traces.dumps(trace)
+    assert displayable(trace) == trace
+    assert trace == displayable(trace)
+    assert displayable(trace) != handmade.ar()
+    assert displayable(trace) != "trace"
+    assert isinstance(replace(displayable(trace), note="x"), ds.Trace)
+    assert traces.dumps(displayable(trace)) == traces.dumps(trace)
 
 
 def test_a_later_trace_keeps_what_is_not_known(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_later_trace_keeps_what_is_not_known(tmp_path: Path) -> None:
 
 
 def test_the_player_is_framed_with_the_pages_policy() -> None:
-    frame = shown(replace(handmade.scd(), prompt=synthetic.HOSTILE))._repr_html_()
+    frame = displayable(replace(handmade.scd(), prompt=synthetic.HOSTILE))._repr_html_()
     assert re.fullmatch(r"<iframe [^<>]*></iframe>", frame, re.DOTALL)
     assert 'sandbox="allow-scripts"' in frame
     (inner,) = re.findall(r'srcdoc="([^"]*)"', frame)
@@ -69,7 +69,7 @@ def test_the_player_is_framed_with_the_pages_policy() -> None:
 @pytest.mark.browser
 def test_the_player_runs_in_the_frame(page: Page) -> None:
     asked: list[str] = []
-    frame = shown(replace(synthetic.written(), prompt=synthetic.HOSTILE))._repr_html_()
+    frame = displayable(replace(synthetic.written(), prompt=synthetic.HOSTILE))._repr_html_()
 
     def answer(route: Route) -> None:
         asked.append(route.request.url)
@@ -86,20 +86,20 @@ def test_the_player_runs_in_the_frame(page: Page) -> None:
 
 
 def test_a_table_has_a_row_for_every_entry() -> None:
-    trace = shown(handmade.scd())
+    trace = displayable(handmade.scd())
     table = trace.columns()
     assert {len(column) for column in table.values()} == {10}
     assert table["step"] == [0] * 4 + [1] * 4 + [2] * 2
     assert table["fate"][:2] == ["accepted", "resampled"]
     assert table["coin"][4] is None
     assert table["tv"][:4] == [0.5, 0.875, 0.75, 0.5]
-    assert shown(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
+    assert displayable(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
 
 
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_every_kind_of_trace_becomes_a_frame(name: str) -> None:
     pandas = pytest.importorskip("pandas")
-    trace = shown(handmade.ALL[name]())
+    trace = displayable(handmade.ALL[name]())
     frame = trace.frame()
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == sum(len(step.position) for step in trace.steps)

@@ -17,7 +17,7 @@ from support.hostile import hostile
 from support.script import MARK, ScriptFound, check_page, check_svg
 
 from demo.pages.api import validate
-from draftscope.trace import shown
+from draftscope.trace import displayable
 from traces import Trace, TraceError, dumps, foresight, loads, places, read, replay, stats, summarise, text_stats
 from traces.describe import at_a_glance
 from traces.limits import CALL_COUNT, MEASURE, MILLISECONDS, WHOLE
@@ -170,7 +170,7 @@ def everything(trace: Trace) -> str:
         gather([steps])
     page = standalone([trace], trace.prompt, after=section(supported([trace]), [trace]))
     check_page(page)
-    notebook = shown(trace)
+    notebook = displayable(trace)
     check_page(notebook._repr_html_())
     notebook.columns()
     return page

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support import handmade
 
-from traces import VERSION, Fate, TraceError, check, dumps, filled, loads, read, state_after, states, write
+from traces import VERSION, Fate, TraceError, check, dumps, filled, loads, state_after, states
 from visualizers import FIGURES, FigureError
 
 HEAD: dict[str, Any] = {
@@ -47,15 +46,11 @@ def test_counts_fill_the_canvas_in_order() -> None:
     assert (made.complete, made.tokens, made.forwards, made.judged, made.accepted) == (True, 8, 3, 7, 5)
 
 
-def test_with_accepted_counts_alone_every_token_is_an_accepted_one() -> None:
+def test_passes_without_counts_of_drafts_accept_or_sample() -> None:
     trace = loads(coarse([{"accepted": 2}, {"accepted": 0}, {"accepted": 3}], 6))
     assert state_after(trace, 3).fates == (A,) * 5 + (None,)
     assert (trace.summary.complete, trace.summary.acceptance) == (False, 1.0)
-
-
-def test_a_pass_without_drafts_samples() -> None:
-    trace = loads(coarse([{"accepted": 0, "window": 0, "committed": 1}], 1))
-    assert trace.steps[0].fate == (Fate.SAMPLED,)
+    assert loads(coarse([{"accepted": 0, "window": 0, "committed": 1}], 1)).steps[0].fate == (Fate.SAMPLED,)
 
 
 def test_tokens_come_from_the_output_where_it_has_them() -> None:
@@ -64,16 +59,10 @@ def test_tokens_come_from_the_output_where_it_has_them() -> None:
     assert trace.steps[2].token == (10, 11, 12)
 
 
-def test_a_coarse_trace_is_written_and_read_again(tmp_path: Path) -> None:
-    trace = loads(coarse(COUNTS, 8))
-    write(trace, tmp_path / "run.json")
-    assert read(tmp_path / "run.json") == trace
-    assert filled(trace) == trace
-
-
 def test_traces_with_positions_are_left_as_they_are() -> None:
-    for maker in handmade.ALL.values():
-        trace = maker()
+    coarse_trace = loads(coarse(COUNTS, 8))
+    assert loads(dumps(coarse_trace)) == filled(coarse_trace) == coarse_trace
+    for trace in (maker() for maker in handmade.ALL.values()):
         assert filled(trace) is trace
 
 

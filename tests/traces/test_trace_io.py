@@ -15,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import handmade
 
-from traces import VERSION, Trace, TraceError, dumps, limits, loads, read, write
+from traces import VERSION, Trace, TraceError, TraceWarning, dumps, limits, loads, read, write
+from traces.__main__ import main
+from visualizers import FIGURES
 
 GOOD = dumps(handmade.scd())
 OWN = f'"version":"{VERSION}"'.encode()
@@ -110,9 +112,9 @@ def test_what_json_cannot_say_is_refused(prompt: str, number: float) -> None:
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "trace", "begins with b'\\x89PNG"),
         (GOOD.replace(b"boot", b"b\xff\xfet"), "trace", "is not JSON in UTF-8"),
         (GOOD[:-40], "trace", "it ends too early"),
-        (gzip.compress(GOOD, mtime=0)[:-20], "trace", "ends in the middle of the gzip data"),
+        (gzip.compress(GOOD, mtime=0)[:-20], "trace", "cannot be unpacked as gzip (Compressed file ended"),
         (gzip.compress(GOOD, mtime=0)[:100] + bytes(100), "trace", "gzip"),
-        (gzip.compress(GOOD, mtime=0) + gzip.compress(GOOD, mtime=0), "trace", "has data behind the gzip stream"),
+        (gzip.compress(GOOD, mtime=0) + gzip.compress(GOOD, mtime=0), "trace", "trailing characters"),
         (b"{}", "schema", "is missing"),
         (b'{"schema":["draftscope-trace"]}', "schema", "a list of 1 is not 'draftscope-trace'"),
         (GOOD.replace(OWN, b'"version":"2.0"'), "version", "'2.0' is not 1.x"),
@@ -141,24 +143,26 @@ def test_broken_files_get_one_clear_error(data: bytes, field: str, words: str) -
 
 def test_the_message_names_field_value_and_remedy() -> None:
     error = error_of(edited(lambda d: d["steps"][2]["p"].__setitem__(1, 1.3)))
-    assert str(error) == "steps[2].p[1]: 1.3 is above 1; give a probability between 0 and 1"
-    assert (error.field, error.problem, error.more) == ("steps[2].p[1]", "1.3 is above 1", 0)
+    problem = "1.3 should be less than or equal to 1.00001"
+    assert str(error) == f"steps[2].p[1]: {problem}; give what docs/trace.md says"
+    assert (error.field, error.problem, error.more) == ("steps[2].p[1]", problem, 0)
 
 
 def test_further_problems_are_counted() -> None:
     error = error_of(edited(lambda d: d["steps"][0].update(p=["a", "b", "c", 2], bogus=1)))
-    assert (error.field, error.more) == ("steps[0].p[0]", 3)
-    assert str(error).endswith("(3 more)")
+    assert (error.field, error.more) == ("steps[0].p[0]", 4)
+    assert str(error).endswith("(4 more)")
     error = error_of(edited(lambda d: d["steps"][0].update(p=[2, 3, -1, 0.5])))
     assert (error.field, error.more) == ("steps[0].p[0]", 2)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     error_of(data)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, len(GOOD) - 1), st.binary(max_size=3))
 def test_no_damage_raises_anything_else(at: int, patch: bytes) -> None:
     try:
@@ -220,3 +224,102 @@ def test_hostile_documents_cost_bounded_time_and_memory(name: str) -> None:
     assert words in message
     assert float(seconds) < 15
     assert float(megabytes) < 500
+
+
+def later(document: dict[str, Any]) -> None:
+    document["version"] = "1.9"
+    document["energy"] = {"joules": [1, 2.5]}
+    document["summary"]["joules"] = 3.5
+    document["steps"][1]["watts"] = [4, None]
+    document["steps"][2]["watts"] = [5]
+    document["steps"][1]["call"]["queue"] = "fast"
+    document["steps"][1]["signals"]["novelty"] = 7
+    document["canvas"]["depth"] = 1
+
+
+def test_a_summary_is_derived_where_there_is_none() -> None:
+    trace = loads(edited(lambda document: document.pop("summary")))
+    assert trace == handmade.scd()
+
+
+def test_seed_and_environment_may_be_missing() -> None:
+    def bare(document: dict[str, Any]) -> None:
+        del document["seed"], document["environment"]
+
+    trace = loads(edited(bare))
+    assert (trace.seed, trace.environment.device) == (None, "")
+    again = json.loads(dumps(trace))
+    assert "seed" not in again
+    assert "seed" not in FIGURES["race"].draw([trace]).layout.title.subtitle.text
+
+
+@pytest.mark.parametrize(
+    ("extensions", "words"),
+    [
+        ({"a": list(range(limits.EXTENSION_VALUES))}, "extensions: hold more than 10000 values"),
+        (
+            {"a": json.loads("[" * 21 + "]" * 21)},
+            "[0][0][0]: nests deeper than 20 levels",
+        ),
+        ({"a": {"b": "x" * 500_001}}, "extensions['a']['b']: has 500001 characters"),
+        ({"x" * 501: 1}, "is no name; use text of up to 500 characters"),
+        ({"a": float("nan")}, "extensions['a']: nan is not finite"),
+        ({"a": [2**63]}, "extensions['a'][0]: 9223372036854775808 does not fit 64 bits"),
+        ([1], "extensions: a list of 1 should be"),
+    ],
+)
+def test_extensions_are_bounded(extensions: Any, words: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        loads(edited(lambda document: document.update(extensions=extensions)))
+    assert words in str(caught.value)
+
+
+def test_extensions_that_are_no_json_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="extensions: hold what is no JSON"):
+        write(replace(handmade.scd(), extensions={"a": {1, 2}}), tmp_path / "run.json")
+
+
+def test_a_later_version_is_read_with_a_warning_and_written_as_it_was(tmp_path: Path) -> None:
+    data = edited(later)
+    with pytest.warns(TraceWarning) as told:
+        trace = loads(data, name="run.json")
+    (warning,) = told
+    assert str(warning.message) == (
+        "run.json: canvas.depth, energy, steps[].call.queue, steps[].watts, summary.joules: not known to version "
+        f"{VERSION}, kept as they are; use a release that knows version 1.9 to see them"
+    )
+    assert trace.version == "1.9"
+    written = json.loads(dumps(trace))
+    assert written == json.loads(data) | {"steps": written["steps"]}
+    assert written["steps"][1]["watts"] == [4, None]
+    assert written["steps"][1]["signals"]["novelty"] == 7
+    write(trace, tmp_path / "again.json")  # says nothing a second time
+    with pytest.warns(TraceWarning):
+        assert read(tmp_path / "again.json") == trace
+
+
+@pytest.mark.parametrize("version", ["1.0", VERSION])
+def test_this_version_and_older_ones_have_no_unknown_fields(version: str) -> None:
+    def misspelt(document: dict[str, Any]) -> None:
+        later(document)
+        document["version"] = version
+        del document["steps"][1]["signals"]["novelty"]
+
+    with pytest.raises(TraceError, match=r"is no field of this record; remove it, or correct its name"):
+        loads(edited(misspelt))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.9", "0.9", "1.1234567890", "1.", "1.1 "])
+def test_another_major_version_is_refused(version: str) -> None:
+    with pytest.raises(TraceError, match=r"is not 1\.x; read it with the release of Draftscope that wrote it"):
+        loads(edited(lambda document: document.update(version=version)))
+
+
+def test_the_command_line_warns_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "later.json"
+    path.write_bytes(edited(later))
+    assert main(["validate", str(path)]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("later.json: canvas.depth, energy, ")
+    assert told.err.count("\n") == 1

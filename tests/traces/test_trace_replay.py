@@ -1,17 +1,20 @@
+"""What the canvas holds after each step, and files that earlier versions of the program recorded."""
+
+from pathlib import Path
+
 import pytest
 from support import handmade
 
-from traces import Fate, outcomes, state_after, states
+from traces import Fate, outcomes, read, state_after, states
+from visualizers import supported
 
-
-def test_before_any_step_the_canvas_is_open() -> None:
-    state = state_after(handmade.scd(), 0)
-    assert state.tokens == state.fates == (None,) * 6
-    assert (state.step, state.decoded, state.pending, state.open) == (0, 0, 0, 6)
-    assert not any(state.final)
+OLD = sorted((Path(__file__).parents[1] / "data" / "traces").glob("*.json.gz"))
 
 
 def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None:
+    state = state_after(handmade.scd(), 0)
+    assert state.tokens == state.fates == (None,) * 6
+    assert (state.step, state.decoded, state.pending, state.open) == (0, 0, 0, 6)
     state = state_after(handmade.scd(), 1)
     assert state.tokens == (1, 4, 5, 6, None, None)
     assert state.final == (True, True, False, False, False, False)
@@ -54,3 +57,14 @@ def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str
 def test_a_step_that_is_not_there(step: int) -> None:
     with pytest.raises(ValueError, match=f"step: {step} is not between 0 and 3"):
         state_after(handmade.scd(), step)
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
+def test_an_old_trace_opens_replays_and_is_drawn(path: Path) -> None:
+    trace = read(path)
+    assert trace.summary.complete and trace.summary.drafts is None
+    assert state_after(trace, len(trace.steps)).tokens == trace.output.tokens
+    figures = supported([trace])
+    assert len(figures) > 5
+    for figure in figures:
+        assert figure.draw([trace]).data

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import handmade
@@ -66,8 +68,8 @@ def test_latency_per_stage() -> None:
     ]
     stages = {stage.name: stage for stage in latency_breakdown(steps)}
     assert list(stages) == ["prepare", "forward", "logits", "decide"]
-    assert (stages["prepare"].total_milliseconds, stages["prepare"].mean_milliseconds) == (6.0, 2.0)
-    assert (stages["prepare"].median_milliseconds, stages["prepare"].share) == (1.0, 0.25)
+    one = stages["prepare"]
+    assert (one.mean_milliseconds, one.median_milliseconds, one.share) == (2.0, 1.0, 0.25)
     assert stages["forward"].share == 0.75
     assert latency_breakdown([]) == ()
 
@@ -95,8 +97,6 @@ def test_differences_between_successive_windows() -> None:
     )
     assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
     assert token_difference(steps, 3) == token_difference(steps, 9) == ()
-    with pytest.raises(ValueError, match="distance: 0 is below 1"):
-        token_difference(steps, 0)
 
 
 def test_mean_difference_counts_every_iteration_once() -> None:
@@ -145,6 +145,7 @@ def test_comparison_with_a_baseline() -> None:
     assert second.query_tokens_ratio == pytest.approx((1 / 16) / (6 / 22))
     (against,) = compare([fast], baseline=slow)
     assert against.forwards_ratio == pytest.approx(6.0)
+    assert compare([replace(fast, summary=replace(fast.summary, seconds=0.0)), slow])[1].time_ratio is None
     assert compare([]) == ()
 
 

@@ -4,46 +4,26 @@ import pytest
 
 from visualizers.figures.bias import BIAS, Bias, Judged
 
-TARGET = ((0.4, 0.1), (0.2, 0.3))
-EDGES = (-1.0, 0.0, 1.0)
+NAMES = ("vanilla", "exact", "paper", "release", "distance-only")
 
 
 def judged(name: str, first: float) -> Judged:
     return Judged(name=name, cells=((first, 0.1), (0.2, 0.7 - first)), total_variation=abs(first - 0.4))
 
 
-NAMES = ("vanilla", "exact", "paper", "release", "distance-only")
-DRAWN = BIAS.draw(
-    Bias(
-        edges=EDGES,
-        target=TARGET,
-        draft=judged("draft", 0.1),
-        drawn=[judged(name, first) for name, first in zip(NAMES, (0.4, 0.41, 0.5, 0.2, 0.38), strict=True)],
-        said="six <steps>",
+def test_below_each_density_stands_what_it_has_over_the_target_on_one_scale() -> None:
+    ways = [judged(name, first) for name, first in zip(NAMES, (0.4, 0.41, 0.5, 0.2, 0.38), strict=True)]
+    target = ((0.4, 0.1), (0.2, 0.3))
+    drawn = BIAS.draw(
+        Bias(edges=(-1.0, 0.0, 1.0), target=target, draft=judged("draft", 0.1), drawn=ways, said="six <steps>")
     )
-)
-
-
-def heats(axis: str) -> list[list[list[float]]]:
-    return [[[round(x, 6) for x in line] for line in mark.z] for mark in DRAWN.data if mark.coloraxis == axis]
-
-
-def test_below_each_stands_what_it_has_over_the_target_and_the_draft_below_the_target() -> None:
-    draft, vanilla, exact, paper, release, _ = heats("coloraxis2")
-    assert draft == [[-30, 0], [0, 30]]
-    assert vanilla == [[0, 0], [0, 0]]
-    assert exact == [[1, 0], [0, -1]]
-    assert paper == [[10, 0], [0, -10]] and release == [[-20, 0], [0, 20]]
-
-
-def test_differences_share_a_scale_that_is_even_on_both_sides() -> None:
-    assert (DRAWN.layout.coloraxis2.cmin, DRAWN.layout.coloraxis2.cmax) == pytest.approx((-30, 30))
-    assert DRAWN.layout.coloraxis.cmin == 0
-
-
-def test_titles_name_the_panels_in_their_order_and_text_is_no_markup() -> None:
-    titles = [note.text for note in DRAWN.layout.annotations]
+    differences = [mark.z for mark in drawn.data if mark.coloraxis == "coloraxis2"]
+    assert [round(z[0][0], 6) for z in differences] == [-30, 0, 1, 10, -20, -2]
+    assert all(z[1][1] == pytest.approx(-z[0][0]) and z[0][1] == z[1][0] == 0 for z in differences)
+    assert (drawn.layout.coloraxis2.cmin, drawn.layout.coloraxis2.cmax) == pytest.approx((-30, 30))
+    assert drawn.layout.coloraxis.cmin == 0
+    titles = [note.text for note in drawn.layout.annotations]
     rows = [titles[k : k + 3] for k in range(0, 12, 3)]
     assert rows[0] == ["target", "vanilla", "exact"] and rows[2] == ["paper", "release", "distance-only"]
     assert rows[1] == ["draft, TV 0.300", "TV 0.000", "TV 0.010"] and rows[3] == ["TV 0.100", "TV 0.200", "TV 0.020"]
-    assert DRAWN.layout.title.subtitle.text == "six &lt;steps&gt;"
+    assert drawn.layout.title.subtitle.text == "six &lt;steps&gt;"

@@ -36,10 +36,9 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         code = main(arguments)
     except SystemExit as exit_:
         code = int(exit_.code or 0)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1, said.err
-    return code, said.err
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1), err
+    return code, err
 
 
 def test_list_names_every_figure_and_its_counterpart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +74,7 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
         page.wait_for_function(
             "light => getComputedStyle(document.querySelector('.main-svg')).backgroundColor !== light", arg=light
         )
-        assert errors == []
-        assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert errors == [] and not [url for url in requests if not url.startswith(("file:", "data:", "blob:"))]
 
 
 def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
@@ -93,63 +91,76 @@ def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    "ending", ["pdf", pytest.param("svg", marks=pytest.mark.slow), pytest.param("png", marks=pytest.mark.slow)]
+    ("ending", "head"),
+    [("pdf", b"%PDF-"), pytest.param("svg", b"<svg", marks=pytest.mark.slow), ("png", b"\x89PNG")],
 )
-def test_figure_files(traces: list[str], tmp_path: Path, ending: str) -> None:
+def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: bytes) -> None:
     with chromium():
         pass
     target = tmp_path / f"race.{ending}"
     assert main([*traces, "--figure", "race", "-o", str(target)]) == 0
     data = target.read_bytes()
-    if ending == "pdf":
-        assert data.startswith(b"%PDF-")
-    elif ending == "svg":
-        assert b"Tokens decoded" in data
-        assert b"jacobi" in data
-    else:
-        assert data.startswith(b"\x89PNG")
-        assert struct.unpack(">II", data[16:24]) == (1920, 880)
+    assert data.startswith(head)
+    assert ending != "svg" or (b"Tokens decoded" in data and b"jacobi" in data)
+    assert ending != "png" or struct.unpack(">II", data[16:24]) == (1920, 880)
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [("/nonexistent", "none was found"), ("/bin/false", "did not start"), ("/etc/passwd", "did not start")],
-)
-def test_a_missing_browser_is_one_line_with_the_remedy(traces: list[str], tmp_path: Path, path: str, said: str) -> None:
+@pytest.mark.parametrize(("path", "problem"), [("/nonexistent", "none was found"), ("/bin/false", "did not start")])
+def test_a_missing_browser_is_one_line_with_the_remedy(
+    traces: list[str], tmp_path: Path, path: str, problem: str
+) -> None:
     target = tmp_path / "race.pdf"
     command = [sys.executable, "-m", "visualizers", traces[1], "--figure", "race", "-o", str(target)]
     environment = os.environ | {"BROWSER_PATH": path}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
-    assert done.returncode == 3, done.stderr
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert said in done.stderr
-    assert "BROWSER_PATH" in done.stderr
-    assert not target.exists()
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert problem in done.stderr and "BROWSER_PATH" in done.stderr and not target.exists()
 
 
-def test_wrong_usage_names_setting_value_and_choices(
-    traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+USAGE = [
+    ("RUN -o x.bmp", "x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"),
+    ("RUN -o x.pdf", "--figure", "canvas, acceptance, pictures, churn"),
+    ("RUN --figure nope -o x.pdf", "--figure", "'nope'"),
+    ("ORDINARY --figure beta -o x.pdf", "figure beta", "needs the measures"),
+    ("RUN --figure canvas --step 999 -o x.pdf", "step 999", "from 0 to"),
+    ("RUN --figure race --step 3 -o x.pdf", "--step 3", "leave --step out"),
+    ("RUN --figure race -o no/x.html", "x.html", "folder that exists"),
+    ("RUN", "-o FILE", "are needed"),
+    ("-o a.zip", "TRACE", "are needed"),
+    ("RUN --figure frontier -o x.pdf", "--figure frontier", "--sweep RESULTS"),
+    ("--sweep r.json -o x.pdf", "--sweep r.json", "frontier, setting"),
+    ("RUN --sweep r.json --figure frontier -o x.pdf", "--sweep r.json", "takes no traces"),
+    ("--timings t.json -o x.pdf", "--timings t.json", "windows, speed-up, time-shares, break-even"),
+    ("--timings t.json --figure churn -o x.pdf", "--timings t.json", "windows, speed-up, time-shares, break-even"),
+    ("--sweep r.json --timings t.json -o x.pdf", "--timings t.json", "takes no --sweep"),
+    ("RUN -o a.pdf --figure race --figure churn", "--figure churn", "a .pdf file holds one figure"),
+    ("RUN -o a.html --preset slide", "--preset slide", "belongs to a .zip"),
+    ("RUN -o a.html --no-traces", "--no-traces", "belongs to a .zip"),
+    ("RUN -o a.zip --fps 3", "--fps 3", "belongs to moving pictures"),
+    ("RUN -o x.gif --figure churn", "--figure", "leave --figure out"),
+    ("RUN -o x.gif --step 3", "--step", "leave --step out"),
+    ("RUN -o x.gif --fps 90", "fps 90", "from 1 to 50"),
+    ("RUN -o x.gif --slow 3", "--slow 3", "--clock milliseconds"),
+    ("RUN -o x.gif --clock milliseconds --every 2", "--every 2", "--clock passes"),
+    ("RUN -o x.gif --size small --width 300", "--width 300", "--size"),
+    ("RUN -o x.gif --name A --name B", "2 names for 1 traces", "at most one each"),
+    ("RUN -o x.gif --clip", "no decoded clip", "complete run of a video"),
+    ("RUN ORDINARY -o x.gif --clip", "--clip: 2 traces", "give the one"),
+    ("RUN -o x.gif --clip --every 2", "--every", "clip alone"),
+    ("RUN -o no/x.gif", "x.gif", "folder that exists"),
+    ("--sweep r.json --figure frontier -o x.gif", "x.gif", "give TRACE"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "option", "remedy"), USAGE)
+def test_wrong_usage_names_option_and_remedy_and_writes_nothing(
+    traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: str, option: str, remedy: str
 ) -> None:
-    pdf = str(tmp_path / "x.pdf")
-    for arguments, parts in [
-        ([traces[1], "-o", str(tmp_path / "x.bmp")], ["x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"]),
-        ([traces[1], "-o", pdf], ["--figure", "canvas, pictures, acceptance, churn"]),
-        ([traces[1], "--figure", "nope", "-o", pdf], ["--figure", "'nope'", "churn"]),
-        ([traces[0], "--figure", "beta", "-o", pdf], ["figure beta", "needs the measures"]),
-        ([traces[1], "--figure", "canvas", "--step", "999", "-o", pdf], ["step 999", "from 0 to"]),
-        ([traces[1], "--figure", "race", "--step", "3", "-o", pdf], ["--step", "leave --step out"]),
-        ([traces[1], "--figure", "race", "-o", str(tmp_path / "no" / "x.html")], ["x.html", "folder that exists"]),
-        ([traces[1]], ["-o FILE"]),
-        ([traces[1], "--figure", "frontier", "-o", pdf], ["--figure frontier", "--sweep RESULTS"]),
-        (["--sweep", "results.json", "-o", pdf], ["--sweep results.json", "frontier, setting"]),
-        ([traces[1], "--sweep", "r.json", "--figure", "frontier", "-o", pdf], ["--sweep r.json", "takes no traces"]),
-        (["--timings", "t.json", "-o", pdf], ["--timings t.json", "windows, speed-up, time-shares, break-even"]),
-        (["--sweep", "r.json", "--timings", "t.json", "-o", pdf], ["--timings t.json", "takes no --sweep"]),
-        (["-o", pdf], ["TRACE"]),
-    ]:
-        code, said = failing(capsys, *arguments)
-        assert code == 2, arguments
-        assert all(part in said for part in parts), said
+    names = {"ORDINARY": traces[0], "RUN": traces[1]}
+    words = [names.get(word, str(tmp_path / word) if "." in word else word) for word in arguments.split()]
+    code, error = failing(capsys, *words)
+    assert code == 2 and option.replace(" r.json", "").replace(" t.json", "") in error and remedy in error, error
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,41 +173,10 @@ def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys:
         assert image.convert("RGB").getpixel((1, 1)) == (0x16, 0x17, 0x1A)
 
 
-def test_wrong_usage_of_moving_pictures_names_option_and_remedy(
-    traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gif = ["-o", str(tmp_path / "x.gif")]
-    for arguments, parts in [
-        ([traces[1], "-o", str(tmp_path / "x.html"), "--fps", "5"], ["--fps", "moving pictures", ".gif"]),
-        ([traces[1], *gif, "--figure", "churn"], ["--figure", "leave --figure out"]),
-        ([traces[1], *gif, "--step", "3"], ["--step", "leave --step out"]),
-        ([traces[1], *gif, "--fps", "90"], ["fps 90", "from 1 to 50"]),
-        ([traces[1], *gif, "--slow", "3"], ["--slow 3", "--clock milliseconds"]),
-        ([traces[1], *gif, "--clock", "milliseconds", "--every", "2"], ["--every 2", "--clock passes"]),
-        ([traces[1], *gif, "--size", "small", "--width", "300"], ["--width 300", "--size"]),
-        ([traces[1], *gif, "--name", "A", "--name", "B"], ["2 names for 1 traces"]),
-        ([traces[1], *gif, "--clip"], ["no decoded clip"]),
-        ([*traces, *gif, "--clip"], ["--clip: 2 traces"]),
-        ([traces[1], *gif, "--clip", "--every", "2"], ["--every", "clip alone"]),
-        ([traces[0]] * 7 + gif, ["7 traces", "1 to 6"]),
-        ([traces[1], "-o", str(tmp_path / "no" / "x.gif")], ["x.gif", "folder that exists"]),
-        (["--sweep", "r.json", "--figure", "frontier", *gif], ["x.gif", "give TRACE"]),
-    ]:
-        code, said = failing(capsys, *arguments)
-        assert code == 2, arguments
-        assert all(part in said for part in parts), said
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_broken_trace_is_one_line(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = tmp_path / "broken.json"
-    broken.write_text(
-        Path(traces[0]).read_text(encoding="utf-8").replace('"sampled"', '"guessed"', 1), encoding="utf-8"
-    )
-    code, said = failing(capsys, str(broken), "-o", str(tmp_path / "x.html"))
-    assert code == 1
-    assert said.startswith(str(broken))
-    assert "fate" in said
-    code, said = failing(capsys, str(tmp_path / "absent.json"), "-o", str(tmp_path / "x.html"))
-    assert code == 1
-    assert "check the path" in said
+    broken, page = tmp_path / "broken.json", str(tmp_path / "x.html")
+    broken.write_text(Path(traces[0]).read_text("utf-8").replace('"sampled"', '"guessed"', 1), encoding="utf-8")
+    code, error = failing(capsys, str(broken), "-o", page)
+    assert code == 1 and error.startswith(str(broken)) and "fate" in error
+    code, error = failing(capsys, str(tmp_path / "absent.json"), "-o", page)
+    assert code == 1 and "check the path" in error

@@ -1,13 +1,18 @@
-"""Figures of drafts that are vectors show the verdicts of the trace."""
+"""Figures of drafts that are vectors show the verdicts of the trace: shares, tries, ratios, distances and paths."""
 
 from dataclasses import replace
+from math import exp, sqrt
 
+import pytest
 from support.handmade import ALL
 
 from traces.schema import Fate, Trace
+from traces.stats import summarise
 from visualizers import FIGURES
 from visualizers.figures.judging import LOWEST
-from visualizers.figures.trajectories import shown
+from visualizers.figures.rates import FEWEST, PARTS
+from visualizers.figures.sweeps import acceptances, swept, tries
+from visualizers.figures.trajectories import first_drafts
 
 RUN = ALL["cspd"]()
 
@@ -29,43 +34,26 @@ def test_distances_are_cumulative_shares() -> None:
     assert "50 % accepted, mean 1.31" in curve.name
 
 
-def verified_later() -> Trace:
-    """A run whose first verification keeps its only draft, and whose second one rejects."""
-    draft, verify = RUN.steps
-    first = replace(
-        verify,
-        position=verify.position[:1],
-        token=verify.token[:1],
-        fate=verify.fate[:1],
-        paths=(verify.paths or ())[:1],
-    )
-    return replace(RUN, steps=(draft, first, verify))
-
-
 def test_trajectories_begin_with_the_first_refusal_or_the_step_that_is_asked_for() -> None:
-    run = verified_later()
-    assert [(one.step, one.position) for one in shown(run, None)] == [(3, 0), (3, 1)]
-    assert [(one.step, one.position) for one in shown(run, 2)] == [(2, 0), (3, 0), (3, 1)]
-    assert [one.step for one in shown(run, 0)] == [2, 3, 3]
+    draft, verify = RUN.steps
+    columns = {name: getattr(verify, name)[:1] for name in ("position", "token", "fate", "paths")}
+    run = replace(RUN, steps=(draft, replace(verify, **columns), verify))  # the first keeps its draft, then one falls
+    assert [(one.step, one.position) for one in first_drafts(run, None)] == [(3, 0), (3, 1)]
+    assert [(one.step, one.position) for one in first_drafts(run, 2)] == [(2, 0), (3, 0), (3, 1)]
+    assert [one.step for one in first_drafts(run, 0)] == [2, 3, 3]
 
 
 def test_trajectories_are_the_points_of_the_trace() -> None:
-    kept, rejected = RUN.steps[1].paths or ()
-    assert kept is not None
-    assert rejected is not None
     figure = FIGURES["trajectories"].draw([RUN])
     ways = {mark.name: mark for mark in figure.data if mark.name.endswith((", target", ", draft"))}
-    for name, points in {
-        "position 0, target": kept.target,
-        "position 0, draft": kept.draft,
-        "position 1, target": rejected.target,
-        "position 1, draft": rejected.draft,
-    }.items():
-        assert list(zip(ways[name].x, ways[name].y, strict=True)) == list(points)
-    assert ways["position 0, draft"].marker.symbol[-1] == "triangle-up"
-    assert ways["position 1, draft"].marker.symbol[-1] == "x"
+    for position, pair in enumerate(RUN.steps[1].paths or ()):
+        assert pair is not None
+        for name, points in (("target", pair.target), ("draft", pair.draft)):
+            mark = ways[f"position {position}, {name}"]
+            assert list(zip(mark.x, mark.y, strict=True)) == list(points)
+    ends = [ways[f"position {position}, draft"].marker.symbol[-1] for position in (0, 1)]
+    assert ends == ["triangle-up", "x"] and figure.layout.yaxis.scaleanchor == "x"
     assert ways["position 0, draft"].line.dash != ways["position 0, target"].line.dash
-    assert figure.layout.yaxis.scaleanchor == "x"
 
 
 def test_divergence_is_the_mean_over_judged_drafts_of_whole_vectors() -> None:
@@ -84,3 +72,67 @@ def test_the_map_of_acceptance_says_how_untested_tokens_came_to_be() -> None:
         "the draft was rejected": ([], []),
         "bonus": ([0], [0]),
     }
+
+
+def rejecting(trace: Trace) -> Trace:
+    """The first draft is refused, and the second one falls with it."""
+    draft, verify = trace.steps
+    fates = (Fate.RESAMPLED, Fate.DISCARDED)
+    rejected = replace(verify, fate=fates, numbers={**verify.numbers, "tries": (5, None)})
+    last = replace(verify, position=(1,), token=verify.token[1:], fate=(Fate.SAMPLED,), draft=None, numbers={})
+    steps = (draft, rejected, replace(last, accept_prob=None, coin=None))
+    return replace(trace, steps=steps, summary=summarise(steps, 2, complete=True))
+
+
+def given(trace: Trace, seed: int = 0, **config: object) -> Trace:
+    return replace(trace, seed=seed, config={**trace.config, **config})  # type: ignore[arg-type]
+
+
+def test_both_shares_and_the_tries_are_counted() -> None:
+    assert acceptances(RUN) == (0.5, 0.5) and tries(RUN) == 3
+    assert acceptances(rejecting(RUN)) == (0, 0) and tries(rejecting(RUN)) == 5
+    assert acceptances(ALL["ar"]()) is None
+
+
+def test_shares_differ_by_the_drafts_behind_a_refusal() -> None:
+    verify = rejecting(RUN).steps[1]
+    run = replace(RUN, steps=(*RUN.steps, verify), summary=summarise((*RUN.steps, verify), 2, complete=True))
+    assert acceptances(run) == (pytest.approx(1 / 3), 1 / 4)
+
+
+def test_the_setting_with_most_values_is_the_axis() -> None:
+    runs = [given(RUN, gamma=gamma, align=align) for align in (True, False) for gamma in (4, 2, 8)]
+    setting, groups = swept(runs) or ("", {})
+    assert setting == "gamma"
+    assert [list(sweep) for sweep in groups.values()] == [[2, 4, 8], [2, 4, 8]]
+    assert "needs complete runs that differ" in str(FIGURES["by-setting"].supports([RUN, given(RUN, seed=1)]))
+
+
+def test_means_over_seeds_are_drawn_by_setting() -> None:
+    runs = [given(RUN, gamma=2), given(rejecting(RUN), seed=1, gamma=2), given(RUN, gamma=4)]
+    judged, drafted, proposals = FIGURES["by-setting"].draw(runs).data
+    assert list(judged.x) == [2, 4] and list(judged.y) == list(drafted.y) == [25, 50]
+    assert judged.error_y.array[0] == pytest.approx(50 / sqrt(2))
+    assert list(proposals.y) == [4, 3]
+
+
+def test_a_choice_keeps_the_order_of_the_runs() -> None:
+    runs = [given(RUN, sampler=name) for name in ("ddpm", "ddim")]
+    assert list(FIGURES["by-setting"].draw(runs).data[0].x) == ["ddpm", "ddim"]
+
+
+def test_parts_of_the_sequence_with_few_verdicts_are_left_out() -> None:
+    runs = [given(RUN, seed=seed) for seed in range(FEWEST)]
+    (curve,) = FIGURES["along"].draw(runs).data
+    half = 100 / PARTS / 2
+    assert list(curve.x) == [half, pytest.approx(50 + half)]
+    assert list(curve.y) == [100, 0] and [count for _, count in curve.customdata] == [FEWEST, FEWEST]
+    assert "50 % of 10" in curve.name
+    assert len(FIGURES["along"].draw(runs[:-1]).data[0].x) == 0
+
+
+def test_mean_ratios_have_their_standard_error() -> None:
+    (point,) = FIGURES["ratio-means"].draw([RUN]).data
+    low, high = exp(-1.5), exp(0.25)
+    assert point.y[0] == pytest.approx((low + high) / 2) and point.x[0] == 50
+    assert point.error_y.array[0] == pytest.approx((high - low) / 2)

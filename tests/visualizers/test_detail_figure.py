@@ -31,33 +31,33 @@ def test_detail_is_the_spread_of_brightness_within_a_cell() -> None:
 
 def test_every_verdict_counts_where_it_was_given() -> None:
     run = pictured()
-    found = by_detail(run)
-    assert sum(one.judged for one in found) == run.summary.judged
-    assert sum(one.accepted for one in found) == run.summary.accepted
-    assert len({one.detail for one in found}) > 1
+    verdicts = by_detail(run)
+    assert sum(one.judged for one in verdicts) == run.summary.judged
+    assert sum(one.accepted for one in verdicts) == run.summary.accepted
+    assert len({one.detail for one in verdicts}) > 1
 
 
 def test_detail_and_verdict_go_together_or_do_not() -> None:
     rejected, kept = Judged(8, 3, 0), Judged(2, 3, 3)
     assert correlation([rejected, kept]) == pytest.approx(-1)
-    assert correlation([replace(rejected, accepted=3), replace(kept, accepted=0)]) == pytest.approx(1)
+    assert correlation([Judged(8, 3, 3), Judged(2, 3, 0)]) == pytest.approx(1)
     assert correlation([Judged(2, 2, 1), Judged(8, 4, 2)]) == pytest.approx(0)
     assert correlation([kept, Judged(8, 1, 1)]) is None  # nothing was rejected
-    assert correlation([rejected, replace(kept, detail=8)]) is None
+    assert correlation([rejected, Judged(8, 3, 3)]) is None
 
 
 def test_groups_have_as_many_drafts_and_their_own_rate() -> None:
     runs = [pictured(seed) for seed in range(3)]
     (curve,) = FIGURES["detail"].draw(runs).data
-    found = [one for run in runs for one in by_detail(run)]
-    total, accepted = sum(one.judged for one in found), sum(one.accepted for one in found)
+    verdicts = [one for run in runs for one in by_detail(run)]
+    total, accepted = sum(one.judged for one in verdicts), sum(one.accepted for one in verdicts)
     counts = [count for _, count in curve.customdata]
     assert sum(counts) == total and len(curve.x) == BINS
     assert max(counts) - min(counts) < total / BINS / 4
     assert list(curve.x) == sorted(curve.x)
     mean = sum(share * count for share, count in zip(curve.y, counts, strict=True)) / total
     assert mean == pytest.approx(100 * accepted / total)
-    assert curve.name == f"scd, 3 runs: correlation {correlation(found):.2f}"
+    assert curve.name == f"scd, 3 runs: correlation {correlation(verdicts):.2f}"
 
 
 def test_it_needs_a_whole_picture_and_verdicts() -> None:

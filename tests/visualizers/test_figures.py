@@ -1,7 +1,5 @@
 """Every figure shows the numbers that the statistics give, says why it cannot be drawn, and reads in both themes."""
 
-import base64
-import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +9,6 @@ from statistics import correlation, fmean, stdev
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from PIL import Image
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.film import film
 from support.handmade import ALL
@@ -35,7 +32,7 @@ from visualizers.figures.canvas import halfway
 from visualizers.figures.collisions import LOOKS, shares
 from visualizers.figures.drafts import FEWEST_AT_AN_AGE
 from visualizers.figures.timeline import FATE_ORDER, churn
-from visualizers.picture import cells, compose
+from visualizers.picture import cells, compose, picture_of
 
 RASTER = Raster(rows=6, columns=6, codes=16)
 
@@ -105,10 +102,8 @@ def named(figure: go.Figure, name: str) -> list[go.Scatter]:
 def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     figure = FIGURES[name]
     drawn = drawn_example(name)
-    assert figure.name == name
-    assert len(figure.caption) > 60
-    assert drawn.layout.title.text
-    assert drawn.layout.title.subtitle.text
+    assert figure.name == name and len(figure.caption) > 60
+    assert drawn.layout.title.text and drawn.layout.title.subtitle.text
     axes = [axis for axis in drawn.select_xaxes() if not axis.matches or axis.title.text]
     assert all(axis.title.text for axis in axes) or name in ("pictures", "seeds")  # which name columns
     assert any(axis.title.text for axis in drawn.select_yaxes()) or name in ("latency", "comparison", "pictures")
@@ -127,24 +122,40 @@ def test_any_method_is_drawn_or_refused_with_a_reason(name: str, maker) -> None:
             figure.draw([trace])
 
 
-def test_refusals_say_what_is_missing() -> None:
-    ar = plain_run()
-    assert FIGURES["acceptance"].supports([ar]) == "needs accept probabilities, which this trace does not have"
-    assert FIGURES["beta"].supports([ar, ar]) == "needs the measures `age` and `tv`, which these 2 traces do not have"
-    assert FIGURES["churn"].supports([run()] * 7) == "draws up to 6 traces side by side, 7 given"
-    assert FIGURES["race"].supports([run()] * 13) == "draws up to 12 runs, 13 given"
-    assert FIGURES["difference"].supports([run(), run(seed=1)]) == "needs at least 3 runs"
-    assert FIGURES["comparison"].supports([run()]) == "needs at least 2 runs"
-    strength = FIGURES["strength"].supports([run(), run(seed=1)])
-    assert strength == "needs complete runs that differ in the setting `alpha`"
+@pytest.mark.parametrize(
+    ("name", "traces", "reason"),
+    [
+        ("acceptance", lambda: [plain_run()], "needs accept probabilities, which this trace does not have"),
+        ("beta", lambda: [plain_run()] * 2, "needs the measures `age` and `tv`, which these 2 traces do not have"),
+        ("churn", lambda: [run()] * 7, "draws up to 6 traces side by side, 7 given"),
+        ("race", lambda: [run()] * 13, "draws up to 12 runs, 13 given"),
+        ("difference", lambda: [run(), run(seed=1)], "needs at least 3 runs"),
+        ("strength", lambda: [run(), run(seed=1)], "needs complete runs that differ in the setting `alpha`"),
+        ("ar-ness", lambda: [s2d2(Blocks(cost=cost)) for cost in range(7)], "draws up to 6 groups of runs, 7 given"),
+    ],
+)
+def test_refusals_say_what_is_missing(name: str, traces: Callable[[], list[Trace]], reason: str) -> None:
+    assert FIGURES[name].supports(traces()) == reason
 
 
 def test_a_step_beyond_the_run_is_refused() -> None:
     last = len(run().steps)
     with pytest.raises(FigureError, match=f"step {last + 1}: choose a step from 0 to {last}"):
         FIGURES["canvas"].draw([run()], step=last + 1)
-    with pytest.raises(FigureError, match="step -1"):
-        FIGURES["acceptance"].draw([run()], step=-1)
+
+
+def test_runs_are_named_by_what_differs() -> None:
+    assert labels([plain_run(), run("none"), run()]) == ("ordinary", "SJD", "MC-SJD")
+    assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
+    assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
+
+
+def test_text_from_a_trace_is_shown_as_it_is() -> None:
+    odd = replace(run(), method='<a href="javascript:x">m</a> & co')
+    assert labels([odd]) == ('&lt;a href="javascript:x"&gt;m&lt;/a&gt; &amp; co',)
+    for name in ("race", "canvas", "latency", "churn"):
+        text = FIGURES[name].draw([odd, run()]).to_json()
+        assert "<a href" not in text and "\\u003ca href" not in text
 
 
 class TestLabels:
@@ -169,14 +180,10 @@ class TestLabels:
 class TestCanvas:
     def test_final_tokens_are_solid_drafts_faded_and_open_positions_faint(self) -> None:
         trace = run()
-        state = state_after(trace, halfway(trace))
-        tiles = trace.legend.tiles
-        assert tiles is not None
-        picture = np.asarray(compose(tiles, trace.canvas, state))
-        atlas = np.asarray(Image.open(io.BytesIO(base64.b64decode(tiles.png.partition(",")[2]))).convert("RGB"))
+        state, tiles = state_after(trace, halfway(trace)), trace.legend.tiles
+        assert tiles is not None and {True, False} == set(state.final)
+        picture, atlas = np.asarray(compose(tiles, trace.canvas, state)), np.asarray(picture_of(tiles.png))
         size = picture.shape[0] // RASTER.rows
-        assert size % tiles.size == 0
-        assert {True, False} == set(state.final)
         for position, (row, column) in enumerate(cells(trace.canvas)):
             pixel = picture[row * size + size // 2, column * size + size // 2]
             token = state.tokens[position]
@@ -196,133 +203,107 @@ class TestCanvas:
             assert len(mark.x) == fates.count(fate)
 
     def test_a_broken_picture_is_named(self) -> None:
-        legend = run().legend
-        assert legend.tiles is not None
-        broken = replace(legend, tiles=replace(legend.tiles, png="data:image/png;base64,AAAA"))
-        with pytest.raises(ValueError, match=r"a picture in the trace is damaged"):
-            FIGURES["canvas"].draw([replace(run(), legend=broken)])
+        tiles = replace(run().legend.tiles, png="data:image/png;base64,AAAA")  # type: ignore[type-var]
+        with pytest.raises(FigureError, match=r"a picture in the trace is damaged"):
+            FIGURES["canvas"].draw([replace(run(), legend=replace(run().legend, tiles=tiles))])
 
 
-class TestAcceptance:
-    def test_cells_hold_the_probability_of_the_last_verdict(self) -> None:
-        trace = run()
-        drawn = FIGURES["acceptance"].draw([trace])
-        heat = drawn.data[0].z
-        seen = 0
-        for step in trace.steps:
-            for position, fate, bar in zip(step.position, step.fate, step.accept_prob or (), strict=True):
-                if fate in (Fate.ACCEPTED, Fate.RESAMPLED):
-                    assert heat[position // 6][position % 6] == bar
-                    seen += 1
-        assert seen == sum(value is not None for row in heat for value in row)
-        rejected = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
-        assert len(named(drawn, "the draft was rejected")[0].x) == rejected
+def test_cells_hold_the_probability_of_the_last_verdict() -> None:
+    trace = run()
+    drawn = FIGURES["acceptance"].draw([trace])
+    heat = drawn.data[0].z
+    seen = 0
+    for step in trace.steps:
+        for position, fate, bar in zip(step.position, step.fate, step.accept_prob or (), strict=True):
+            if fate in (Fate.ACCEPTED, Fate.RESAMPLED):
+                assert heat[position // 6][position % 6] == bar
+                seen += 1
+    assert seen == sum(value is not None for row in heat for value in row)
+    rejected = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
+    assert len(named(drawn, "the draft was rejected")[0].x) == rejected
 
 
-class TestChurn:
-    def test_codes_are_the_fates(self) -> None:
-        trace = run()
-        codes = churn(trace)
-        assert codes.shape == (len(trace.steps), 36)
-        for row, step in enumerate(trace.steps):
-            assert {p: FATE_ORDER[c - 1] for p, c in enumerate(codes[row]) if c} == dict(
-                zip(step.position, step.fate, strict=True)
-            )
-        assert np.array_equal(FIGURES["churn"].draw([trace]).data[0].z, codes)
+def test_codes_are_the_fates() -> None:
+    trace = run()
+    codes = churn(trace)
+    assert codes.shape == (len(trace.steps), 36)
+    for row, step in enumerate(trace.steps):
+        assert {p: FATE_ORDER[c - 1] for p, c in enumerate(codes[row]) if c} == dict(
+            zip(step.position, step.fate, strict=True)
+        )
+    assert np.array_equal(FIGURES["churn"].draw([trace]).data[0].z, codes)
 
 
-class TestDrafts:
-    def test_the_mean_by_age_is_the_statistic_with_a_band_of_one_deviation(self) -> None:
-        trace = run("none")
-        drawn = FIGURES["beta"].draw([trace])
-        ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
-        assert len(ages) > 1
-        (curve,) = named(drawn, "jacobi")
-        assert list(curve.x) == [row.age for row in ages]
-        assert list(curve.y) == [row.mean for row in ages]
-        band = next(mark for mark in drawn.data if mark.fill == "toself")
-        assert list(band.y[: len(ages)]) == [min(1, row.mean + row.variance**0.5) for row in ages]
-        assert list(band.y[len(ages) :]) == [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
-
-    def test_drift_is_the_mean_difference_over_runs(self) -> None:
-        runs = [run("none", seed=seed) for seed in range(3)]
-        (curve,) = FIGURES["hamming"].draw(runs).data
-        assert list(curve.x) == [1, 2, 3]
-        for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
-            found = [mean_difference(token_difference(trace.steps, distance)) for trace in runs]
-            values = [100 * mean.share for mean in found if mean]
-            assert value == pytest.approx(fmean(values))
-            assert spread == pytest.approx(stdev(values))
+def test_beta_is_the_mean_by_age_with_a_band_of_one_deviation() -> None:
+    trace = run("none")
+    drawn = FIGURES["beta"].draw([trace])
+    ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
+    (curve,) = named(drawn, "jacobi")
+    assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
+    band = next(mark for mark in drawn.data if mark.fill == "toself")
+    high = [min(1, row.mean + row.variance**0.5) for row in ages]
+    assert list(band.y) == high + [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
 
 
-class TestCollisions:
-    def test_clouds_are_the_recorded_pairs_within_the_bounds(self) -> None:
-        trace = run()
-        drawn = FIGURES["collision"].draw([trace])
-        for name in LOOKS:
-            (cloud,) = named(drawn, MEASURES[name].label)
-            assert list(zip(cloud.x, cloud.y, strict=True)) == list(measured(trace.steps, "tv", name))
-        (gumbel,) = named(drawn, MEASURES["collision_gumbel"].label)
-        assert all((1 - x) / (1 + x) - 1e-9 <= y <= 1 - x + 1e-9 for x, y in zip(gumbel.x, gumbel.y, strict=True))
-        upper, lower = named(drawn, "1 –")[0], named(drawn, "(1 –")[0]
-        assert upper.y[10] == pytest.approx(0.8)
-        assert lower.y[10] == pytest.approx(0.8 / 1.2)
-
-    def test_shares_add_up_to_a_hundred(self) -> None:
-        assert shares([0.0, 0.26, 1.0, 0.99], bins=4) == (25.0, 25.0, 0.0, 50.0)
-        for bars in FIGURES["collision-histogram"].draw([run()]).data:
-            assert sum(bars.y) == pytest.approx(100)
+def test_drift_is_the_mean_difference_over_runs() -> None:
+    runs = [run("none", seed=seed) for seed in range(3)]
+    (curve,) = FIGURES["hamming"].draw(runs).data
+    for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
+        each = [mean_difference(token_difference(trace.steps, distance)) for trace in runs]
+        values = [100 * mean.share for mean in each if mean]
+        assert (value, spread) == pytest.approx((fmean(values), stdev(values)))
+    assert list(curve.x) == [1, 2, 3]
 
 
-class TestCost:
-    def test_the_race_is_the_statistic(self) -> None:
-        trace = run()
-        found = race(trace.steps)
-        by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
-        assert tuple(by_forwards.x) == found.forwards
-        assert tuple(by_forwards.y) == tuple(by_time.y) == found.tokens
-        assert tuple(by_time.x) == found.milliseconds
-
-    def test_latency_is_the_mean_per_forward_pass(self) -> None:
-        trace = run()
-        drawn = FIGURES["latency"].draw([trace])
-        stages = latency_breakdown(trace.steps)
-        assert [bar.x[0] for bar in drawn.data] == [stage.mean_milliseconds for stage in stages]
-        assert " + ".join(f"{stage.mean_milliseconds:.2f}" for stage in stages) in drawn.data[0].y[0]
-
-    def test_comparison_says_totals_and_gains(self) -> None:
-        first, second = plain_run(), run()
-        forwards, time, _, accepted = FIGURES["comparison"].draw([first, second]).data
-        assert list(forwards.x) == [36, second.summary.forwards]
-        assert forwards.text[1] == f"{second.summary.forwards} ({36 / second.summary.forwards:.2f}×)"
-        assert time.x[0] == pytest.approx(1000 * first.summary.seconds)
-        assert accepted.text[0] == "no drafts"
-        assert second.summary.acceptance is not None
-        assert accepted.x[1] == pytest.approx(100 * second.summary.acceptance)
+def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
+    trace = run()
+    drawn = FIGURES["collision"].draw([trace])
+    for name in LOOKS:
+        (cloud,) = named(drawn, MEASURES[name].label)
+        assert list(zip(cloud.x, cloud.y, strict=True)) == list(measured(trace.steps, "tv", name))
+    (gumbel,) = named(drawn, MEASURES["collision_gumbel"].label)
+    assert all((1 - x) / (1 + x) - 1e-9 <= y <= 1 - x + 1e-9 for x, y in zip(gumbel.x, gumbel.y, strict=True))
+    upper, lower = named(drawn, "1 –")[0], named(drawn, "(1 –")[0]
+    assert (upper.y[10], lower.y[10]) == pytest.approx((0.8, 0.8 / 1.2))
+    assert shares([0.0, 0.26, 1.0, 0.99], bins=4) == (25.0, 25.0, 0.0, 50.0)
+    for bars in FIGURES["collision-histogram"].draw([trace]).data:
+        assert sum(bars.y) == pytest.approx(100)
 
 
-class TestSweeps:
-    def test_difference_has_a_point_a_run_and_the_correlation(self) -> None:
-        runs = example("difference")
-        clouds = FIGURES["difference"].draw(runs).data
-        assert [len(cloud.x) for cloud in clouds] == [4, 4]
-        mean = mean_difference(token_difference(runs[0].steps))
-        assert mean is not None
-        assert clouds[0].x[0] == pytest.approx(100 * mean.share)
-        assert clouds[0].y[0] == runs[0].summary.forwards
-        assert f"correlation {correlation(clouds[0].x, clouds[0].y):.2f}" in clouds[0].name
+def test_race_and_latency_are_the_statistics() -> None:
+    trace = run()
+    expected = race(trace.steps)
+    by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
+    assert (by_forwards.x, by_time.x) == (expected.forwards, expected.milliseconds)
+    assert by_forwards.y == by_time.y == expected.tokens
+    means = [stage.mean_milliseconds for stage in latency_breakdown(trace.steps)]
+    bars = FIGURES["latency"].draw([trace]).data
+    assert [bar.x[0] for bar in bars] == means
+    assert " + ".join(f"{mean:.2f}" for mean in means) in bars[0].y[0]
 
-    def test_strength_is_the_mean_over_seeds(self) -> None:
-        by_strength, by_drift = FIGURES["strength"].draw(example("strength")).data
-        assert list(by_strength.x) == [0, 0.5, 1]
-        halves = [run(alpha=0.5, seed=seed).summary.forwards for seed in range(2)]
-        assert by_strength.y[1] == fmean(halves)
-        assert by_strength.error_y.array[1] == stdev(halves)
-        assert tuple(by_drift.y) == tuple(by_strength.y)
-        assert by_drift.x[0] > by_drift.x[-1]
 
-    def test_window_has_a_curve_and_the_level_of_ordinary_decoding(self) -> None:
-        curve, level = FIGURES["window"].draw(example("window")).data
-        assert list(curve.x) == [4, 8]
-        assert curve.y[0] == fmean(run(window=4, seed=seed).summary.forwards for seed in range(2))
-        assert tuple(level.y) == (36, 36)
+def test_comparison_says_totals_and_gains() -> None:
+    first, second = plain_run(), run()
+    forwards, time, _, accepted = FIGURES["comparison"].draw([first, second]).data
+    assert list(forwards.x) == [36, second.summary.forwards]
+    assert forwards.text[1] == f"{second.summary.forwards} ({36 / second.summary.forwards:.2f}×)"
+    assert time.x[0] == pytest.approx(1000 * first.summary.seconds)
+    assert accepted.text[0] == "no drafts" and second.summary.acceptance is not None
+    assert accepted.x[1] == pytest.approx(100 * second.summary.acceptance)
+
+
+def test_sweeps_are_means_over_seeds() -> None:
+    runs = example("difference")
+    clouds = FIGURES["difference"].draw(runs).data
+    mean = mean_difference(token_difference(runs[0].steps))
+    assert [len(cloud.x) for cloud in clouds] == [4, 4] and mean is not None
+    assert (clouds[0].x[0], clouds[0].y[0]) == pytest.approx((100 * mean.share, runs[0].summary.forwards))
+    assert f"correlation {correlation(clouds[0].x, clouds[0].y):.2f}" in clouds[0].name
+    by_strength, by_drift = FIGURES["strength"].draw(example("strength")).data
+    halves = [run(alpha=0.5, seed=seed).summary.forwards for seed in range(2)]
+    assert list(by_strength.x) == [0, 0.5, 1] and by_drift.x[0] > by_drift.x[-1]
+    assert (by_strength.y[1], by_strength.error_y.array[1]) == (fmean(halves), stdev(halves))
+    assert tuple(by_drift.y) == tuple(by_strength.y)
+    curve, level = FIGURES["window"].draw(example("window")).data
+    assert (list(curve.x), list(level.y)) == ([4, 8], [36, 36])
+    assert curve.y[0] == fmean(run(window=4, seed=seed).summary.forwards for seed in range(2))

@@ -14,30 +14,21 @@ from visualizers.page import standalone
 from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
 
 
-def embedded(html: str) -> list[object]:
-    found = re.search(r'<script type="application/json" id="player-traces">(.*?)</script>', html, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
-
-
-def test_the_page_holds_the_traces_as_they_are() -> None:
+def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -> None:
     traces = [jacobi(), written()]
-    documents = embedded(standalone(traces, "Two"))
+    html = standalone(traces, "Two")
+    _, _, embedded = html.partition('<script type="application/json" id="player-traces">')
+    documents = json.loads(embedded.partition("</script>")[0])
     assert [loads(json.dumps(document).encode()) for document in documents] == traces
+    assert not re.search(r"<(link|iframe|img|object|embed)\b|\bsrc=|@import", standalone(traces[:1], "Page"))
+    assert set(re.findall(r"https?://[^\s\"'<>]+", standalone(traces[:1], "Page"))) <= {"http://www.w3.org/2000/svg"}
+    assert "default-src &#x27;none&#x27;" in html
 
 
 def test_nothing_in_a_trace_or_a_title_becomes_markup() -> None:
     html = standalone([written()], HOSTILE)
-    assert HOSTILE not in html
-    assert "<img" not in html
+    assert HOSTILE not in html and "<img" not in html
     assert html.count("<script") == html.count("</script>") == 3
-
-
-def test_the_page_refers_to_nothing_outside() -> None:
-    html = standalone([jacobi()], "Page")
-    assert not re.search(r"<(link|iframe|img|object|embed)\b|\bsrc=|@import", html)
-    assert set(re.findall(r"https?://[^\s\"'<>]+", html)) <= {"http://www.w3.org/2000/svg"}
-    assert "default-src &#x27;none&#x27;" in html
 
 
 def test_a_page_of_no_trace_is_refused() -> None:

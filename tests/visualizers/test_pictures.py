@@ -26,11 +26,8 @@ def test_a_row_is_a_prompt_and_a_column_a_decoder_with_its_passes_below() -> Non
     places = [(image.x, image.y) for image in figure.layout.images]
     assert len(set(places)) == 4 and len({x for x, _ in places}) == len({y for _, y in places}) == 2
     assert list(figure.layout.yaxis.ticktext) == ["a boot", "&lt;b&gt;a bag&lt;/b&gt;"]
-
-
-def test_seeds_are_rows_of_their_own() -> None:
-    figure = PICTURES.draw([RUN, replace(RUN, seed=9)])
-    assert [text.split("<br>")[-1] for text in figure.layout.yaxis.ticktext] == [f"seed {RUN.seed}", "seed 9"]
+    seeds = PICTURES.draw([RUN, replace(RUN, seed=9)]).layout.yaxis.ticktext
+    assert [text.split("<br>")[-1] for text in seeds] == [f"seed {RUN.seed}", "seed 9"]
 
 
 def test_stopped_runs_and_texts_that_nobody_wrote_down_have_no_picture() -> None:
@@ -53,7 +50,7 @@ def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> Non
     (sheet,) = PICTURES.draw([clip]).layout.images
     shown = Image.open(io.BytesIO(base64.b64decode(sheet.source.partition("base64,")[2]))).convert("RGB")
     blues = [shown.getpixel((shown.width * (2 * x + 1) // 6, shown.height * (2 * y + 1) // 6))[2] for y, x in PLACES]
-    assert len(blues) == 9 and blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
+    assert blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
 
 
 def test_one_seed_or_two_prompts_are_no_repetition() -> None:

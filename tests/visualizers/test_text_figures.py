@@ -26,18 +26,6 @@ def named(figure, start: str) -> list:
     return [mark for mark in figure.data if mark.name is not None and mark.name.startswith(start)]
 
 
-def test_refusals_say_what_is_missing() -> None:
-    plain = diffusion()
-    assert (
-        FIGURES["routing"].supports([plain]) == "needs a router's estimates or scores, which this trace does not have"
-    )
-    assert FIGURES["mask"].supports([plain]) == "needs a recorded attention mask, which this trace does not have"
-    assert FIGURES["accepted-drafts"].supports([plain]) == "needs judged drafts, which this trace does not have"
-    assert FIGURES["order"].supports([RUN] * 7) == "draws up to 6 traces side by side, 7 given"
-    many = [s2d2(Blocks(cost=cost)) for cost in range(7)]
-    assert FIGURES["ar-ness"].supports(many) == "draws up to 6 groups of runs, 7 given"
-
-
 class TestMask:
     def test_cells_are_the_runs_and_lines_part_the_kinds(self) -> None:
         mask = Mask(queries=("D0", "M0"), keys=("cache", "D0", "D1", "M0"), runs=((0, 2, 2), (1, 1, 1, 1)))
@@ -60,13 +48,13 @@ class TestMask:
 class TestRouting:
     def test_marks_are_the_decisions(self) -> None:
         drawn = FIGURES["routing"].draw([RUN])
-        found = decisions(RUN.steps)
+        every = decisions(RUN.steps)
         (expected,), (accepted,) = named(drawn, "drafts expected"), named(drawn, "drafts accepted")
-        assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in found]
-        assert list(accepted.y) == [one.accepted for one in found if one.accepted is not None]
+        assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in every]
+        assert list(accepted.y) == [one.accepted for one in every if one.accepted is not None]
         verified, left = named(drawn, "decision: verify")[0], named(drawn, "decision: do not")[0]
-        assert len(verified.x) == sum(one.verify is True for one in found) == len(accepted.y)
-        assert len(left.x) == len(found) - len(verified.x) > 0
+        assert len(verified.x) == sum(one.verify is True for one in every) == len(accepted.y)
+        assert len(left.x) == len(every) - len(verified.x) > 0
 
     def test_errors_are_the_table(self) -> None:
         (cloud,) = FIGURES["estimators"].draw([RUN, OTHER]).data
@@ -74,22 +62,17 @@ class TestRouting:
         assert list(cloud.x) == [row.mean for row in rows]
         assert list(cloud.error_x.array) == [row.deviation for row in rows]
         assert cloud.text[0] == f"MAE {rows[0].mean_absolute:.2f}"
-        assert [estimator(row.name) for row in rows] == [
-            "Random", "Entropy", "Confidence", "Renyi", "Hard entropy", "Margin"
-        ]  # fmt: skip
+        names = ["Random", "Entropy", "Confidence", "Renyi", "Hard entropy", "Margin"]
+        assert [estimator(row.name) for row in rows] == names
 
 
 class TestOrder:
     def test_every_token_is_a_mark_in_the_pass_that_made_it_final(self) -> None:
         drawn = FIGURES["order"].draw([RUN])
         points = {(x, y) for mark in drawn.data for x, y in zip(mark.x, mark.y, strict=True)}
-        expected = {
-            (number, position)
-            for number, step in enumerate(RUN.steps, start=1)
-            for position, fate in zip(step.position, step.fate, strict=True)
-            if fate.final
-        }
-        assert points == expected
+        for number, step in enumerate(RUN.steps, start=1):
+            for position, fate in zip(step.position, step.fate, strict=True):
+                assert ((number, position) in points) is fate.final
         assert len(points) == len(decode_order(RUN.steps))
 
     def test_ar_ness_is_the_mean_over_runs(self) -> None:
@@ -113,12 +96,8 @@ class TestOrder:
 class TestVerdicts:
     def test_bars_count_verifications_by_accepted_drafts(self) -> None:
         (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
-        counts = Counter(
-            step.fate.count(Fate.ACCEPTED)
-            for trace in (RUN, OTHER)
-            for step in trace.steps
-            if any(fate.judged for fate in step.fate)
-        )
+        judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
+        counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
         assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
         assert sum(bars.y) == pytest.approx(100)
 
@@ -138,20 +117,17 @@ class TestSpeculation:
         assert graphed_pass(trace, 1) == 2  # nothing is drafted before
         drawn = FIGURES["graph"].draw([trace])
         graph = trace.steps[1].graph or ()
-        kept, accepted, rejected = (
-            {mark.name: mark for mark in drawn.data}[name] for name in ("kept", "accepted", "rejected")
-        )
-        assert [len(mark.x) for mark in (kept, accepted, rejected)] == [1, 2, 1]
+        marks = {mark.name: mark for mark in drawn.data}
+        assert [len(marks[name].x) for name in ("kept", "accepted", "rejected")] == [1, 2, 1]
+        kept = marks["kept"]
         assert kept.x[0] == trace.steps[1].signals["winner"] == 2
         assert kept.customdata == ("w2, w3",)
-        (accepted_under,) = named(drawn, "accepted under")
-        assert len(accepted_under.x) == 3 * sum(len(node.vouched_by) for node in graph)
+        assert len(marks["accepted under"].x) == 3 * sum(len(node.vouched_by) for node in graph)
 
     def test_foresight_is_the_statistic_with_its_bound(self) -> None:
         runs = [speculated(), speculated(Plan(held=(0, 1)), seed=1, config=speculated().config)]
-        found = foresight([run.steps for run in runs], SIZES, HORIZONS)
         drawn = FIGURES["foresight"].draw(runs).data
-        five = [one for one in found if one.size == 5]
+        five = [one for one in foresight([run.steps for run in runs], SIZES, HORIZONS) if one.size == 5]
         assert list(drawn[0].y) == [100 * one.coverage for one in five]
         assert list(drawn[1].y) == [100 * one.coverage_best for one in five]
         assert list(drawn[2].y) == [100 * one.precision for one in five]
@@ -160,12 +136,9 @@ class TestSpeculation:
         assert FIGURES["foresight"].supports([*runs, other]) == "draws one group of runs, 2 given"
 
     def test_contributions_are_the_statistic(self) -> None:
-        drawn = FIGURES["contributions"].draw([speculated()])
-        parallel = named(drawn, "parallel")[0]
-        rows = [
-            one for one in contributions([speculated().steps]) if (one.stage, one.mechanism) == ("early", "parallel")
-        ]
-        assert list(parallel.y) == [one.percent for one in rows]
+        parallel = named(FIGURES["contributions"].draw([speculated()]), "parallel")[0]
+        rows = [one for one in contributions([speculated().steps]) if one.mechanism == "parallel"]
+        assert list(parallel.y) == [one.percent for one in rows if one.stage == "early"]
 
     def test_depth_shows_what_it_costs_beside_what_it_gains(self) -> None:
         runs = [speculated(Plan(depth=depth)) for depth in (1, 2, 3)]
@@ -177,26 +150,20 @@ class TestSpeculation:
 
 
 class TestThroughput:
-    def test_rates_are_means_of_the_run(self) -> None:
+    def test_the_line_is_the_model_and_the_mark_is_measured(self) -> None:
         trace = simsd()
-        found = rates([trace])
-        assert found is not None
+        pair = rates([trace])
+        assert pair is not None and rates([s2d2()]) is None
         drafting = [step.call.milliseconds.total for step in trace.steps if step.call.role == "draft"]
-        assert found.draft_seconds == pytest.approx(sum(drafting) / len(drafting) / 1000)
+        assert pair.draft_seconds == pytest.approx(fmean(drafting) / 1000)
         judged = [fate for step in trace.steps for fate in step.fate if fate.judged]
-        assert found.acceptance == judged.count(Fate.ACCEPTED) / len(judged)
-        assert rates([s2d2()]) is None
+        assert pair.acceptance == judged.count(Fate.ACCEPTED) / len(judged)
+        line, mark = FIGURES["throughput"].draw([trace]).data
+        assert list(line.y) == pytest.approx([pair.per_second(count) for count in line.x])
+        assert (mark.x[0], mark.y[0]) == (pair.drafts, pair.measured)
 
     def test_expected_tokens_are_a_geometric_sum(self) -> None:
         rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
         assert [rate.tokens(count) for count in (1, 2, 3)] == [1, 1.5, 1.75]
         assert rate.per_second(2) == pytest.approx(1.5 / 0.07)
         assert replace(rate, acceptance=1.0).tokens(5) == 5
-
-    def test_the_line_is_the_model_and_the_mark_is_measured(self) -> None:
-        trace = simsd()
-        line, mark = FIGURES["throughput"].draw([trace]).data
-        found = rates([trace])
-        assert found is not None
-        assert list(line.y) == pytest.approx([found.per_second(count) for count in line.x])
-        assert (mark.x[0], mark.y[0]) == (found.drafts, found.measured)

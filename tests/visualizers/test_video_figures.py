@@ -3,7 +3,6 @@
 from dataclasses import replace
 from math import sqrt
 
-import plotly.graph_objects as go
 import pytest
 from support.film import film, plain_film
 from support.handmade import ALL, make, step
@@ -19,15 +18,11 @@ SIDE = 6
 
 def test_judged_drafts_are_counted_by_what_stood_there_in_the_latent_frame_before() -> None:
     canvas = Canvas(kind="video", shape=(2, 1, 4))
-    steps = [
-        step("0:1=accepted 1:2=accepted 2:3=resampled 3:4=sampled"),
-        step("4:1=accepted 5:2=resampled"),
-        step("6:7=resampled 7:8=drafted"),
-        step("7:8=accepted"),
-    ]
+    first = "0:1=accepted 1:2=accepted 2:3=resampled 3:4=sampled"
+    later = ("4:1=accepted 5:2=resampled", "6:7=resampled 7:8=drafted", "7:8=accepted")
+    steps = [step(text) for text in (first, *later)]
     same, other = kept_by_change(make("scd", canvas, steps))
-    assert same == Kept(judged=2, accepted=1)
-    assert other == Kept(judged=2, accepted=1)
+    assert same == other == Kept(judged=2, accepted=1)
     assert same.error == pytest.approx(sqrt(0.25 / 2))
     shuffled = replace(canvas, order=(4, 5, 6, 7, 0, 1, 2, 3))
     same, other = kept_by_change(make("scd", shuffled, steps))
@@ -51,14 +46,10 @@ def test_what_is_no_video_or_judges_nothing_is_refused() -> None:
         assert "a video with judged drafts" in str(FIGURES["redundancy"].supports([trace]))
 
 
-def heats(figure: go.Figure) -> list[go.Heatmap]:
-    return [mark for mark in figure.data if mark.type == "heatmap"]
-
-
 def test_every_latent_frame_has_a_panel_of_its_own() -> None:
     trace = film(3, SIDE)
     figure = FIGURES["acceptance"].draw([trace])
-    panels = heats(figure)
+    panels = [mark for mark in figure.data if mark.type == "heatmap"]
     assert [(len(panel.z), len(panel.z[0])) for panel in panels] == [(SIDE, SIDE)] * 3
     for position, (bar, _) in verdicts(trace).items():
         frame, inside = divmod(position, SIDE * SIDE)
@@ -82,7 +73,5 @@ def test_names_follow_the_clip_and_what_was_given() -> None:
     assert frame_names(film(2, SIDE, given=9)) == ("frames 10 to 17", "frames 18 to 25")
     assert frame_names(ALL["video"]()) == ("frame 1", "frame 2")
     odd = film(2, SIDE)
-    assert frame_names(replace(odd, output=replace(odd.output, video=odd.output.video[1:]))) == (
-        "latent frame 1",
-        "latent frame 2",
-    )
+    odd = replace(odd, output=replace(odd.output, video=odd.output.video[1:]))
+    assert frame_names(odd) == ("latent frame 1", "latent frame 2")

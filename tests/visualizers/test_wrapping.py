@@ -1,43 +1,44 @@
-"""More panels than fit beside one another stand in rows, each with its own title, axes and marks."""
-
-from dataclasses import replace
+"""Many panels stand in rows, each with its title, axes and marks; on a phone one stands below the other."""
 
 import pytest
 from support.jacobi import Raster, decode
+from support.raster import decoded
 
-from visualizers import FIGURES
+from visualizers import FIGURES, supported
+from visualizers.bundle.widths import narrowed
+from visualizers.wrapping import panels
 
 RUNS = [decode(window=4 + seed, seed=seed, raster=Raster(rows=4, columns=4, codes=8)) for seed in range(6)]
+TRACES = [decoded("ar"), decoded("scd", window=16)]
+ACROSS = 46
+"""Letters that a phone shows on one line."""
 
 
-def places(count: int) -> list[tuple[float, float]]:
-    """Left edge and lower edge of every panel's axes."""
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_more_than_three_panels_stand_in_rows_below_their_titles(count: int) -> None:
     figure = FIGURES["churn"].draw(RUNS[:count])
-    axes = [figure.get_subplot(1, column) for column in range(1, count + 1)]
-    return [(axis.xaxis.domain[0], axis.yaxis.domain[0]) for axis in axes]
-
-
-def test_three_panels_stay_in_a_row() -> None:
-    assert len({bottom for _, bottom in places(3)}) == 1
-
-
-@pytest.mark.parametrize("count", [4, 5, 6])
-def test_more_stand_in_two_rows_of_three(count: int) -> None:
-    found = places(count)
-    assert len(set(found)) == count
-    assert [left for left, _ in found[3:]] == [left for left, _ in found[: count - 3]]
-    assert {bottom for _, bottom in found[:3]} != {bottom for _, bottom in found[3:]}
-    assert min(bottom for _, bottom in found) == pytest.approx(0, abs=1e-9)
-
-
-def test_every_panel_keeps_its_title_above_it() -> None:
-    figure = FIGURES["churn"].draw(RUNS)
-    for column, title in enumerate(figure.layout.annotations[:6], start=1):
-        axes = figure.get_subplot(1, column)
-        assert title.y == pytest.approx(axes.yaxis.domain[1])
-        assert title.x == pytest.approx(sum(axes.xaxis.domain) / 2)
+    axes = panels(figure)
+    places = [(x.domain[0], y.domain[0]) for x, y in axes]
+    assert len(set(places)) == count and [left for left, _ in places[3:]] == [left for left, _ in places[: count - 3]]
+    assert len({bottom for _, bottom in places}) == (1 if count == 3 else 2)
+    assert min(bottom for _, bottom in places) == pytest.approx(0, abs=1e-9)
+    for (x, y), title in zip(axes, figure.layout.annotations[:count], strict=True):
+        assert (title.x, title.y) == pytest.approx((sum(x.domain) / 2, y.domain[1]))
 
 
 def test_a_figure_of_one_panel_is_left_alone() -> None:
-    drawn = FIGURES["race"].draw([replace(run, seed=seed) for seed, run in enumerate(RUNS)])
-    assert drawn.layout.yaxis.domain in (None, (0.0, 1.0))
+    assert FIGURES["race"].draw(RUNS).layout.yaxis.domain in (None, (0.0, 1.0))
+
+
+@pytest.mark.parametrize("name", [figure.name for figure in supported(TRACES)])
+def test_on_a_phone_panels_stand_below_one_another_and_words_fit(name: str) -> None:
+    drawn = FIGURES[name].draw(TRACES)
+    before = drawn.to_json()
+    slim = narrowed(drawn)
+    assert drawn.to_json() == before  # what is exported stays as it was
+    assert len({tuple(x.domain) for x, _ in panels(slim)}) <= 1
+    assert slim.layout.width is None and slim.layout.title.text is None
+    words = [axis.title.text or "" for axis in (*slim.select_xaxes(), *slim.select_yaxes())]
+    words += [note.text or "" for note in slim.layout.annotations if note.yref == "paper"]
+    assert all(len(line) <= ACROSS for text in words for line in text.split("<br>"))
+    assert not any("+text" in (getattr(trace, "mode", None) or "") for trace in slim.data)

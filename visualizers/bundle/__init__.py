@@ -20,7 +20,7 @@ import plotly.graph_objects as go
 from traces.files import whole
 from traces.io import dumps
 from traces.schema import Trace
-from visualizers import FIGURES, Figure, FigureError, supported, themed
+from visualizers import FIGURES, FigureError, supported, themed
 from visualizers.bundle.table import as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
 from visualizers.bundle.words import caption, commands, numbered, stem
@@ -94,7 +94,9 @@ def write_zip(
     """
     options, path = options or Options(), Path(path)
     preset = options.preset
-    chosen = [_figure(name) for name in figures] if figures is not None else list(supported(traces))
+    if unknown := set(figures or ()) - FIGURES.keys():
+        raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
+    chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))
     drawn = [figure.draw(traces, step=step if figure.stepped else None) for figure in chosen]
     stems = numbered([stem(traces, figure.name) for figure in chosen])
     runs = numbered([stem([trace]) for trace in traces])
@@ -111,20 +113,14 @@ def write_zip(
     _write(path, files)
 
 
-def _figure(name: str) -> Figure:
-    if name not in FIGURES:
-        raise FigureError(f"figure: there is no {name!r}; choose one of {', '.join(FIGURES)}")
-    return FIGURES[name]
-
-
 def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, report: Report) -> dict[str, bytes]:
     """Return the pictures of all figures by their file's name."""
     wanted: dict[str, Print] = {}
     for name, figure in figures.items():
-        shown = themed(laid_out(figure, preset), theme)
+        plot = themed(laid_out(figure, preset), theme)
         for kind in FORMATS:
             scale = preset.scale * (preset.dots if kind == "png" else 1)
-            wanted[f"{name}.{kind}"] = Print(shown, kind, preset.laid_out, scale)
+            wanted[f"{name}.{kind}"] = Print(plot, kind, preset.laid_out, scale)
     if not wanted:
         return {}
     report(0, len(wanted))
@@ -134,9 +130,8 @@ def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, rep
 def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
     size, most = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
     if size > most:
-        raise BundleError(
-            f"zip: its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have; {remedy}"
-        )
+        problem = f"its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have"
+        raise BundleError(f"zip: {problem}; {remedy}")
 
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:

@@ -1,15 +1,13 @@
 """The numbers in a figure as a table: one line for each mark, bar, point or cell."""
 
-import csv
 import html
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from visualizers.groups import cell
+from visualizers import groups
 
 COLUMNS: Final = ("panel", "series", "kind", "x", "y", "z", "x_error", "y_error", "text")
 """Those that hold nothing are left out; behind them stand the titles of the axes."""
@@ -22,20 +20,14 @@ def as_csv(figure: go.Figure) -> str:
     """Return what is drawn as CSV. Pictures are not in it; a text like a formula gets a quote before it."""
     rows = list(_rows(figure))
     names = [name for name in (*COLUMNS, "x_title", "y_title") if any(row.get(name) not in _UNDRAWN for row in rows)]
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([cell(row.get(name)) for name in names] for row in rows)
-    return target.getvalue()
+    return groups.as_csv([{name: row.get(name) for name in names} for row in rows])
 
 
 def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
-    axes = list(
-        dict.fromkeys((trace.xaxis or "x", trace.yaxis or "y") for trace in figure.data if hasattr(trace, "xaxis"))
-    )
+    axes = list(dict.fromkeys(map(_place, figure.data)))
     for trace in figure.data:
-        place = (getattr(trace, "xaxis", None) or "x", getattr(trace, "yaxis", None) or "y")
-        across, down = (figure.layout[_axis(name)] for name in place)
+        place = _place(trace)
+        across, down = (figure.layout[f"{name[0]}axis{name[1:]}"] for name in place)
         head = {
             "panel": axes.index(place) + 1 if len(axes) > 1 else None,
             "series": worded(trace.name),
@@ -47,9 +39,9 @@ def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
             yield head | row
 
 
-def _axis(name: str) -> str:
-    """x2 -> xaxis2."""
-    return f"{name[0]}axis{name[1:]}"
+def _place(trace: Any) -> tuple[str, str]:
+    """The axes of a trace, such as x2 and y2."""
+    return trace.xaxis or "x", trace.yaxis or "y"
 
 
 def _cells(trace: Any) -> Iterator[dict[str, Any]]:

@@ -133,8 +133,8 @@ def _shorten(figure: go.Figure, wide: int, columns: int) -> None:
 
 def _legend(figure: go.Figure, wide: int) -> int:
     """Pixels that the legend below is high: plotly gives every entry the width of the longest."""
-    shown = {trace.legendgroup or trace.name: trace.name for trace in figure.data if trace.showlegend is not False}
-    names = [name for name in shown.values() if name]
+    entries = {trace.legendgroup or trace.name: trace.name for trace in figure.data if trace.showlegend is not False}
+    names = [name for name in entries.values() if name]
     if not names or figure.layout.showlegend is False or (len(names) < 2 and not figure.layout.showlegend):
         return 0
     columns = max(1, int((wide - 20) // (max(map(len, names)) * _LETTER + _SYMBOL)))

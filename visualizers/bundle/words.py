@@ -35,8 +35,8 @@ def stem(traces: Sequence[Trace], figure: str = "") -> str:
     methods = list(dict.fromkeys(_slug(trace.method) for trace in traces))
     named = methods if len(methods) <= _MOST_NAMED else [f"{len(methods)}-methods"]
     seeds = sorted({trace.seed for trace in traces if trace.seed is not None})
-    said = [f"seed{seeds[0]}"] if len(seeds) == 1 else [f"{len(seeds)}-seeds"] if seeds else []
-    return "-".join([*named, *([_slug(figure)] if figure else []), *said]) or "figure"
+    end = [f"seed{seeds[0]}"] if len(seeds) == 1 else [f"{len(seeds)}-seeds"] if seeds else []
+    return "-".join([*named, *([_slug(figure)] if figure else []), *end]) or "figure"
 
 
 def numbered(stems: Sequence[str]) -> list[str]:
@@ -55,17 +55,17 @@ def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[T
     for name, figure, drawn in figures:
         subtitle = worded(drawn.layout.title.subtitle.text)
         answers = f" Answers to {figure.paper}." if figure.paper else ""
-        said = f"{figure.title}. {f'{subtitle}. ' if subtitle else ''}{figure.caption}{answers}{_key(drawn)}"
-        parts.append(f"{name}\n  {said}")
-    runs = [f"{file or _said(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
+        subtitle = f"{subtitle}. " if subtitle else ""
+        parts.append(f"{name}\n  {figure.title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
+    runs = [f"{file or _method(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
     return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
 
 
 def _key(drawn: go.Figure) -> str:
     """Return the entries of the legend that say what a mark means: a narrow figure keeps their first word alone."""
     names = dict.fromkeys(worded(trace.name) for trace in drawn.data if trace.showlegend is not False)
-    told = [name for name in names if name and ": " in name]
-    return f" Marks: {'; '.join(told)}." if told else ""
+    meanings = [name for name in names if name and ": " in name]
+    return f" Marks: {'; '.join(meanings)}." if meanings else ""
 
 
 def _run(trace: Trace) -> str:
@@ -75,14 +75,13 @@ def _run(trace: Trace) -> str:
     prompt = f", prompt {trace.prompt!r}" if trace.prompt else ""
     settings = ", ".join(f"{name} {value}" for name, value in trace.config.items())
     drafted = draft_forwards(trace.steps)
-    passes = (
-        f"{made.forwards - drafted} target passes and {drafted} draft passes" if drafted else f"{made.forwards} passes"
-    )
+    both = f"{made.forwards - drafted} target passes and {drafted} draft passes"
+    passes = both if drafted else f"{made.forwards} passes"
     stopped = "" if made.complete else " The run was stopped before its end."
     accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} judged drafts accepted"
     took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
     return (
-        f"{_said(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
+        f"{_method(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
         f"{made.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
         f"commit {place.commit or 'unknown'}."
     )
@@ -91,13 +90,11 @@ def _run(trace: Trace) -> str:
 def commands(traces: Sequence[Trace], names: Sequence[str], again: str) -> str:
     """Return a script: how every run is made again, and then the zip."""
     lines = [command(trace, f"traces/{name}.json.gz") for trace, name in zip(traces, names, strict=True)]
-    said = "The runs. A trace that this program did not record cannot be made again by it."
-    return "\n".join(
-        ["#!/bin/sh", f"# {said}", *lines, "", "# The figures, from the traces beside this file.", again, ""]
-    )
+    head = ["#!/bin/sh", "# The runs. A trace that this program did not record cannot be made again by it."]
+    return "\n".join([*head, *lines, "", "# The figures, from the traces beside this file.", again, ""])
 
 
-def _said(trace: Trace) -> str:
+def _method(trace: Trace) -> str:
     return trace.variant or trace.method
 
 

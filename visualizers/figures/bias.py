@@ -7,8 +7,10 @@ from typing import Final, TypeAlias
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figure import DataFigure, plain
-from visualizers.style import cividis, diverging
+from visualizers.figure import DataFigure
+from visualizers.palette import CIVIDIS
+from visualizers.plot import plain
+from visualizers.style import DIVERGING
 
 Cells: TypeAlias = Sequence[Sequence[float]]
 """Probability of every cell, by its place along x, then y."""
@@ -41,20 +43,14 @@ class Bias:
 
 def _draw(bias: Bias) -> go.Figure:
     # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
-    shown = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
+    densities = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
-    bands = -(-len(shown) // COLUMNS)
-    figure = make_subplots(
-        rows=2 * bands,
-        cols=COLUMNS,
-        shared_xaxes="all",
-        shared_yaxes="all",
-        horizontal_spacing=0.03,
-        vertical_spacing=0.05,
-        subplot_titles=_titles(shown, below, bands),
-    )
+    bands = -(-len(densities) // COLUMNS)
+    spacing = {"horizontal_spacing": 0.03, "vertical_spacing": 0.05, "shared_xaxes": "all", "shared_yaxes": "all"}
+    titles = _titles(densities, below, bands)
+    figure = make_subplots(rows=2 * bands, cols=COLUMNS, subplot_titles=titles, **spacing)
     middle = [(low + high) / 2 for low, high in zip(bias.edges, bias.edges[1:], strict=False)]
-    for index, (density, other) in enumerate(zip(shown, below, strict=True)):
+    for index, (density, other) in enumerate(zip(densities, below, strict=True)):
         row, column = 2 * (index // COLUMNS) + 1, index % COLUMNS + 1
         _heat(figure, middle, _percent(density.cells), (row, column), "coloraxis")
         _heat(figure, middle, _percent(other.cells, bias.target), (row + 1, column), "coloraxis2")
@@ -63,32 +59,24 @@ def _draw(bias: Bias) -> go.Figure:
     figure.update_yaxes(constrain="domain", constraintoward="top", scaleanchor="x", showgrid=False, zeroline=False)
     figure.update_xaxes(title_text="Component 1", row=2 * bands, col=(COLUMNS + 1) // 2)
     figure.update_yaxes(title_text="Component 2", col=1)
-    most = max(
-        abs(value) for mark in figure.data if mark.coloraxis == "coloraxis2" for line in mark.z for value in line
-    )
+    differences = [mark.z for mark in figure.data if mark.coloraxis == "coloraxis2"]
+    most = max(abs(value) for z in differences for line in z for value in line)
     bar = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "len": 0.44, "ypad": 4}
+    left = {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}}
+    right = {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}}
     return figure.update_layout(
         height=180 + 2 * bands * _ROW_HEIGHT,
         margin={"t": 96, "b": 132},
         title_subtitle_text=plain(bias.said),
-        coloraxis={
-            "colorscale": cividis(),
-            "cmin": 0,
-            "colorbar": {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}},
-        },
-        coloraxis2={
-            "colorscale": diverging(),
-            "cmin": -most,
-            "cmax": most,
-            "colorbar": {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}},
-        },
+        coloraxis={"colorscale": CIVIDIS, "cmin": 0, "colorbar": left},
+        coloraxis2={"colorscale": DIVERGING, "cmin": -most, "cmax": most, "colorbar": right},
     )
 
 
-def _titles(shown: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
+def _titles(densities: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
     """Titles row by row: names over densities, total variations over differences."""
-    empty = [""] * (bands * COLUMNS - len(shown))
-    names = [plain(one.name) for one in shown] + empty
+    empty = [""] * (bands * COLUMNS - len(densities))
+    names = [plain(one.name) for one in densities] + empty
     apart = [f"TV {one.total_variation:.3f}" for one in below] + empty
     apart[0] = f"{plain(below[0].name)}, {apart[0]}"
     rows = [slice(COLUMNS * band, COLUMNS * (band + 1)) for band in range(bands)]
@@ -103,12 +91,18 @@ def _percent(cells: Cells, less: Cells | None = None) -> list[list[float]]:
 
 
 def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: tuple[int, int], axis: str) -> None:
-    said = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
-    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {said}<extra></extra>"
+    value = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
+    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {value}<extra></extra>"
     figure.add_heatmap(x=middle, y=middle, z=z, coloraxis=axis, hovertemplate=hover, row=place[0], col=place[1])
 
 
 BIAS: Final[DataFigure[Bias]] = DataFigure(
     name="bias",
+    title="What each ratio draws",
+    paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
+    caption="Densities of a token of two components, and under each what it has over the target's. Orange: too likely; "
+    "blue: too rare. The target's own density, and the draft's difference under it, are integrated; the others are "
+    "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the target "
+    "alone, vanilla, show how much of it is chance.",
     drawing=_draw,
 )

@@ -1,9 +1,8 @@
 """The canvas at a moment, with what the last pass did, and how likely drafts on it were to be accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -11,10 +10,11 @@ from plotly.subplots import make_subplots
 from traces.replay import PENDING, State, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import MOST_FRAMES, Figure, Traces, add_once, at_moments, labels, side_by_side
-from visualizers.palette import REJECTED, WHITE
+from visualizers.figure import MOST_FRAMES, Figure, Traces, at_moments, labels
+from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
-from visualizers.style import NEUTRAL, cividis, fate_marker
+from visualizers.plot import add_once, side_by_side
+from visualizers.style import NEUTRAL, Look, fate_marker
 
 FLAT: Final = (460, 390, 358)
 """Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
@@ -67,14 +67,12 @@ def _background(trace: Trace, state: State) -> str | None:
     if trace.legend.tiles is not None:
         return data_url(compose(trace.legend.tiles, trace.canvas, state))
     frames = [frame.image for frame in trace.legend.frames if frame.step <= state.step]
-    if frames:
-        return frames[-1]
-    return trace.output.image if state.step == len(trace.steps) else None
+    return frames[-1] if frames else trace.output.image if state.step == len(trace.steps) else None
 
 
 def _canvas(traces: Traces, step: int | None) -> go.Figure:
     moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in traces]
-    figure, said = at_moments(traces, moments, horizontal_spacing=0.06)
+    figure, first = at_moments(traces, moments, horizontal_spacing=0.06)
     for panel, (trace, moment) in enumerate(zip(traces, moments, strict=True), start=1):
         rows, columns = grid(trace.canvas)
         _square_axes(figure, (rows, columns), 1, panel)
@@ -84,7 +82,7 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
             add_once(figure, mark, row=1, col=panel)
-    title = f"The canvas after {said}" if len(traces) == 1 else "The canvas during decoding"
+    title = f"The canvas after {first}" if len(traces) == 1 else "The canvas during decoding"
     flat = all(frame_count(trace.canvas) > 1 for trace in traces)
     height = FLAT[min(len(traces), len(FLAT)) - 1] if flat else _height(len(traces))
     return figure.update_layout(height=height, title_text=title)
@@ -98,16 +96,11 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
             continue
-        mark = go.Scatter(
-            x=[place[position][1] for position, _ in here],
-            y=[place[position][0] for position, _ in here],
-            customdata=[[position, _verdict(step, entry)] for position, entry in here],
-            mode="markers",
-            name=f"{fate.value}: {fate.meaning}",
-            marker=fate_marker(fate, size),
-            hovertemplate="position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}<extra>"
-            f"{fate.value}</extra>",
-        )
+        x, y = [place[position][1] for position, _ in here], [place[position][0] for position, _ in here]
+        hover = "position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}"
+        look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
+        look["customdata"] = [[position, _verdict(step, entry)] for position, entry in here]
+        mark = go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look)
         if mark.marker.symbol.endswith("-open"):
             halo = {"color": WHITE, "line": {"color": WHITE, "width": 5}, "size": size + 2}
             marks.append(go.Scatter(mark, hoverinfo="skip", hovertemplate=None, showlegend=False))
@@ -117,8 +110,7 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
 
 
 def _verdict(step: Step, entry: int) -> str:
-    accept_prob = step.accept_prob[entry] if step.accept_prob else None
-    uniform = step.coin[entry] if step.coin else None
+    accept_prob, uniform = (column[entry] if column else None for column in (step.accept_prob, step.coin))
     if accept_prob is None:
         return "not verified"
     return f"accept probability {accept_prob:.3f}" + ("" if uniform is None else f", drawn number {uniform:.3f}")
@@ -142,27 +134,13 @@ def unverified(trace: Trace) -> Mapping[int, Fate]:
     return {position: fate for position, fate in final.items() if position not in verified}
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """A canvas, or one latent frame of a video, and where it stands among the others."""
 
     trace: Trace
     frame: int
     row: int
     col: int
-
-    @property
-    def places(self) -> dict[int, tuple[int, int]]:
-        """Row and column of every position in it."""
-        columns = self.size[1]
-        every = enumerate(cells(self.trace.canvas))
-        return {p: (row, column % columns) for p, (row, column) in every if column // columns == self.frame}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = grid(self.trace.canvas)
-        return rows, columns // frame_count(self.trace.canvas)
 
 
 def _panels(traces: Sequence[Trace]) -> tuple[go.Figure, list[Panel]]:
@@ -199,15 +177,18 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(
         height=_height(len(panels)) if rows == 1 else 140 + 300 * rows,
         title_text=f"Accept probability of every draft {when}",
-        coloraxis={"colorscale": cividis(), "cmin": 0, "cmax": 1, "colorbar": bar},
+        coloraxis={"colorscale": CIVIDIS, "cmin": 0, "cmax": 1, "colorbar": bar},
     )
 
 
 def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> None:
     """Draw one panel: the heat map and the marks."""
-    trace, place, where = panel.trace, panel.places, {"row": panel.row, "col": panel.col}
-    rows, columns = panel.size
-    _square_axes(figure, panel.size, panel.row, panel.col)
+    trace, where = panel.trace, {"row": panel.row, "col": panel.col}
+    rows, wide = grid(trace.canvas)
+    columns = wide // frame_count(trace.canvas)
+    every = enumerate(cells(trace.canvas))
+    place = {at: (row, column % columns) for at, (row, column) in every if column // columns == panel.frame}
+    _square_axes(figure, (rows, columns), panel.row, panel.col)
     heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
     marked: dict[Fate, list[int]] = {Fate.RESAMPLED: []}
     for position, (accept_prob, fate) in verdicts(trace, None if step is None else min(step, len(trace.steps))).items():
@@ -234,24 +215,32 @@ def _too_long(traces: Traces) -> str | None:
     return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
 
 
-CANVAS = Figure(
-    name="canvas",
-    needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
-    needed="an image or video canvas",
-    at_most="panels",
-    drawing=_canvas,
-    stepped=True,
-    panel_width=460,
-)
-
-ACCEPTANCE = Figure(
-    name="acceptance",
-    needs=lambda trace: bool(verdicts(trace)),
-    needed="accept probabilities",
-    at_most="panels",
-    refuses=_too_long,
-    drawing=_acceptance,
-    stepped=True,
-    whole=True,
-    panel_width=460,
+FIGURES: Final = (
+    Figure(
+        name="canvas",
+        title="The canvas during decoding",
+        caption="The picture after a forward pass, by default when half of it is final. Drafts that are not verified "
+        "yet are faded, open positions grey; marks show what the last pass did.",
+        needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
+        needed="an image or video canvas",
+        at_most="panels",
+        drawing=_canvas,
+        stepped=True,
+        panel_width=460,
+    ),
+    Figure(
+        name="acceptance",
+        title="Acceptance heat map",
+        caption="The probability min(1, p / q) with which each draft was accepted: at the position's last verdict, or "
+        "in the chosen forward pass. Squares mark rejected drafts; cells without a colour were decoded without a "
+        "verdict.",
+        needs=lambda trace: bool(verdicts(trace)),
+        needed="accept probabilities",
+        at_most="panels",
+        refuses=_too_long,
+        drawing=_acceptance,
+        stepped=True,
+        whole=True,
+        panel_width=460,
+    ),
 )

@@ -11,8 +11,9 @@ from plotly.subplots import make_subplots
 from traces.measures import MEASURES
 from traces.schema import Fate, Step, Trace
 from traces.stats import measured
-from visualizers.figure import Figure, Traces, axes, bars, curve, dots, in_panel, labels, side_by_side, thinned
+from visualizers.figure import Figure, Traces, labels
 from visualizers.palette import BLACK, WHITE
+from visualizers.plot import axes, bars, curve, dots, in_panel, side_by_side, thinned
 from visualizers.style import NEUTRAL, Look, hatched, series
 
 LOOKS: Final = {"collision_independent": (0, ""), "collision_gumbel": (2, "."), "collision_maximal": (1, "/")}
@@ -104,12 +105,8 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
                 parts = shares(values)
                 highest = max(highest, *parts)
                 marker = {"color": series(number).color, "pattern": hatched(pattern)}
-                look: Look = {
-                    "marker": marker,
-                    "customdata": [fmean(values)] * BINS,
-                    **in_panel(panel, number),
-                    "row": row,
-                }
+                look: Look = {"marker": marker, "customdata": [fmean(values)] * BINS}
+                look |= in_panel(panel, number) | {"row": row}
                 bars(figure, number, MEASURES[name].label, (middles, parts), hover, **look)
         figure.update_yaxes(range=[0, 1.05 * highest], row=row)
     figure.update_xaxes(range=[0, 1])
@@ -119,18 +116,28 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=560, bargap=0.1, margin={"t": 112 if len(traces) > 1 else 84})
 
 
-COLLISION = Figure(
-    name="collision",
-    needs=lambda trace: bool(_recorded(trace)),
-    needed="total variation and collision probabilities",
-    at_most="panels",
-    drawing=_scatter,
-)
-
-COLLISION_HISTOGRAM = Figure(
-    name="collision-histogram",
-    needs=lambda trace: bool(_recorded(trace)),
-    needed="total variation and collision probabilities",
-    at_most="panels",
-    drawing=_histograms,
+FIGURES: Final = (
+    Figure(
+        name="collision",
+        title="Agreement of successive draws by total variation",
+        paper="SCD, Fig. 4 (c)",
+        caption="Every draft of the window is drawn anew in each iteration, from a distribution that moved by the "
+        "total variation (TV) on the x axis. Points are probabilities of agreement, computed from the two "
+        "distributions; stars are shares of pending drafts that stayed as they were. Initial guesses are left out.",
+        needs=lambda trace: bool(_recorded(trace)),
+        needed="total variation and collision probabilities",
+        at_most="panels",
+        drawing=_scatter,
+    ),
+    Figure(
+        name="collision-histogram",
+        title="How likely successive draws are to agree",
+        paper="SCD, Fig. 4 (a), (b)",
+        caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent "
+        "draws, shared Gumbel noise and maximal coupling. Initial guesses are left out.",
+        needs=lambda trace: bool(_recorded(trace)),
+        needed="total variation and collision probabilities",
+        at_most="panels",
+        drawing=_histograms,
+    ),
 )

@@ -10,21 +10,9 @@ from plotly.subplots import make_subplots
 from traces.pairing import estimate, of_seeds, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
-from visualizers.figure import (
-    MOST_GROUPS,
-    Figure,
-    Traces,
-    axes,
-    bars,
-    curve,
-    dots,
-    error_bars,
-    grouped,
-    in_panel,
-    labels,
-    side_by_side,
-)
+from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
+from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, hatched, series
 
 STAGES: Final = {
@@ -41,10 +29,6 @@ _ROOM: Final = 1.75
 
 def _timed(trace: Trace) -> bool:
     return any(step.call.milliseconds.total > 0 for step in trace.steps)
-
-
-def _ran(trace: Trace) -> bool:
-    return bool(trace.steps)
 
 
 def _race(traces: Traces, step: int | None) -> go.Figure:
@@ -91,7 +75,7 @@ def _comparison(traces: Traces, step: int | None) -> go.Figure:
     for panel, (head, values) in enumerate(columns.items(), start=1):
         look: Look = {"marker": {"color": BLUE, "pattern": hatched(["/", *[""] * (len(rows) - 1)])}, "orientation": "h"}
         text: Look = {"textposition": "outside", "textfont": {"size": 11}, "cliponaxis": False, "showlegend": False}
-        text["text"] = [said for _, said in values]
+        text["text"] = [label for _, label in values]
         points, hover = ([value for value, _ in values], labels(traces)), "%{y}: %{text}<extra></extra>"
         bars(figure, 0, "", points, hover, **look, **text, row=1, col=panel)
         longest = max([value for value, _ in values] + [1.0])
@@ -125,16 +109,16 @@ def _not_repeated(traces: Traces) -> str | None:
 
 def _seeds(traces: Traces, step: int | None) -> go.Figure:
     groups = _repeated(traces)
-    timed = all(seconds(trace) for runs in groups.values() for trace in runs)
-    figure = side_by_side(["Passes of the target", *(["Seconds"] if timed else [])], horizontal_spacing=0.12)
-    _fill_seeds(figure, 1, groups, target_forwards)
-    if timed:
-        _fill_seeds(figure, 2, groups, seconds)
+    panels: dict[str, Callable[[Trace], float | None]] = {"Passes of the target": target_forwards}
+    if all(seconds(trace) for runs in groups.values() for trace in runs):
+        panels["Seconds"] = seconds
+    figure = side_by_side(list(panels), horizontal_spacing=0.12)
+    for panel, of in enumerate(panels.values(), start=1):
+        _fill_seeds(figure, panel, groups, of)
     names = ["<br>".join(wrap(name, 22, break_long_words=False)) for name in groups]
     axes(figure, "", "Target passes", "Seconds of decoding", height=480)
-    return figure.update_xaxes(
-        tickvals=list(range(len(groups))), ticktext=names, range=[-0.5, len(groups) - 0.5], title_text=None
-    )
+    ends = [-0.5, len(groups) - 0.5]
+    return figure.update_xaxes(tickvals=list(range(len(groups))), ticktext=names, range=ends, title_text=None)
 
 
 def _fill_seeds(
@@ -155,35 +139,51 @@ def _fill_seeds(
         dots(figure, index, label, ([index], [mean.mean]), hover, **error_bars(error), **in_panel(panel, index))
 
 
-RACE = Figure(
-    name="race",
-    needs=_ran,
-    needed="steps",
-    at_most="runs",
-    drawing=_race,
-)
-
-LATENCY = Figure(
-    name="latency",
-    needs=_timed,
-    needed="measured times",
-    at_most="runs",
-    drawing=_latency,
-)
-
-COMPARISON = Figure(
-    name="comparison",
-    needs=_ran,
-    needed="steps",
-    at_most="runs",
-    refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
-    drawing=_comparison,
-)
-
-SEEDS = Figure(
-    name="seeds",
-    needs=lambda trace: trace.summary.complete,
-    needed="whole runs",
-    refuses=_not_repeated,
-    drawing=_seeds,
+FIGURES: Final = (
+    Figure(
+        name="race",
+        title="The race to the last token",
+        paper="SCD, Table 1 (NFE and latency), step by step",
+        caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run "
+        "can win in passes and lose in time, when its passes process more tokens.",
+        needs=lambda trace: bool(trace.steps),
+        needed="steps",
+        at_most="runs",
+        drawing=_race,
+    ),
+    Figure(
+        name="latency",
+        title="Where the time of a forward pass goes",
+        paper="SCD, Table 4",
+        caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the "
+        "model; preparing and deciding are the method. Times hold for this machine and batch.",
+        needs=_timed,
+        needed="measured times",
+        at_most="runs",
+        drawing=_latency,
+    ),
+    Figure(
+        name="comparison",
+        title="What each run cost",
+        paper="SCD, Tables 1 and 3",
+        caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
+        "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
+        "pass.",
+        needs=lambda trace: bool(trace.steps),
+        needed="steps",
+        at_most="runs",
+        refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
+        drawing=_comparison,
+    ),
+    Figure(
+        name="seeds",
+        title="What every seed took",
+        caption="Each grey line is one seed, decoded with one setting after another. Large marks are means with one "
+        "standard error over seeds. Passes of a draft model are left out; times are those of single runs on one "
+        "machine.",
+        needs=lambda trace: trace.summary.complete,
+        needed="whole runs",
+        refuses=_not_repeated,
+        drawing=_seeds,
+    ),
 )

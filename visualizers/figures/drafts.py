@@ -6,7 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position
-from visualizers.figure import Figure, Traces, axes, counted, curve, grouped, side_by_side
+from visualizers.figure import Figure, Traces, counted, grouped
+from visualizers.plot import axes, curve, side_by_side
 from visualizers.style import Look, series
 
 POSITIONS: Final = 6
@@ -49,20 +50,27 @@ def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeSt
     low = [max(0.0, row.mean - row.variance**0.5) for row in rows]
     high = [min(1.0, row.mean + row.variance**0.5) for row in rows]
     place: Look = {"legendgroup": name, "row": 1, "col": panel}
-    bare = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(
-        x=ages + ages[::-1], y=high + low[::-1], fill="toself", fillcolor=series(index).band(), **bare, **place
-    )
-    said = [[row.variance, row.count] for row in rows]
+    band: Look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+    band |= {"fill": "toself", "fillcolor": series(index).band()}
+    figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **place)
+    counts = [[row.variance, row.count] for row in rows]
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"
     label = f"{name}, mean ± standard deviation"
-    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=said, **place)
+    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **place)
 
 
-BETA = Figure(
-    name="beta",
-    needs=lambda trace: bool(agreement_by_position(trace.steps)),
-    needed="the measures `age` and `tv`",
-    at_most="groups",
-    drawing=_beta,
+FIGURES: Final = (
+    Figure(
+        name="beta",
+        title="Beta trajectory: 1 - TV of successive distributions, by age",
+        paper="SCD, Fig. 3",
+        caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the "
+        "distribution it was drawn from and the new one. Left: single positions, among those that waited longest. "
+        "Right: the mean over positions of an age, with one standard deviation, where at least 5 got that old. Old "
+        "drafts are survivors, which nothing rejected before. Initial guesses are left out.",
+        needs=lambda trace: bool(agreement_by_position(trace.steps)),
+        needed="the measures `age` and `tv`",
+        at_most="groups",
+        drawing=_beta,
+    ),
 )

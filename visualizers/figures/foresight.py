@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.schema import Fate, Trace
-from visualizers.figure import Figure, Traces, axes, curve, grouped, in_panel, side_by_side
+from visualizers.figure import Figure, Traces, grouped
+from visualizers.plot import axes, curve, in_panel, side_by_side
 from visualizers.style import Look, fate_color, series
 
 SIZES: Final = (5, 7, 9)
@@ -32,10 +33,8 @@ def _foresight(traces: Traces, step: int | None) -> go.Figure:
     for i, size in enumerate(SIZES):
         here, look = [one for one in rows if one.size == size], series(i)
         horizons = [one.horizon for one in here]
-        best: Look = {
-            "line": {"color": look.color, "dash": "dash", "width": 1.5},
-            "marker": {**look.marker(6), "symbol": f"{look.symbol}-open"},
-        }
+        best: Look = {"line": {"color": look.color, "dash": "dash", "width": 1.5}}
+        best["marker"] = {**look.marker(6), "symbol": f"{look.symbol}-open"}
         for panel, name in enumerate(("coverage", "precision"), start=1):
             words = f"{size} candidates"
             points = horizons, [100 * getattr(one, name) for one in here]
@@ -76,18 +75,30 @@ def _by_blocks(trace: Trace) -> bool:
     return trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
 
 
-FORESIGHT = Figure(
-    name="foresight",
-    needs=_predicts,
-    needed="a text with ranked open positions",
-    refuses=_one_group,
-    drawing=_foresight,
-)
-
-CONTRIBUTIONS = Figure(
-    name="contributions",
-    needs=_by_blocks,
-    needed="tokens revealed in blocks of several",
-    refuses=_one_group,
-    drawing=_contributions,
+FIGURES: Final = (
+    Figure(
+        name="foresight",
+        title="How well one pass predicts the next ones",
+        paper="PSD, Fig. 5",
+        caption="After each pass the most confident open positions are candidates. Coverage: the share of what the "
+        "next passes made final that was among them. Precision: the share of candidates that were final by then. "
+        "Dashed: the best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
+        needs=_predicts,
+        needed="a text with ranked open positions",
+        refuses=_one_group,
+        drawing=_foresight,
+    ),
+    Figure(
+        name="contributions",
+        title="What each mechanism adds along a block",
+        paper="PSD, Fig. 6",
+        caption="Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a "
+        "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident "
+        "(fallback), in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, "
+        "the one in which the text ended is left out.",
+        needs=_by_blocks,
+        needed="tokens revealed in blocks of several",
+        refuses=_one_group,
+        drawing=_contributions,
+    ),
 )

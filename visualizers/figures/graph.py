@@ -6,9 +6,10 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Node, Step, Trace
-from visualizers.figure import Figure, Traces, at_moments, plain
+from visualizers.figure import Figure, Traces, at_moments
 from visualizers.palette import BLUE
-from visualizers.style import NEUTRAL
+from visualizers.plot import plain
+from visualizers.style import NEUTRAL, Look
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
 """What became of a node -> symbol and colour."""
@@ -38,89 +39,85 @@ def _words(trace: Trace, step: Step) -> dict[int, str]:
     drafts = step.draft or (None,) * len(step.position)
     words: dict[int, str] = {}
     for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
-        held = token if draft is None else draft
-        name = vocabulary.get(held, f"#{held}") if isinstance(held, int) else "?"
+        drafted = token if draft is None else draft
+        name = vocabulary.get(drafted, f"#{drafted}") if isinstance(drafted, int) else "?"
         words.setdefault(position, plain(name.replace("\n", "↵").strip() or "␣"))
     return words
 
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [graphed_pass(trace, step) or 1 for trace in traces]
-    figure, said = at_moments(traces, chosen)
-    for panel, (trace, moment) in enumerate(zip(traces, chosen, strict=True), start=1):
-        shown = trace.steps[moment - 1]
-        graph = shown.graph or ()
-        _draw_edges(figure, graph, panel)
-        _draw_nodes(figure, graph, _words(trace, shown), shown.signals.get("winner"), panel)
-        _set_axes(figure, places(graph), panel)
-    title = f"Drafts of {said}" if len(traces) == 1 else "Drafts of later steps"
+    figure, moment = at_moments(traces, chosen)
+    for panel, (trace, number) in enumerate(zip(traces, chosen, strict=True), start=1):
+        drafting = trace.steps[number - 1]
+        graph = drafting.graph or ()
+        at = places(graph)
+        _draw_edges(figure, graph, at, panel)
+        _draw_nodes(figure, graph, at, _words(trace, drafting), drafting.signals.get("winner"), panel)
+        # Room for the labels below the outermost marks.
+        levels = [-0.6, max((level for level, _ in at), default=0) + 0.6]
+        rows = [max((place for _, place in at), default=0) + 0.8, -0.6]
+        where = {"row": 1, "col": panel, "zeroline": False}
+        figure.update_xaxes(title_text="Level: drafted positions", dtick=1, range=levels, **where)
+        bare = {"showticklabels": False, "showgrid": False, "ticks": ""}
+        figure.update_yaxes(title_text="Sets of the level", range=rows, **bare, **where)
+    title = f"Drafts of {moment}" if len(traces) == 1 else "Drafts of later steps"
     return figure.update_layout(height=460, title_text=title, showlegend=True)
 
 
-def _draw_edges(figure: go.Figure, graph: Sequence[Node], panel: int) -> None:
+def _draw_edges(figure: go.Figure, graph: Sequence[Node], at: Sequence[Place], panel: int) -> None:
     """Join nodes with those one level below, and with those under whose distributions they were accepted."""
-    at = places(graph)
     parents = [(p, k) for k, node in enumerate(graph) for p in node.parents if at[p][0] + 1 == at[k][0]]
     accepted = [(p, k) for k, node in enumerate(graph) for p in node.vouched_by]
     dotted, thick = {"color": NEUTRAL, "width": 1, "dash": "dot"}, {"color": BLUE, "width": 2.5, "dash": "solid"}
     for name, pairs, line in (("parent", parents, dotted), ("accepted under", accepted, thick)):
-        figure.add_scatter(
-            x=[x for p, k in pairs for x in (at[p][0], at[k][0], None)],
-            y=[y for p, k in pairs for y in (at[p][1], at[k][1], None)],
-            mode="lines",
-            name=name,
-            legendgroup=name,
-            showlegend=panel == 1,
-            line=line,
-            hoverinfo="skip",
-            row=1,
-            col=panel,
-        )
+        x, y = ([value for p, k in pairs for value in (at[p][i], at[k][i], None)] for i in (0, 1))
+        look: Look = {"mode": "lines", "line": line, "hoverinfo": "skip", "legendgroup": name}
+        figure.add_scatter(x=x, y=y, name=name, showlegend=panel == 1, row=1, col=panel, **look)
 
 
 def _draw_nodes(
-    figure: go.Figure, graph: Sequence[Node], words: dict[int, str], winner: float | None, panel: int
+    figure: go.Figure,
+    graph: Sequence[Node],
+    at: Sequence[Place],
+    words: dict[int, str],
+    winner: float | None,
+    panel: int,
 ) -> None:
     """Mark the nodes by what became of them; each is labelled with its last position, the least confident one."""
-    at = places(graph)
     fates = ["kept" if k == winner else "accepted" if node.accepted else "rejected" for k, node in enumerate(graph)]
     texts = [[words.get(position, "?") for position in node.positions] for node in graph]
     for name, (symbol, color) in LOOKS.items():
         members = [k for k, fate in enumerate(fates) if fate == name]
+        look: Look = {"marker": {"symbol": symbol, "size": 15, "color": color}, "legendgroup": name}
+        look |= {"textposition": "bottom center", "textfont": {"size": 11}, "cliponaxis": False}
         figure.add_scatter(
             x=[at[k][0] for k in members],
             y=[at[k][1] for k in members],
             mode="markers+text",
             text=[f"+ {texts[k][-1]}" if texts[k] else "no drafts" for k in members],
             customdata=[", ".join(texts[k]) or "no drafts" for k in members],
-            textposition="bottom center",
-            textfont={"size": 11},
-            cliponaxis=False,
             name=name,
-            legendgroup=name,
             showlegend=panel == 1,
-            marker={"symbol": symbol, "size": 15, "color": color},
             hovertemplate=f"%{{customdata}}<extra>{name}</extra>",
             row=1,
             col=panel,
+            **look,
         )
 
 
-def _set_axes(figure: go.Figure, at: Sequence[Place], panel: int) -> None:
-    """Leave room for the labels below the outermost marks."""
-    where = {"row": 1, "col": panel, "zeroline": False}
-    levels = [-0.6, max((level for level, _ in at), default=0) + 0.6]
-    figure.update_xaxes(title_text="Level: drafted positions", dtick=1, range=levels, **where)
-    rows = [max((place for _, place in at), default=0) + 0.8, -0.6]
-    bare = {"showticklabels": False, "showgrid": False, "ticks": ""}
-    figure.update_yaxes(title_text="Sets of the level", range=rows, **bare, **where)
-
-
-GRAPH = Figure(
-    name="graph",
-    needs=lambda trace: graphed_pass(trace, None) is not None,
-    needed="a draft graph",
-    at_most="panels",
-    drawing=_draw,
-    stepped=True,
+FIGURES: Final = (
+    Figure(
+        name="graph",
+        title="Drafts of later steps",
+        paper="PSD, Fig. 1",
+        caption="The sets of open positions that were drafted in one pass, by their size; a mark is labelled with the "
+        "least confident token it adds. A set is accepted when the distributions of an accepted smaller set accept "
+        "what it adds (thick line); the largest accepted set is kept (star).",
+        needs=lambda trace: graphed_pass(trace, None) is not None,
+        needed="a draft graph",
+        at_most="panels",
+        drawing=_draw,
+        stepped=True,
+    ),
 )

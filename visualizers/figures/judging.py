@@ -9,20 +9,8 @@ import plotly.graph_objects as go
 from traces.measures import MEASURES
 from traces.schema import Fate, Trace
 from traces.text_stats import by_draft_step
-from visualizers.figure import (
-    Figure,
-    Traces,
-    axes,
-    counted,
-    curve,
-    dots,
-    error_bars,
-    grouped,
-    guide,
-    in_panel,
-    labels,
-    side_by_side,
-)
+from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, side_by_side
 from visualizers.style import Look, fate_marker, series
 
 HIGHEST, LOWEST = 10.0, -30.0
@@ -43,7 +31,6 @@ class Judged(NamedTuple):
     fate: Fate
     value: float
     """The measure that was asked for."""
-    accept_prob: float | None
     uniform: float | None
     tries: float | None
 
@@ -53,12 +40,7 @@ def judged(trace: Trace, measure: str) -> list[Judged]:
     verdicts = []
     for step in trace.steps:
         empty = (None,) * len(step.position)
-        columns = (
-            step.numbers.get(measure, empty),
-            step.accept_prob or empty,
-            step.coin or empty,
-            step.numbers.get("tries", empty),
-        )
+        columns = step.numbers.get(measure, empty), step.coin or empty, step.numbers.get("tries", empty)
         for position, fate, value, *rest in zip(step.position, step.fate, *columns, strict=True):
             if fate.judged and value is not None:
                 verdicts.append(Judged(position, fate, value, *rest))
@@ -78,9 +60,9 @@ def _ratios(traces: Traces, step: int | None) -> go.Figure:
             points = [one.position for one in here], [min(HIGHEST, max(LOWEST, one.value)) for one in here]
             hover = "position %{x}<br>log ratio %{customdata[0]:.3g}<br>drawn number %{customdata[1]:.3f}"
             hover += "<br>tries %{customdata[2]}<extra></extra>"
-            said = [(one.value, one.uniform, one.tries) for one in here]
-            look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
-            dots(figure, 0, name, points, hover, customdata=said, **look)
+            look: Look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
+            look["customdata"] = [(one.value, one.uniform, one.tries) for one in here]
+            dots(figure, 0, name, points, hover, **look)
         guide(figure, 0, row=1, col=panel)
     return axes(figure, "Position", "Log ratio (nats)", bounds=(LOWEST - 1, HIGHEST + 1))
 
@@ -116,10 +98,10 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
     groups = grouped(traces)
     rows = {name: by_draft_step([trace.steps for trace in runs]) for name, runs in groups.items()}
     recorded = {measure for each in rows.values() for row in each for measure in row.means}
-    shown = [measure for measure in COMPARED if measure in recorded]
-    figure = side_by_side([MEASURES[measure].label for measure in shown], horizontal_spacing=0.09)
+    drawn = [measure for measure in COMPARED if measure in recorded]
+    figure = side_by_side([MEASURES[measure].label for measure in drawn], horizontal_spacing=0.09)
     for i, (name, each) in enumerate(rows.items()):
-        for panel, measure in enumerate(shown, start=1):
+        for panel, measure in enumerate(drawn, start=1):
             scale = 100 if measure == "agrees" else 1
             here = [row for row in each if measure in row.means]
             points = [row.order for row in here], [scale * row.means[measure] for row in here]
@@ -127,41 +109,60 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
             error = [scale * row.errors[measure] for row in here]
             hover = "draft %{x}: %{y:.3f}, %{customdata} verifications"
             curve(figure, i, counted(name, groups[name]), points, hover, **error_bars(error), **more)
-    axes(figure, "Draft, in the order made", *(COMPARED[measure] for measure in shown))
-    if "agrees" in shown:
-        figure.update_yaxes(range=[0, 103], col=shown.index("agrees") + 1)
+    axes(figure, "Draft, in the order made", *(COMPARED[measure] for measure in drawn))
+    if "agrees" in drawn:
+        figure.update_yaxes(range=[0, 103], col=drawn.index("agrees") + 1)
     longest = max(row.order for each in rows.values() for row in each)
     return figure.update_xaxes(dtick=1 if longest <= 12 else None)
 
 
-RATIOS = Figure(
-    name="ratios",
-    needs=lambda trace: bool(judged(trace, "log_ratio")),
-    needed="judged drafts with `log_ratio`",
-    at_most="panels",
-    drawing=_ratios,
-)
-
-DISTANCES = Figure(
-    name="distances",
-    needs=lambda trace: bool(judged(trace, "distance_squared")),
-    needed="judged drafts with `distance_squared`",
-    at_most="groups",
-    drawing=_distances,
-)
-
-RATIO_MEANS = Figure(
-    name="ratio-means",
-    needs=lambda trace: len(judged(trace, "log_ratio")) > 1,
-    needed="several judged drafts with `log_ratio`",
-    at_most="groups",
-    drawing=_ratio_means,
-)
-
-DRAFT_STEPS = Figure(
-    name="draft-steps",
-    needs=lambda trace: bool(by_draft_step([trace.steps])),
-    needed="the measures `kl`, `cross_entropy` or `agrees`",
-    at_most="groups",
-    drawing=_draft_steps,
+FIGURES: Final = (
+    Figure(
+        name="ratios",
+        title="The ratio every draft was judged by",
+        paper="CSpD, Table 6 (likelihood ratios), draft by draft",
+        caption="How likely the target finds each judged draft over how likely the drafter did, as densities, on a "
+        "logarithmic scale. Above 0 a draft is always accepted, below with the probability that is the ratio. Ratios "
+        "beyond 10 and -30 are drawn at the edge.",
+        needs=lambda trace: bool(judged(trace, "log_ratio")),
+        needed="judged drafts with `log_ratio`",
+        at_most="panels",
+        drawing=_ratios,
+    ),
+    Figure(
+        name="distances",
+        title="Distance of drafts from the target's token for the same noise",
+        paper="CSpD, Table 4 (alignment), as a distribution",
+        caption="Share of judged drafts within a squared distance of the token that the target would have drawn there. "
+        "With aligned trajectories both start from the same noise, and more drafts are accepted.",
+        needs=lambda trace: bool(judged(trace, "distance_squared")),
+        needed="judged drafts with `distance_squared`",
+        at_most="groups",
+        drawing=_distances,
+    ),
+    Figure(
+        name="ratio-means",
+        title="Mean ratio of the judged drafts",
+        paper="CSpD, Table 6 (likelihood ratios)",
+        caption="Mean of the ratio that drafts were judged by, with its standard error, over the share accepted. A "
+        "ratio of two densities is 1 on average (dotted), and other means show a bias. Where the distributions hardly "
+        "overlap, the mean rests on drafts too rare to be seen and comes out low; where whole paths are judged, the "
+        "ratio is cut at 1 on the way and its mean is below 1 by design.",
+        needs=lambda trace: len(judged(trace, "log_ratio")) > 1,
+        needed="several judged drafts with `log_ratio`",
+        at_most="groups",
+        drawing=_ratio_means,
+    ),
+    Figure(
+        name="draft-steps",
+        title="Draft and target distribution, draft by draft",
+        paper="SimSD, Fig. 3 and 4",
+        caption="By the draft's number in its verification: how far the distribution it was drawn from and the one "
+        "that judged it are apart (KL divergence), how little the judge expected it (cross entropy), and how often it "
+        "is the judge's likeliest token. Means with standard errors.",
+        needs=lambda trace: bool(by_draft_step([trace.steps])),
+        needed="the measures `kl`, `cross_entropy` or `agrees`",
+        at_most="groups",
+        drawing=_draft_steps,
+    ),
 )

@@ -6,9 +6,10 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, at_moments, plain, thinned
+from visualizers.figure import Figure, Traces, at_moments
 from visualizers.palette import BLUE
-from visualizers.style import NEUTRAL, levels, translucent
+from visualizers.plot import plain, thinned
+from visualizers.style import NEUTRAL, Look, levels, translucent
 
 MOST_LABELS: Final = 36
 """Labels along one axis of a panel; beyond that, every few are written."""
@@ -37,41 +38,30 @@ def borders(names: Sequence[str]) -> list[float]:
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [masked_pass(trace, step) or 1 for trace in traces]
-    figure, said = at_moments(traces, chosen, horizontal_spacing=0.12)
-    tallest = 0
-    for panel, (trace, moment) in enumerate(zip(traces, chosen, strict=True), start=1):
-        mask = trace.steps[moment - 1].mask
-        assert mask is not None
+    figure, moment = at_moments(traces, chosen, horizontal_spacing=0.12)
+    masks = [mask for trace, at in zip(traces, chosen, strict=True) if (mask := trace.steps[at - 1].mask) is not None]
+    for panel, mask in enumerate(masks, start=1):
         _panel(figure, mask, panel, len(traces))
-        tallest = max(tallest, len(mask.queries))
+    tallest = max(len(mask.queries) for mask in masks)
     for name, color, symbol in (("the query sees the key", BLUE, "square"), ("it does not", NEUTRAL, "square-open")):
         key = {"color": color, "symbol": symbol, "size": 11}
         figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=key, row=1, col=1)
     mode = plain(traces[0].steps[chosen[0] - 1].call.mode)
-    title = f"Attention mask of {said} ({mode})" if len(traces) == 1 else "Attention masks"
+    title = f"Attention mask of {moment} ({mode})" if len(traces) == 1 else "Attention masks"
     height = max(420, min(900, 190 + tallest * (16 if len(traces) == 1 else 11)))
     return figure.update_layout(height=height, title_text=title, showlegend=True)
 
 
 def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
     queries, keys, sees = [*map(plain, mask.queries)], [*map(plain, mask.keys)], cells(mask)
-    said = ("does not see", "sees")
-    where = {"row": 1, "col": panel}
-    figure.add_heatmap(
-        z=sees,
-        text=[
-            [f"query {query} {said[seen]} key {key}" for key, seen in zip(keys, row, strict=True)]
-            for query, row in zip(queries, sees, strict=True)
-        ],
-        zmin=-0.5,
-        zmax=1.5,
-        colorscale=levels([translucent(NEUTRAL, 0.12), BLUE]),
-        showscale=False,
-        xgap=1,
-        ygap=1,
-        hovertemplate="%{text}<extra></extra>",
-        **where,
-    )
+    verbs, where = ("does not see", "sees"), {"row": 1, "col": panel}
+    text = [
+        [f"query {query} {verbs[seen]} key {key}" for key, seen in zip(keys, row, strict=True)]
+        for query, row in zip(queries, sees, strict=True)
+    ]
+    look: Look = {"zmin": -0.5, "zmax": 1.5, "colorscale": levels([translucent(NEUTRAL, 0.12), BLUE])}
+    look |= {"showscale": False, "xgap": 1, "ygap": 1, "hovertemplate": "%{text}<extra></extra>"}
+    figure.add_heatmap(z=sees, text=text, **look, **where)
     line = {"color": NEUTRAL, "width": 2}
     for place in borders(keys):
         figure.add_vline(x=place, line=line, **where)
@@ -84,15 +74,21 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
 
 
 def _ticks(names: list[str], most: int) -> dict[str, object]:
-    shown = thinned(names, most)
-    return {"tickvals": list(range(len(names)))[shown], "ticktext": names[shown]}
+    every = thinned(names, most)
+    return {"tickvals": list(range(len(names)))[every], "ticktext": names[every]}
 
 
-MASK = Figure(
-    name="mask",
-    needs=lambda trace: masked_pass(trace, None) is not None,
-    needed="a recorded attention mask",
-    at_most="panels",
-    drawing=_draw,
-    stepped=True,
+FIGURES: Final = (
+    Figure(
+        name="mask",
+        title="The attention mask of a forward pass",
+        paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
+        caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
+        "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
+        needs=lambda trace: masked_pass(trace, None) is not None,
+        needed="a recorded attention mask",
+        at_most="panels",
+        drawing=_draw,
+        stepped=True,
+    ),
 )

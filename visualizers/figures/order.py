@@ -9,22 +9,9 @@ import plotly.graph_objects as go
 from traces.replay import outcomes
 from traces.schema import FATES, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from visualizers.figure import (
-    Figure,
-    Traces,
-    add_once,
-    axes,
-    counted,
-    curve,
-    error_bars,
-    grouped,
-    guide,
-    in_panel,
-    labels,
-    means,
-    side_by_side,
-)
-from visualizers.style import NEUTRAL, fate_marker, series
+from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.plot import add_once, axes, curve, error_bars, guide, in_panel, means, side_by_side
+from visualizers.style import NEUTRAL, Look, fate_marker, series
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""
@@ -70,18 +57,14 @@ def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
         for position, outcome in outcomes(step).items()
         if outcome.fate.final
     ]
-    return [
-        go.Scatter(
-            x=[number for number, _, each in final if each is fate],
-            y=[position for _, position, each in final if each is fate],
-            mode="markers",
-            name=f"{fate.value}: {fate.meaning}",
-            marker=fate_marker(fate, size),
-            hovertemplate="position %{y}, forward pass %{x}<extra>" + fate.value + "</extra>",
-        )
-        for fate in FATES
-        if any(each is fate for _, _, each in final)
-    ]
+    marks = []
+    for fate in FATES:
+        if points := [(number, position) for number, position, each in final if each is fate]:
+            x, y = zip(*points, strict=True)
+            hover = f"position %{{y}}, forward pass %{{x}}<extra>{fate.value}</extra>"
+            look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "hovertemplate": hover}
+            marks.append(go.Scatter(x=x, y=y, name=f"{fate.value}: {fate.meaning}", **look))
+    return marks
 
 
 def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
@@ -105,34 +88,48 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
     for i, (name, runs) in enumerate(grouped(traces).items()):
         for part in (0, 1):
             x, y = binned([point for run in runs for point in along(run)[part]])
-            points, place = ([100 * at for at in x], y), in_panel(part + 1, i)
-            curve(
-                figure, i, counted(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", marker=series(i).marker(6), **place
-            )
+            points, look = ([100 * at for at in x], y), {"marker": series(i).marker(6), **in_panel(part + 1, i)}
+            curve(figure, i, counted(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
     axes(figure, "Progress: share of decoding passes (%)", "Mean confidence", "Tokens per decoding pass")
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)
 
 
-AR_NESS = Figure(
-    name="ar-ness",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="groups",
-    drawing=_ar_ness,
-)
-
-ORDER = Figure(
-    name="order",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="panels",
-    drawing=_order,
-)
-
-CONFIDENCE = Figure(
-    name="confidence",
-    needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
-    needed="a text with the confidence of its tokens",
-    at_most="groups",
-    drawing=_confidence,
+FIGURES: Final = (
+    Figure(
+        name="ar-ness",
+        title="How close to left to right the text was decoded",
+        paper="S2D2, Fig. 2, 5 and 6 (top; k = 2)",
+        caption="Local @k is the share of tokens that end a run of k + 1 neighbouring positions decoded one after the "
+        "other; global @k the share that were among the k leftmost open positions. Both are 1 for ordinary decoding. "
+        "Tokens of one pass count in the order of their verdicts, or else by falling confidence. Error bars are one "
+        "standard deviation.",
+        needs=_text,
+        needed="a text of more than a few tokens",
+        at_most="groups",
+        drawing=_ar_ness,
+    ),
+    Figure(
+        name="order",
+        title="Which position became final when",
+        paper="S2D2, Fig. 2 (AR-ness), token by token",
+        caption="Each mark is a token that became final: when, where, and by which rule. A line that climbs token by "
+        "token is left-to-right decoding; marks above each other became final in the same pass. Dotted lines are the "
+        "borders of blocks.",
+        needs=_text,
+        needed="a text of more than a few tokens",
+        at_most="panels",
+        drawing=_order,
+    ),
+    Figure(
+        name="confidence",
+        title="Confidence and tokens per pass along decoding",
+        paper="S2D2, Fig. 2, 5 and 6 (bottom)",
+        caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which "
+        "those tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became "
+        "final at once.",
+        needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
+        needed="a text with the confidence of its tokens",
+        at_most="groups",
+        drawing=_confidence,
+    ),
 )

@@ -11,8 +11,9 @@ from PIL import Image
 
 from traces.schema import Trace
 from traces.stats import draft_forwards
-from visualizers.figure import Figure, Traces, grouped, plain
+from visualizers.figure import Figure, Traces, grouped
 from visualizers.picture import PictureError, data_url, final_picture, picture_of
+from visualizers.plot import plain
 
 MOST_ROWS, MOST_COLUMNS = 6, 6
 _PROMPT: Final = 26
@@ -62,11 +63,9 @@ def _card(text: str) -> str:
     kept = lines if len(lines) <= most else [*lines[: most - 1], "..."]
     words = "".join(f'<text x="12" y="{24 + _LINE * number}">{plain(line)}</text>' for number, line in enumerate(kept))
     style = 'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12" fill="#18181b"'
-    drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_CARD}" height="{_CARD}" viewBox="0 0 {_CARD} {_CARD}">'
-        f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
-        f"<g {style}>{words}</g></svg>"
-    )
+    card = f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
+    size = f'width="{_CARD}" height="{_CARD}" viewBox="0 0 {_CARD} {_CARD}"'
+    drawn = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{card}<g {style}>{words}</g></svg>'
     return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
 
 
@@ -80,8 +79,7 @@ def _opened(url: str) -> Image.Image | None:
 def _sharp(url: str) -> str:
     """Return a small picture enlarged without blur, as a browser would blur it in a figure."""
     picture = _opened(url)
-    times = 1 if picture is None else max(1, 240 // max(picture.size))
-    if picture is None or times == 1:
+    if picture is None or (times := 240 // max(picture.size)) <= 1:
         return url
     return data_url(picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST))
 
@@ -120,23 +118,13 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         showlegend=False,
     )
     bare = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "constrain": "domain"}
+    names = [_broken(name, max(10, _LETTERS // len(columns))) for name in columns]
+    places_x = [column + 0.5 for column in range(len(columns))]
+    figure.update_xaxes(tickvals=places_x, ticktext=names, tickangle=0, side="top", range=[0, len(columns)], **bare)
     seeds = len({seed for _, seed in rows}) > 1
-    figure.update_xaxes(
-        tickvals=[column + 0.5 for column in range(len(columns))],
-        ticktext=[_broken(name, max(10, _LETTERS // len(columns))) for name in columns],
-        tickangle=0,
-        side="top",
-        range=[0, len(columns)],
-        **bare,
-    )
-    figure.update_yaxes(
-        tickvals=[-row * _HEIGHT - 0.5 for row in range(len(rows))],
-        ticktext=[_broken(plain(prompt), _PROMPT) + (f"<br>seed {seed}" if seeds else "") for prompt, seed in rows],
-        range=[-len(rows) * _HEIGHT, 0.02],
-        scaleanchor="x",
-        constraintoward="top",
-        **bare,
-    )
+    heads = [_broken(plain(prompt), _PROMPT) + (f"<br>seed {seed}" if seeds else "") for prompt, seed in rows]
+    figure.update_yaxes(tickvals=[-row * _HEIGHT - 0.5 for row in range(len(rows))], ticktext=heads, **bare)
+    figure.update_yaxes(range=[-len(rows) * _HEIGHT, 0.02], scaleanchor="x", constraintoward="top")
     wide = min(_ROOM / len(columns), _WIDEST)
     return figure.update_layout(height=round(160 + wide * _HEIGHT * len(rows)), margin={"t": 132})
 
@@ -151,10 +139,17 @@ def _broken(text: str, wide: int) -> str:
     return "<br>".join(wrap(text, wide, break_long_words=False, break_on_hyphens=False))
 
 
-PICTURES = Figure(
-    name="pictures",
-    needs=lambda trace: _picture(trace) is not None,
-    needed="a whole picture, clip or text",
-    refuses=_too_many,
-    drawing=_draw,
+FIGURES: Final = (
+    Figure(
+        name="pictures",
+        title="The pictures, prompt by prompt",
+        paper="SCD, Fig. 1 and 7 to 9; CSpD, Fig. 1, 6 and 7",
+        caption="A row is one prompt and seed, a column one way of decoding; below, the forward passes of the target "
+        "model (NFE), and after a plus those of the draft model. Exact methods draw from one distribution: results of "
+        "a row differ by chance. Of a clip nine frames are shown.",
+        needs=lambda trace: _picture(trace) is not None,
+        needed="a whole picture, clip or text",
+        refuses=_too_many,
+        drawing=_draw,
+    ),
 )

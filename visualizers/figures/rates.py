@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod, sqrt
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,8 +15,9 @@ from traces.schema import Trace
 from traces.stats import acceptance_by_position, evaluated_drafts
 from traces.text_stats import verifications
 from traces.video import Kept, kept_by_change
-from visualizers.figure import Figure, Traces, axes, bars, counted, curve, error_bars, grouped, in_panel, side_by_side
+from visualizers.figure import Figure, Traces, counted, grouped
 from visualizers.picture import cells, final_picture, grid, picture_of
+from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
 
 PARTS: Final = 8
 """Parts of the sequence that positions are gathered in."""
@@ -35,10 +35,10 @@ Rate = tuple[float, int, int]
 
 def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hover: str, **more: Any) -> None:
     """Draw shares in per cent with their standard errors; `hover` knows accepted and judged drafts as customdata."""
-    points = [x for x, _, _ in rates], [100 * accepted / count for _, accepted, count in rates]
-    error = [100 * sqrt(accepted / count * (1 - accepted / count) / count) for _, accepted, count in rates]
-    said = [[accepted, count] for _, accepted, count in rates]
-    curve(figure, index, name, points, hover, **error_bars(error), customdata=said, **more)
+    shares = [accepted / count for _, accepted, count in rates]
+    error = [100 * sqrt(share * (1 - share) / count) for share, (_, _, count) in zip(shares, rates, strict=True)]
+    points, counts = ([x for x, _, _ in rates], [100 * share for share in shares]), [each[1:] for each in rates]
+    curve(figure, index, name, points, hover, **error_bars(error), customdata=counts, **more)
 
 
 def _by_place(traces: Traces, step: int | None) -> go.Figure:
@@ -80,8 +80,7 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 100])
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """Verdicts at one position, and the detail of the picture there."""
 
     detail: float
@@ -145,20 +144,11 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(rangemode="tozero")
 
 
-def pooled(traces: Sequence[Trace]) -> tuple[Kept, Kept]:
-    """Return the judged drafts of several runs together, where the token stays and where it changes."""
-    same, other = zip(*map(kept_by_change, traces), strict=True)
-    return _sum(same), _sum(other)
-
-
-def _sum(parts: Sequence[Kept]) -> Kept:
-    return Kept(sum(part.judged for part in parts), sum(part.accepted for part in parts))
-
-
 def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
-        kept = pooled(runs)
+        sides = zip(*map(kept_by_change, runs), strict=True)
+        kept = [Kept(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
         points = ["the same token", "another token"], [side.share for side in kept]
         text = [f"{side.share:.0%} of {side.judged:,}" for side in kept]
         inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
@@ -174,55 +164,74 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
     longest = 0
     for i, (name, runs) in enumerate(grouped(traces).items()):
         passes = [one for trace in runs for one in verifications(trace.steps)]
-        counts = Counter(one.accepted for one in passes)
-        most = max(counts)
-        longest = max(longest, most)
+        tally = Counter(one.accepted for one in passes)
+        longest = max(longest, *tally)
         mean, drafts = fmean(one.accepted for one in passes), fmean(one.drafts for one in passes)
-        every = range(most + 1)
-        points = list(every), [100 * counts[accepted] / len(passes) for accepted in every]
-        said = [counts[accepted] for accepted in every]
+        counts = [tally[accepted] for accepted in range(max(tally) + 1)]
+        points = list(range(len(counts))), [100 * count / len(passes) for count in counts]
         hover = "%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>"
-        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=said)
+        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=counts)
     axes(figure, "Drafts accepted in a verification", "Share of verifications (%)", barmode="group")
     return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)
 
 
-BY_PLACE = Figure(
-    name="by-place",
-    needs=lambda trace: by_place([trace.steps]) is not None,
-    needed="drafts that were verified",
-    at_most="groups",
-    drawing=_by_place,
-)
-
-ALONG = Figure(
-    name="along",
-    needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
-    needed="judged drafts",
-    at_most="groups",
-    drawing=_along,
-)
-
-DETAIL = Figure(
-    name="detail",
-    needs=_has_detail,
-    needed="a whole picture with judged drafts",
-    at_most="groups",
-    drawing=_detail,
-)
-
-REDUNDANCY = Figure(
-    name="redundancy",
-    needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-    needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
-    at_most="groups",
-    drawing=_redundancy,
-)
-
-ACCEPTED = Figure(
-    name="accepted-drafts",
-    needs=lambda trace: bool(verifications(trace.steps)),
-    needed="judged drafts",
-    at_most="groups",
-    drawing=_accepted,
+FIGURES: Final = (
+    Figure(
+        name="by-place",
+        title="Acceptance by place in the draft",
+        caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged "
+        "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these "
+        "add up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: "
+        "they count the pass's own token. In a draft graph the place is the level. Error bars are standard errors.",
+        needs=lambda trace: by_place([trace.steps]) is not None,
+        needed="drafts that were verified",
+        at_most="groups",
+        drawing=_by_place,
+    ),
+    Figure(
+        name="along",
+        title="Drafts accepted along the sequence",
+        paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
+        caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
+        "with standard errors. A curve that begins low shows that pre-filling helps.",
+        needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
+        needed="judged drafts",
+        at_most="groups",
+        drawing=_along,
+    ),
+    Figure(
+        name="detail",
+        title="Drafts accepted by local detail",
+        paper="CSpD, Fig. 12 (failures against local detail)",
+        caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. "
+        "Judged drafts are divided into 5 equal groups by it; a curve that falls says that detail is hard to draft. "
+        "The legend has the correlation of detail and verdict; error bars are standard errors.",
+        needs=_has_detail,
+        needed="a whole picture with judged drafts",
+        at_most="groups",
+        drawing=_detail,
+    ),
+    Figure(
+        name="redundancy",
+        title="Acceptance against change from the latent frame before",
+        caption="Judged drafts of a video, by whether the final token is that of the same place in the latent frame "
+        "before. A higher bar on the left says that drafts gain from what successive frames share. The first latent "
+        "frame is left out. Error bars are standard errors.",
+        needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+        needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
+        at_most="groups",
+        drawing=_redundancy,
+    ),
+    Figure(
+        name="accepted-drafts",
+        title="Drafts accepted in a verification",
+        paper="SimSD, Table 3 (acceptance), as a distribution",
+        caption="How often a verification accepted how many drafts before the first rejection, as a share of the "
+        "passes that judged drafts. The legend has the means. A peak at the right end says that longer drafts would be "
+        "accepted, too.",
+        needs=lambda trace: bool(verifications(trace.steps)),
+        needed="judged drafts",
+        at_most="groups",
+        drawing=_accepted,
+    ),
 )

@@ -1,15 +1,16 @@
 """Routing: whether to verify, what was expected of it, and how many drafts were accepted."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from traces.measures import MEASURES
 from traces.text_stats import RouterDecision, decisions, estimator_errors
-from visualizers.figure import Figure, Traces, add_once, axes, grouped, labels, side_by_side
+from visualizers.figure import Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, VERMILLION
-from visualizers.style import NEUTRAL, series, translucent
+from visualizers.plot import add_once, axes, dots, side_by_side
+from visualizers.style import NEUTRAL, Look, translucent
 
 LOWEST: Final = -0.9
 """Where the decision stands, below the drafts."""
@@ -26,39 +27,36 @@ def _routing(traces: Traces, step: int | None) -> go.Figure:
 
 def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
     """Return the marks of one run, spans first so that they lie behind."""
-    spans = [one for one in every if one.span is not None]
-    scores = [one for one in every if one.score is not None]
-    bars = go.Bar(
-        x=[one.step + 1 for one in spans],
-        y=[one.span for one in spans],
-        name="span that may be verified",
-        marker={"color": translucent(NEUTRAL, 0.3)},
-        hovertemplate="pass %{x}: span of %{y}",
-    )
-    curve = go.Scatter(
-        x=[one.step + 1 for one in scores],
-        y=[one.score for one in scores],
-        mode="lines",
-        name="score: expected less the cost of verifying",
-        line={"color": NEUTRAL, "dash": "dash", "width": 1.5},
-        hovertemplate="pass %{x}: score %{y:.2f}",
-    )
-    ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
-    square = {"color": VERMILLION, "symbol": "square", "size": 8}
+    spans = [(one.step, one.span) for one in every if one.span is not None]
+    scores = [(one.step, one.score) for one in every if one.score is not None]
     expected = [(one.step, one.expected) for one in every if one.expected is not None]
     accepted = [(one.step, one.accepted) for one in every if one.accepted is not None]
-    lowest = min([LOWEST, *(one.score - 0.6 for one in scores if one.score is not None)])
-    dots = [_dots(expected, "drafts expected to be accepted", ring), _dots(accepted, "drafts accepted", square)]
+    dashed: Look = {"mode": "lines", "line": {"color": NEUTRAL, "dash": "dash", "width": 1.5}}
+    ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
+    square = {"color": VERMILLION, "symbol": "square", "size": 8}
+    x, y = [step + 1 for step, _ in spans], [span for _, span in spans]
+    hover, pale = "pass %{x}: span of %{y}", {"color": translucent(NEUTRAL, 0.3)}
+    marks = [
+        go.Bar(x=x, y=y, name="span that may be verified", marker=pale, hovertemplate=hover),
+        _curve(scores, "score: expected less the cost of verifying", "pass %{x}: score %{y:.2f}", **dashed),
+    ]
+    for points, name, marker in (
+        (expected, "drafts expected to be accepted", ring),
+        (accepted, "drafts accepted", square),
+    ):
+        marks.append(_curve(points, name, f"pass %{{x}}: %{{y:.3~g}} {name}", mode="markers", marker=marker))
+    lowest = min([LOWEST, *(score - 0.6 for _, score in scores)])
     for verify, name, symbol in ((True, "verify", "triangle-up"), (False, "do not verify", "line-ew-open")):
         grey = {"color": NEUTRAL, "symbol": symbol, "size": 9, "line": {"width": 2, "color": NEUTRAL}}
-        dots.append(_dots([(one.step, lowest) for one in every if one.verify is verify], f"decision: {name}", grey))
-    return [mark for mark in (bars, curve, *dots) if mark.x]
+        points = [(one.step, lowest) for one in every if one.verify is verify]
+        name = f"decision: {name}"
+        marks.append(_curve(points, name, f"pass %{{x}}: {name}", mode="markers", marker=grey))
+    return [mark for mark in marks if mark.x]
 
 
-def _dots(points: Sequence[tuple[int, float]], name: str, marker: dict[str, object]) -> go.Scatter:
+def _curve(points: Sequence[tuple[int, float]], name: str, hover: str, **look: Any) -> go.Scatter:
     x, y = [step + 1 for step, _ in points], [value for _, value in points]
-    hover = "pass %{x}: %{y:.3~g} " + name if not name.startswith("decision") else "pass %{x}: " + name
-    return go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hovertemplate=hover)
+    return go.Scatter(x=x, y=y, name=name, hovertemplate=hover, **look)
 
 
 def _estimators(traces: Traces, step: int | None) -> go.Figure:
@@ -67,20 +65,15 @@ def _estimators(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, rows) in enumerate(groups.items()):
         shift = 0.7 * ((i + 0.5) / len(groups) - 0.5)
-        figure.add_scatter(
-            x=[row.mean for row in rows],
-            y=[names.index(row.name) + shift for row in rows],
-            error_x={"array": [row.deviation for row in rows], "thickness": 1.5, "width": 5},
-            text=[f"MAE {row.mean_absolute:.2f}" for row in rows],
-            customdata=[[estimator(row.name), row.deviation, row.mean_absolute, row.count] for row in rows],
-            mode="markers+text",
-            textposition="top center",
-            textfont={"size": 11},
-            name=f"{name}: mean error ± standard deviation, {max(row.count for row in rows)} verifications",
-            marker=series(i).marker(9),
-            hovertemplate="%{customdata[0]}: mean error %{x:.3f}, standard deviation %{customdata[1]:.3f}, "
-            "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>",
-        )
+        points = [row.mean for row in rows], [names.index(row.name) + shift for row in rows]
+        label = f"{name}: mean error ± standard deviation, {max(row.count for row in rows)} verifications"
+        look: Look = {"mode": "markers+text", "textposition": "top center", "textfont": {"size": 11}}
+        look["error_x"] = {"array": [row.deviation for row in rows], "thickness": 1.5, "width": 5}
+        look["text"] = [f"MAE {row.mean_absolute:.2f}" for row in rows]
+        look["customdata"] = [[estimator(row.name), row.deviation, row.mean_absolute, row.count] for row in rows]
+        hover = "%{customdata[0]}: mean error %{x:.3f}, standard deviation %{customdata[1]:.3f}, "
+        hover += "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>"
+        dots(figure, i, label, points, hover, **look)
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     height, bounds = 200 + len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
     axes(figure, "Expected less accepted (tokens)", "Estimator", height=height, bounds=bounds)
@@ -94,18 +87,29 @@ def estimator(name: str) -> str:
     return measure.label.removeprefix("Expected, ").capitalize() if measure else "The router's own"
 
 
-ROUTING = Figure(
-    name="routing",
-    needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
-    needed="a router's estimates or scores",
-    at_most="panels",
-    drawing=_routing,
-)
-
-ESTIMATORS = Figure(
-    name="estimators",
-    needs=lambda trace: bool(estimator_errors([trace.steps])),
-    needed="estimates and verified drafts",
-    at_most="groups",
-    drawing=_estimators,
+FIGURES: Final = (
+    Figure(
+        name="routing",
+        title="Routing: what was expected, what was accepted",
+        paper="S2D2, Fig. 1 (d), over a run",
+        caption="At every decision the router estimates how many drafts of the first open span would be accepted "
+        "(circles) and has the span verified (triangles) where the score is positive. Squares are the drafts that were "
+        "accepted, corrected draws not counted.",
+        needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
+        needed="a router's estimates or scores",
+        at_most="panels",
+        drawing=_routing,
+    ),
+    Figure(
+        name="estimators",
+        title="How well estimators predict the accepted prefix",
+        paper="S2D2, Table 4",
+        caption="The error is the number of drafts an estimator expected to be accepted minus those that were, "
+        "corrected draws not counted, over all passes that verified drafts. Markers are mean errors, bars one standard "
+        "deviation, numbers the mean absolute error (MAE).",
+        needs=lambda trace: bool(estimator_errors([trace.steps])),
+        needed="estimates and verified drafts",
+        at_most="groups",
+        drawing=_estimators,
+    ),
 )

@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
 from visualizers.boxes import place_labels
-from visualizers.figure import Worded, axes, curve, guide, in_panel, plain, side_by_side, titled
-from visualizers.groups import SPEEDS, Group, Speed, baseline_of, canonical, gathered, on_frontier, speeds, varied
+from visualizers.figure import Worded, titled
+from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, on_frontier, speeds, varied
+from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed
 
 MOST_CURVES: Final = 12
@@ -43,8 +44,7 @@ class SweepFigure(Worded):
         if not rows:
             raise SweepError("rows: there are none; give at least one result")
         view = view or SweepView()
-        figure = self.drawing(rows, view)
-        return themed(titled(figure, self.title, _subtitle(rows, view)), "light")
+        return themed(titled(self.drawing(rows, view), self.title, _subtitle(rows, view)), "light")
 
 
 def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:
@@ -63,12 +63,15 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     points = [(speed, group) for speed, group in every if speed is not None]
     if not points:
         raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
-    chosen = SPEEDS[view.speed]
-    curves_of: dict[str, list[Point]] = {name: [] for name in _curve_names(groups).values()}
+    chosen, names = SPEEDS[view.speed], _curve_names(groups)
+    curves_of: dict[str, list[Point]] = {name: [] for name in names.values()}
     for point in points:
         if point[1] is not base:
-            curves_of[_curve_names(groups)[point[1].curve, point[1].model]].append(point)
-    best = {id(g) for each in curves_of.values() for _, g in _frontier_of(each, falling=chosen.falling)}
+            curves_of[names[point[1].curve, point[1].model]].append(point)
+    best: set[int] = set()
+    for own in curves_of.values():
+        kept = on_frontier([(-speed if chosen.falling else speed, group.accuracy) for speed, group in own])
+        best.update(id(group) for (_, group), keep in zip(own, kept, strict=True) if keep)
     labels = _labels(points, best)
     figure = go.Figure()
     for i, (name, own) in enumerate(curves_of.items()):
@@ -84,18 +87,12 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
             faded: Look = {"marker": {**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8}}
             error = {**_errors([group for _, group in off]), "color": look.band(0.25), "width": 0}
             _draw(figure, i, f"{plain(name)}, beaten by another setting", off, mode="markers", error_y=error, **faded)
-    for point in points:
-        if point[1] is base:
-            guide(figure, 100 * point[1].accuracy)
-            star: Look = {
-                "mode": "markers",
-                "marker": {"symbol": "star", "size": 15, "color": NEUTRAL},
-                "legendgroup": None,
-            }
-            error = {**_errors([point[1]]), "color": NEUTRAL}
-            _draw(figure, 0, f"{plain(point[1].label)}, the baseline", [point], error_y=error, **star)
-    axes(figure, _axis(chosen), "Accuracy (%)", height=520)
-    return figure.update_yaxes(rangemode="normal")
+    for point in (point for point in points if point[1] is base):
+        guide(figure, 100 * point[1].accuracy)
+        star: Look = {"mode": "markers", "marker": {"symbol": "star", "size": 15, "color": NEUTRAL}}
+        star |= {"legendgroup": None, "error_y": {**_errors([point[1]]), "color": NEUTRAL}}
+        _draw(figure, 0, f"{plain(point[1].label)}, the baseline", [point], **star)
+    return axes(figure, chosen.title, "Accuracy (%)", height=520).update_yaxes(rangemode="normal")
 
 
 Point = tuple[float, Group]
@@ -104,11 +101,11 @@ Point = tuple[float, Group]
 
 def _draw(figure: go.Figure, index: int, name: str, points: Sequence[Point], **look: Any) -> None:
     """Draw groups with the standard errors of their accuracy."""
-    xy = [speed for speed, _ in points], [100 * group.accuracy for _, group in points]
-    said = [[plain(group.label), group.problems] for _, group in points]
+    groups = [group for _, group in points]
+    xy = [speed for speed, _ in points], [100 * group.accuracy for group in groups]
+    data = {"customdata": [[plain(group.label), group.problems] for group in groups], "error_y": _errors(groups)}
     hover = "%{customdata[0]}: %{y:.1f} % right at %{x:.3~g}, %{customdata[1]} problems"
-    errors = _errors([group for _, group in points])
-    curve(figure, index, name, xy, hover, **{"customdata": said, "legendgroup": str(index), "error_y": errors, **look})
+    curve(figure, index, name, xy, hover, **{"legendgroup": str(index), **data, **look})
 
 
 def _errors(groups: Sequence[Group]) -> Look:
@@ -116,23 +113,24 @@ def _errors(groups: Sequence[Group]) -> Look:
     return {"array": [100 * (group.accuracy_error or 0.0) for group in groups], "thickness": 1.2, "width": 4}
 
 
-def _frontier_of(points: Sequence[Point], *, falling: bool) -> list[Point]:
-    """Return the points that no other beats in both accuracy and speed."""
-    kept = on_frontier([(-speed if falling else speed, group.accuracy) for speed, group in points])
-    return [point for point, keep in zip(points, kept, strict=True) if keep]
-
-
 def _labels(points: Sequence[Point], wanted: set[int]) -> Mapping[int, tuple[str, str]]:
     """Return id of a group -> label and its place, of the wanted groups for which there is room."""
-    places = [(speed, group.accuracy) for speed, group in points]
-    low = [min(values) for values in zip(*places, strict=True)]
-    wide, high = (max(max(values) - min(values), 1e-9) for values in zip(*places, strict=True))
-    shares = [((x - low[0]) / wide, (y - low[1]) / high) for x, y in places]
-    order = sorted(range(len(points)), key=lambda i: -places[i][1])  # the most accurate first
-    sides = ["top right" if x <= 0.5 else "top left" for x, _ in shares]
-    asked = [(i, points[i][1].label, sides[i]) for i in order if id(points[i][1]) in wanted]
-    placed = place_labels(shares, asked, beyond=(0.05, 0.1))
+    across, up = _shares([speed for speed, _ in points]), _shares([group.accuracy for _, group in points])
+    order = sorted(range(len(points)), key=lambda i: -points[i][1].accuracy)  # the most accurate first
+    labels = [
+        (i, points[i][1].label, "top right" if across[i] <= 0.5 else "top left")
+        for i in order
+        if id(points[i][1]) in wanted
+    ]
+    placed = place_labels(list(zip(across, up, strict=True)), labels, beyond=(0.05, 0.1))
     return {id(points[i][1]): (plain(points[i][1].label), place) for i, place in placed.items()}
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    """Return where values lie between the least and the greatest of them."""
+    low = min(values)
+    wide = max(max(values) - low, 1e-9)
+    return [(value - low) / wide for value in values]
 
 
 def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
@@ -142,10 +140,6 @@ def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
         (group.curve, group.model): f"{group.curve} on {group.model or 'another model'}" if several else group.curve
         for group in groups
     }
-
-
-def _axis(speed: Speed) -> str:
-    return f"{speed.axis} (less is better)" if speed.falling else speed.axis
 
 
 def swept(rows: Sequence[ResultRow], wanted: str | None) -> str:
@@ -161,18 +155,18 @@ def swept(rows: Sequence[ResultRow], wanted: str | None) -> str:
         return str(wanted)
     if not names:
         raise SweepError("setting: none varies within a method; give rows that differ in one")
-    said = f"{wanted!r} does not vary" if wanted is not None else f"{len(names)} vary"
-    raise SweepError(f"setting: {said}; choose one of {', '.join(names)}")
+    problem = f"{wanted!r} does not vary" if wanted is not None else f"{len(names)} vary"
+    raise SweepError(f"setting: {problem}; choose one of {', '.join(names)}")
 
 
 def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, ...]]:
     """Gather groups that differ in nothing but `setting`, by name; single points are left out, too."""
-    found: dict[tuple[str, str, str], list[Group]] = {}
+    gathering: dict[tuple[str, str, str], list[Group]] = {}
     for group in groups:
         if setting in group.config:
             rest = {name: value for name, value in group.config.items() if name != setting}
-            found.setdefault((group.curve, group.model, canonical(rest)), []).append(group)
-    kept = [tuple(each) for each in found.values() if len(each) > 1]
+            gathering.setdefault((group.curve, group.model, canonical(rest)), []).append(group)
+    kept = [tuple(each) for each in gathering.values() if len(each) > 1]
     return dict(zip(_names([each[0] for each in kept], setting), kept, strict=True))
 
 
@@ -181,13 +175,12 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
     names, curve_names = [], _curve_names(heads)
     for head in heads:
         rivals = [other for other in heads if other.curve == head.curve]
-        said = [
+        differing = [
             f"{name} {value}"
             for name, value in head.config.items()
             if name != setting and len({canonical({"": rival.config.get(name)}) for rival in rivals}) > 1
         ]
-        name = curve_names[head.curve, head.model]
-        names.append(f"{name} ({', '.join(said)})" if said else name)
+        names.append(curve_names[head.curve, head.model] + (f" ({', '.join(differing)})" if differing else ""))
     return names
 
 
@@ -202,12 +195,12 @@ def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     for i, (name, each) in enumerate(every.items()):
         ordered = sorted(each, key=lambda group: _number(group.config[setting]) or 0.0) if numeric else each
         values = [group.config[setting] for group in ordered]
-        x = [_number(value) if numeric else plain(_said(value)) for value in values]
+        x = [_number(value) if numeric else plain(_text(value)) for value in values]
         hover = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"
         points = x, [100 * group.accuracy for group in ordered]
         curve(figure, i, plain(name), points, f"{hover} % right", error_y=_errors(ordered), **in_panel(1, i))
         curve(figure, i, plain(name), (x, [fast[id(group)] for group in ordered]), hover, **in_panel(2, i))
-    axes(figure, plain(setting), "Accuracy (%)", _axis(SPEEDS[view.speed]), height=460)
+    axes(figure, plain(setting), "Accuracy (%)", SPEEDS[view.speed].title, height=460)
     figure.update_yaxes(rangemode="normal", col=1)
     return figure.update_xaxes(type="linear" if numeric else "category")
 
@@ -223,16 +216,27 @@ def _number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _said(value: object) -> str:
+def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-FRONTIER = SweepFigure(
-    name="frontier",
-    drawing=_frontier,
-)
-
-SETTING = SweepFigure(
-    name="setting",
-    drawing=_setting,
+FIGURES: Final = (
+    SweepFigure(
+        name="frontier",
+        title="Accuracy against speed",
+        paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
+        caption="Each point is a setting: the share of problems answered right, by how fast it decoded; error bars are "
+        "one standard error over problems. Lines join the settings of a method that no other setting of it beats in "
+        "both; open marks are beaten. A star is the baseline, the dotted line its accuracy. Speed is a ratio of "
+        "totals.",
+        drawing=_frontier,
+    ),
+    SweepFigure(
+        name="setting",
+        title="Accuracy and speed by one setting",
+        paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering); PSD, section 4.2 (depth)",
+        caption="The share of problems answered right, with one standard error over problems, and speed as a ratio of "
+        "totals, by one setting while the others stay. A curve joins groups that differ in nothing else.",
+        drawing=_setting,
+    ),
 )

@@ -1,7 +1,6 @@
 """Complete runs that differ in one setting: passes, cost and accepted drafts by its value."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from statistics import correlation, fmean
 from typing import Any, Final
 
@@ -9,23 +8,9 @@ import plotly.graph_objects as go
 
 from traces.schema import Trace
 from traces.stats import evaluated_drafts, mean_difference, token_difference
-from visualizers.figure import (
-    MOST_GROUPS,
-    Figure,
-    Traces,
-    axes,
-    counted,
-    curve,
-    dots,
-    error_bars,
-    grouped,
-    guide,
-    in_panel,
-    means,
-    plain,
-    side_by_side,
-)
+from visualizers.figure import MOST_GROUPS, Figure, Traces, counted, grouped
 from visualizers.figures.judging import judged
+from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, means, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
 
 FEWEST_RUNS: Final = 3
@@ -33,31 +18,25 @@ DISTANCES: Final = (1, 2, 3)
 """Iterations between two windows whose drafts are compared."""
 
 Sweep = Mapping[Any, tuple[Trace, ...]]
+"""Runs by the value of a setting."""
 
 
-def _complete(trace: Trace) -> bool:
-    return trace.summary.complete
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def by_value(traces: Traces, setting: str, *, numbers: bool = False) -> Mapping[str, Sweep]:
     """Group complete runs by everything but `setting`, then by its value; groups of one value are left out.
 
-    Args:
-        traces: Any runs.
-        setting: Values that are all numbers are sorted, others keep the order of the runs.
-        numbers: Whether runs where it is no number are left out.
+    Values that are all numbers are sorted, others keep the order of the runs. With `numbers`, runs where the value is
+    no number are left out.
     """
     with_it = [trace for trace in traces if trace.summary.complete and setting in trace.config]
-    if numbers:
-        with_it = [trace for trace in with_it if _number(trace.config[setting]) is not None]
+    kept = [trace for trace in with_it if not numbers or _is_number(trace.config[setting])]
     groups: dict[str, Sweep] = {}
-    for name, runs in grouped(with_it, apart=setting).items():
+    for name, runs in grouped(kept, apart=setting).items():
         values: list[Any] = list(dict.fromkeys(run.config[setting] for run in runs))
-        if all(_number(value) is not None for value in values):
+        if all(map(_is_number, values)):
             values.sort()
         if len(values) > 1:
             groups[name] = {value: tuple(run for run in runs if run.config[setting] == value) for value in values}
@@ -84,31 +63,23 @@ def _needs(setting: str) -> Callable[[Traces], str | None]:
     return refuses
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A number of a run, drawn by the value of a setting."""
-
-    of: Callable[[Trace], float | None]
-    hover: str
-    name: str = ""
-    """Appended to the group's name in the legend."""
-    minor: bool = False
-    """Whether its curve is thin with open marks."""
+def _draw_means(
+    figure: go.Figure, index: int, name: str, values: Mapping[Any, Sequence[float | None]], hover: str, **more: Any
+) -> None:
+    """Draw x -> mean of its values with their standard deviation, where there are any."""
+    known = {x: numbers for x, each in values.items() if (numbers := [value for value in each if value is not None])}
+    mean, deviation = means(list(known.values()))
+    x = [value if isinstance(value, int | float) else str(value) for value in known]
+    curve(figure, index, name, (x, mean), hover, **error_bars(deviation), **more)
 
 
-def _draw_sweep(figure: go.Figure, groups: Mapping[str, Sweep], measure: Measure, panel: int) -> None:
-    """Draw means over runs with their standard deviations, a curve for each group."""
+def _draw_sweep(
+    figure: go.Figure, panel: int, groups: Mapping[str, Sweep], of: Callable[[Trace], float | None], hover: str
+) -> None:
+    """Draw a number of the runs by the value of a setting, a curve for each group."""
     for i, (name, sweep) in enumerate(groups.items()):
-        values = [[value for run in runs if (value := measure.of(run)) is not None] for runs in sweep.values()]
-        x = [value if isinstance(value, int | float) else str(value) for value in sweep]
-        drawn = [(at, each) for at, each in zip(x, values, strict=True) if each]
-        mean, deviation = means([each for _, each in drawn])
-        look = series(i)
-        minor: Look = {}
-        if measure.minor:
-            minor = {"line": {**look.line, "width": 1.2}, "marker": {**look.marker(9), "symbol": f"{look.symbol}-open"}}
-        points, more = ([at for at, _ in drawn], mean), {**error_bars(deviation), **in_panel(panel, i), **minor}
-        curve(figure, i, name + measure.name, points, measure.hover, **more)
+        values = {value: [of(run) for run in runs] for value, runs in sweep.items()}
+        _draw_means(figure, i, name, values, hover, **in_panel(panel, i))
 
 
 def _forwards(trace: Trace) -> float:
@@ -127,21 +98,17 @@ def _difference(traces: Traces, step: int | None) -> go.Figure:
         points = [(share, run) for run in runs if (share := drift(run)) is not None]
         x, y = [share for share, _ in points], [run.summary.forwards for _, run in points]
         related = len(x) >= FEWEST_RUNS and len(set(x)) > 1 and len(set(y)) > 1
-        said = f", correlation {correlation(x, y):.2f}" if related else ""
+        label = f"{name}, {len(points)} runs" + (f", correlation {correlation(x, y):.2f}" if related else "")
         hover, seeds = "%{x:.1f} % changed, %{y} forward passes, seed %{customdata}", [run.seed for _, run in points]
-        dots(figure, i, f"{name}, {len(points)} runs{said}", (x, y), hover, customdata=seeds)
-    x_title = "Mean share of drafts that changed in an iteration (%)"
-    return axes(figure, x_title, "Forward passes (NFE)", height=480)
+        dots(figure, i, label, (x, y), hover, customdata=seeds)
+    return axes(figure, "Mean share of drafts that changed in an iteration (%)", "Forward passes (NFE)", height=480)
 
 
 def _hamming(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
-        shares = [[share for run in runs if (share := drift(run, distance)) is not None] for distance in DISTANCES]
-        drawn = [(distance, each) for distance, each in zip(DISTANCES, shares, strict=True) if each]
-        mean, deviation = means([each for _, each in drawn])
-        points = [distance for distance, _ in drawn], mean
-        curve(figure, i, counted(name, runs), points, "%{x} apart: %{y:.1f} % differ", **error_bars(deviation))
+        shares = {distance: [drift(run, distance) for run in runs] for distance in DISTANCES}
+        _draw_means(figure, i, counted(name, runs), shares, "%{x} apart: %{y:.1f} % differ")
     axes(figure, "Iterations between the windows, N", "Drafts that differ (%)")
     return figure.update_xaxes(dtick=1)
 
@@ -149,18 +116,17 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
 def _strength(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["By share of drafts that changed", "By coupling strength"], horizontal_spacing=0.1)
     groups = by_value(traces, "alpha", numbers=True)
-    _draw_sweep(figure, groups, Measure(_forwards, "α %{x:g}: %{y:.1f} forward passes"), 2)
+    _draw_sweep(figure, 2, groups, _forwards, "α %{x:g}: %{y:.1f} forward passes")
     for i, sweep in enumerate(groups.values()):
         values = list(sweep)
         shares = [[share for run in runs if (share := drift(run)) is not None] for runs in sweep.values()]
-        x = [fmean(each) if each else None for each in shares]
         mean, deviation = means([[_forwards(run) for run in runs] for runs in sweep.values()])
-        place = in_panel(1, i) | {"showlegend": False, "mode": "lines+markers+text", "textfont": {"size": 11}}
-        ends = [f"α = {values[0]:g}", *[""] * (len(values) - 2), f"α = {values[-1]:g}"]
-        sides = ["middle right", *["middle left"] * (len(values) - 1)]
-        text = {"text": ends, "textposition": sides, "cliponaxis": False, "customdata": values}
+        points = [fmean(each) if each else None for each in shares], mean
+        look: Look = in_panel(1, i) | {"showlegend": False, "mode": "lines+markers+text", "textfont": {"size": 11}}
+        look |= {"text": [f"α = {values[0]:g}", *[""] * (len(values) - 2), f"α = {values[-1]:g}"], "cliponaxis": False}
+        look |= {"textposition": ["middle right", *["middle left"] * (len(values) - 1)], "customdata": values}
         hover = "α %{customdata:g}: %{x:.1f} % changed, %{y:.1f} forward passes"
-        curve(figure, i, "", (x, mean), hover, **error_bars(deviation), **place, **text)
+        curve(figure, i, "", points, hover, **error_bars(deviation), **look)
     for mark in figure.data:
         mark.showlegend = mark.name != ""
     axes(figure, "Coupling strength α", "Forward passes (NFE)", "Forward passes (NFE)", height=460)
@@ -170,7 +136,7 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
 def _window(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side([""])
     groups = by_value(traces, "window", numbers=True)
-    _draw_sweep(figure, groups, Measure(_forwards, "window %{x}: %{y:.1f} forward passes"), 1)
+    _draw_sweep(figure, 1, groups, _forwards, "window %{x}: %{y:.1f} forward passes")
     widths = sorted({value for sweep in groups.values() for value in sweep})
     for name, runs in grouped([trace for trace in traces if "window" not in trace.config]).items():
         points = [widths[0], widths[-1]], [fmean(map(_forwards, runs))] * 2
@@ -182,10 +148,9 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
 
 def _depth(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["Tokens per forward pass", "Query tokens per token"], horizontal_spacing=0.1)
-    groups = by_value(traces, "depth", numbers=True)
-    _draw_sweep(figure, groups, Measure(lambda run: run.summary.tokens_per_forward, "depth %{x}: %{y:.2f}"), 1)
-    price = Measure(lambda run: run.summary.query_tokens / max(1, run.summary.tokens), "depth %{x}: %{y:.2f}")
-    _draw_sweep(figure, groups, price, 2)
+    groups, hover = by_value(traces, "depth", numbers=True), "depth %{x}: %{y:.2f}"
+    _draw_sweep(figure, 1, groups, lambda run: run.summary.tokens_per_forward, hover)
+    _draw_sweep(figure, 2, groups, lambda run: run.summary.query_tokens / max(1, run.summary.tokens), hover)
     guide(figure, 1, row=1, col=1)
     axes(figure, "Depth of the drafts", "Tokens per forward pass", "Query tokens per token (less is better)")
     return figure.update_xaxes(dtick=1)
@@ -199,7 +164,7 @@ def acceptances(trace: Trace) -> tuple[float, float] | None:
 
 
 def _accepted(part: int) -> Callable[[Trace], float | None]:
-    return lambda trace: 100 * rates[part] if (rates := acceptances(trace)) else None
+    return lambda trace: 100 * shares[part] if (shares := acceptances(trace)) else None
 
 
 def tries(trace: Trace) -> float | None:
@@ -212,58 +177,83 @@ def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     setting, groups = swept(traces) or ("", {})
     proposed = any(tries(run) is not None for sweep in groups.values() for runs in sweep.values() for run in runs)
     figure = side_by_side(["Drafts accepted", *(["Tries"] if proposed else [])], horizontal_spacing=0.11)
-    for part, of in enumerate(("judged", "evaluated")):
-        hover = f"{plain(setting)} %{{x}}: %{{y:.1f}} % of those {of}"
-        measure = Measure(_accepted(part), hover, f", of those {of}", minor=part == 1)
-        _draw_sweep(figure, groups, measure, 1)
+    for part, drafts in enumerate(("judged", "evaluated")):
+        of_all = f"of those {drafts}"
+        _draw_sweep(figure, 1, groups, _accepted(part), f"{plain(setting)} %{{x}}: %{{y:.1f}} % {of_all}")
+        for i, mark in enumerate(figure.data[-len(groups) :]):
+            symbol, width = (f"{series(i).symbol}-open", 1.2) if part else (series(i).symbol, 2)
+            mark.update(name=f"{mark.name}, {of_all}", marker_symbol=symbol, line_width=width)
     if proposed:
-        _draw_sweep(figure, groups, Measure(tries, f"{plain(setting)} %{{x}}: %{{y:.2f}} tries"), 2)
+        _draw_sweep(figure, 2, groups, tries, f"{plain(setting)} %{{x}}: %{{y:.2f}} tries")
     return axes(figure, plain(setting), "Drafts accepted (%)", "Tries per replacement", height=460)
 
 
-DIFFERENCE = Figure(
-    name="difference",
-    needs=lambda trace: _complete(trace) and drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next, in a complete run",
-    refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
-    drawing=_difference,
-)
-
-HAMMING = Figure(
-    name="hamming",
-    needs=lambda trace: drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next",
-    drawing=_hamming,
-)
-
-STRENGTH_SWEEP = Figure(
-    name="strength",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("alpha"),
-    drawing=_strength,
-)
-
-WINDOW_SWEEP = Figure(
-    name="window",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("window"),
-    drawing=_window,
-)
-
-DEPTH_SWEEP = Figure(
-    name="depth",
-    needs=_complete,
-    needed="complete runs",
-    refuses=_needs("depth"),
-    drawing=_depth,
-)
-
-BY_SETTING = Figure(
-    name="by-setting",
-    needs=lambda trace: acceptances(trace) is not None,
-    needed="judged drafts",
-    refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
-    drawing=_by_setting,
+FIGURES: Final = (
+    Figure(
+        name="difference",
+        title="Forward passes against how much drafts change",
+        paper="SCD, Fig. 2",
+        caption="One point for each complete run: forward passes against the share of pending drafts that changed from "
+        "one iteration to the next. Initial guesses are left out.",
+        needs=lambda trace: trace.summary.complete and drift(trace) is not None,
+        needed="drafts that wait from one forward pass to the next, in a complete run",
+        refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
+        drawing=_difference,
+    ),
+    Figure(
+        name="hamming",
+        title="How far drafts drift over several iterations",
+        paper="SCD, Fig. 6",
+        caption="The share of positions whose draft differs between two windows N iterations apart, over positions "
+        "pending in both; error bars are standard deviations between runs. A rising curve means that drafts drift. "
+        "Initial guesses are left out.",
+        needs=lambda trace: drift(trace) is not None,
+        needed="drafts that wait from one forward pass to the next",
+        drawing=_hamming,
+    ),
+    Figure(
+        name="strength",
+        title="Forward passes by coupling strength",
+        paper="SCD, Fig. 5",
+        caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
+        "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
+        needs=lambda trace: trace.summary.complete,
+        needed="complete runs",
+        refuses=_needs("alpha"),
+        drawing=_strength,
+    ),
+    Figure(
+        name="window",
+        title="Forward passes by window",
+        paper="SCD, Table 1 (window L)",
+        caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
+        "Means over runs, error bars one standard deviation.",
+        needs=lambda trace: trace.summary.complete,
+        needed="complete runs",
+        refuses=_needs("window"),
+        drawing=_window,
+    ),
+    Figure(
+        name="depth",
+        title="What deeper drafts gain and cost",
+        paper="PSD, section 4.2",
+        caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
+        "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
+        needs=lambda trace: trace.summary.complete,
+        needed="complete runs",
+        refuses=_needs("depth"),
+        drawing=_depth,
+    ),
+    Figure(
+        name="by-setting",
+        title="Drafts accepted by one setting",
+        paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
+        caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with "
+        "the first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it "
+        "took to replace a rejected draft. Means over complete runs, error bars one standard deviation.",
+        needs=lambda trace: acceptances(trace) is not None,
+        needed="judged drafts",
+        refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
+        drawing=_by_setting,
+    ),
 )

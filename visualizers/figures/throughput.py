@@ -6,7 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Fate, Step, Trace
-from visualizers.figure import Figure, Traces, axes, curve, dots, grouped
+from visualizers.figure import Figure, Traces, grouped
+from visualizers.plot import axes, curve, dots
 
 MOST_DRAFTS: Final = 16
 
@@ -69,10 +70,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         pair = rates(runs)
         assert pair is not None
         drafts = list(range(1, MOST_DRAFTS + 1))
-        about = (
-            f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification, "
-            f"{100 * pair.acceptance:.0f} % accepted"
-        )
+        about = f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification"
+        about += f", {100 * pair.acceptance:.0f} % accepted"
         hover = "%{x} drafts: %{y:.1f} tokens a second expected<extra></extra>"
         points = drafts, [pair.per_second(count) for count in drafts]
         curve(figure, i, f"{name}: {about}", points, hover, mode="lines", legendgroup=str(i))
@@ -82,10 +81,17 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
 
 
-THROUGHPUT = Figure(
-    name="throughput",
-    needs=_timed,
-    needed="timed passes of a drafter and of its judge",
-    at_most="groups",
-    drawing=_draw,
+FIGURES: Final = (
+    Figure(
+        name="throughput",
+        title="Tokens a second by the number of drafts",
+        paper="SimSD, section 4 (time of a round); compare Table 3",
+        caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in "
+        "gamma T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged "
+        "drafts that were accepted. Marks: what the run reached, at its mean number of drafts.",
+        needs=_timed,
+        needed="timed passes of a drafter and of its judge",
+        at_most="groups",
+        drawing=_draw,
+    ),
 )

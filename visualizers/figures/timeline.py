@@ -8,9 +8,10 @@ import plotly.graph_objects as go
 from traces.replay import canvas_size, outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.video import frame_ends
-from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, side_by_side
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
-from visualizers.style import NEUTRAL, fate_color, levels
+from visualizers.plot import side_by_side
+from visualizers.style import NEUTRAL, Look, fate_color, levels
 
 FATE_ORDER: Final = tuple(FATES)
 CROSS_ROOM: Final = 860
@@ -45,31 +46,18 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panels: int) -> None:
     where = {"row": 1, "col": panel}
     names = np.array(["", *(fate.value for fate in FATE_ORDER)])
-    figure.add_heatmap(
-        z=codes,
-        y0=1,
-        zmin=-0.5,
-        zmax=len(FATE_ORDER) + 0.5,
-        colorscale=levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)]),
-        showscale=False,
-        text=names[codes],
-        hoverinfo="x+y+text",
-        **where,
-    )
+    look: Look = {"zmin": -0.5, "zmax": len(FATE_ORDER) + 0.5, "showscale": False, "hoverinfo": "x+y+text"}
+    look["colorscale"] = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
+    figure.add_heatmap(z=codes, y0=1, text=names[codes], **look, **where)
     ends = frame_ends(trace.canvas)
     for end in ends if len(ends) <= MOST_FRAMES else ():
         figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
     row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
     size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * panels)))
-    figure.add_scatter(
-        x=position,
-        y=row + 1,
-        mode="markers",
-        showlegend=False,
-        marker={"symbol": "x-thin", "size": size, "line": {"color": BLACK, "width": size / 4}},
-        hovertemplate="position %{x}, forward pass %{y}: rejected<extra></extra>",
-        **where,
-    )
+    cross: Look = {"mode": "markers", "marker": {"symbol": "x-thin", "size": size}, "showlegend": False}
+    cross["marker"]["line"] = {"color": BLACK, "width": size / 4}
+    cross["hovertemplate"] = "position %{x}, forward pass %{y}: rejected<extra></extra>"
+    figure.add_scatter(x=position, y=row + 1, **cross, **where)
     figure.update_xaxes(range=[-0.5, canvas_size(trace.canvas) - 0.5], **where)
     figure.update_yaxes(range=[len(trace.steps) + 0.5, 0.5], **where)
 
@@ -82,10 +70,17 @@ def _legend_entry(fate: Fate) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], mode="markers", name=f"{fate.value}: {fate.meaning}", marker=marker)
 
 
-CHURN = Figure(
-    name="churn",
-    needs=lambda trace: any(step.position for step in trace.steps),
-    needed="steps with positions",
-    at_most="panels",
-    drawing=_draw,
+FIGURES: Final = (
+    Figure(
+        name="churn",
+        title="Token churn: what became of every draft, pass by pass",
+        paper="SCD, section 3 (token changes between iterations)",
+        caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones "
+        "rejected. Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange "
+        "ones were replaced. Dashed lines end a video's latent frames.",
+        needs=lambda trace: any(step.position for step in trace.steps),
+        needed="steps with positions",
+        at_most="panels",
+        drawing=_draw,
+    ),
 )

@@ -2,14 +2,15 @@
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import plotly.graph_objects as go
 
 from traces.breakeven import acceptance_for
-from traces.timings import Timing, Timings, read_timings
-from traces.windows import Windows, read_windows
-from visualizers.figure import FileFigure, axes, bars, curve, dots, error_bars, guide, plain, side_by_side
+from traces.timings import Timing, Timings, Windows, read_timings, read_windows
+from visualizers.figure import FileFigure
+from visualizers.plot import axes, bars, curve, dots, error_bars, guide, plain, side_by_side
 from visualizers.style import Look, series
 
 PARTS: Final = {
@@ -62,12 +63,9 @@ def _speed_up(timings: Timings) -> go.Figure:
     figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
     for i, (kind, rows) in enumerate(_by_kind(timings).items()):
         look, gammas = series(i), [row.gamma for row in rows]
-        quartiles = {
-            "symmetric": False,
-            "array": [row.faster_high_quartile - row.faster_median for row in rows],
-            "arrayminus": [row.faster_median - row.faster_low_quartile for row in rows],
-            "thickness": 1.2,
-        }
+        quartiles: Look = {"symmetric": False, "thickness": 1.2}
+        quartiles["array"] = [row.faster_high_quartile - row.faster_median for row in rows]
+        quartiles["arrayminus"] = [row.faster_median - row.faster_low_quartile for row in rows]
         place: Look = {"legendgroup": kind, "row": 1, "col": 1}
         points = gammas, [row.faster_median for row in rows]
         curve(figure, i, kind, points, "γ %{x}: %{y:.2f} × as fast", error_y=quartiles, **place)
@@ -90,9 +88,9 @@ def _shares(timings: Timings) -> go.Figure:
     kinds = _by_kind(timings)
     rows = [(kind, row) for kind, each in kinds.items() for row in each]
     settings = [f"γ {row.gamma}" + (f", {kind}" if len(kinds) > 1 else "") for kind, row in rows]
-    for i, (name, said) in enumerate(PARTS.items()):
+    for i, (name, part) in enumerate(PARTS.items()):
         points = [100 * getattr(row, name) for _, row in rows], settings
-        bars(figure, i, said, points, f"%{{y}}: %{{x:.1f}} % {said}<extra></extra>", orientation="h")
+        bars(figure, i, part, points, f"%{{y}}: %{{x:.1f}} % {part}<extra></extra>", orientation="h")
     more: Look = {"barmode": "stack", "title_subtitle_text": plain(timings.title)}
     axes(figure, "Share of the time (%)", "Setting", height=220 + 36 * len(rows), **more)
     return figure.update_xaxes(range=[0, 100]).update_yaxes(autorange="reversed")
@@ -102,8 +100,8 @@ def _break_even(timings: Timings) -> go.Figure:
     figure = go.Figure().update_layout(title_subtitle_text=plain(timings.title))
     rows = [row for row in timings.rows if row.costed]
     if not rows:
-        said = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
-        return figure.add_annotation(text=said, showarrow=False)
+        problem = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
+        return figure.add_annotation(text=problem, showarrow=False)
     widest = max(_WIDEST, *(1.1 * row.draft_cost for row in rows))
     for i, gamma in enumerate(sorted({row.gamma for row in rows})):
         own = [row for row in rows if row.gamma == gamma]
@@ -124,34 +122,44 @@ def _break_even(timings: Timings) -> go.Figure:
     return figure.update_xaxes(range=[0, widest])
 
 
-WINDOWS: Final[FileFigure[Windows]] = FileFigure(
-    name="windows",
-    drawing=_windows,
-    benchmark="video",
-    column="window",
-    read=read_windows,
-)
-
-SPEED_UP: Final[FileFigure[Timings]] = FileFigure(
-    name="speed-up",
-    drawing=_speed_up,
-    benchmark="continuous",
-    column="gamma",
-    read=read_timings,
-)
-
-SHARES: Final[FileFigure[Timings]] = FileFigure(
-    name="time-shares",
-    drawing=_shares,
-    benchmark="continuous",
-    column="gamma",
-    read=read_timings,
-)
-
-BREAK_EVEN: Final[FileFigure[Timings]] = FileFigure(
-    name="break-even",
-    drawing=_break_even,
-    benchmark="continuous",
-    column="gamma",
-    read=read_timings,
+_of_timings: Final = partial(FileFigure, benchmark="continuous", column="gamma", read=read_timings)
+FIGURES: Final = (
+    FileFigure(
+        name="windows",
+        title="Passes and time by window, video and pictures",
+        paper="SCD, Tables 1 and 2, Fig. 10",
+        caption="Left: forward passes of ordinary decoding over those of SJD (drafts not coupled), MC-SJD (maximal "
+        "coupling) and GS-SJD (Gumbel coupling). Right: the same with processor seconds of one thread. Bars are "
+        "standard errors over clips and pictures.",
+        drawing=_windows,
+        benchmark="video",
+        column="window",
+        read=read_windows,
+    ),
+    _of_timings(
+        name="speed-up",
+        title="Speed by draft length and batch",
+        paper="CSpD, Tables 1 and 2; Eq. 51",
+        caption="Left: how many times as fast as ordinary decoding of the same batch, wall clock, median of pairs "
+        "measured in turns with quartiles. Right: tokens that a verification yields, as counted (filled), and as "
+        "expected if every draft were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
+        drawing=_speed_up,
+    ),
+    _of_timings(
+        name="time-shares",
+        title="Where the time of drafting goes",
+        paper="CSpD, Table 8",
+        caption="Shares of the time of a recorded run: the two networks, the heads that denoise tokens, and the rest, "
+        "mostly judging drafts and drawing replacements.",
+        drawing=_shares,
+    ),
+    _of_timings(
+        name="break-even",
+        title="What a draft may cost",
+        paper="CSpD, Eq. 51",
+        caption="Lines: the acceptance rate α at which drafting is as fast as ordinary decoding, given the cost c of a "
+        "draft, from (1 − α^(γ+1)) / (1 − α) = v + γ c with the measured cost v of a verification; above a line it is "
+        "faster. Points: what was measured, by drafter and verdict. Costs are in tokens of ordinary decoding.",
+        drawing=_break_even,
+    ),
 )

@@ -10,8 +10,9 @@ from plotly.subplots import make_subplots
 
 from traces.tradeoffs import Tradeoff, frontier
 from visualizers.boxes import Box, place_labels
-from visualizers.figure import DataFigure, dots, plain
-from visualizers.style import NEUTRAL, Look, Series, series, translucent
+from visualizers.figure import DataFigure
+from visualizers.plot import dots, plain
+from visualizers.style import NEUTRAL, Look, series, translucent
 
 LOWEST: Final = -25.0
 """Percentage points below which a loss is told, not drawn: nobody asks by how much useless output is useless."""
@@ -52,21 +53,19 @@ def _drawn(view: TradeoffView) -> go.Figure:
             _points(figure, view, kind, predicted, ends)
     if view.best is not None and view.best.height is not None:
         ring = {"symbol": "circle-open", "size": 24, "line": {"width": 2.5}, "color": NEUTRAL}
-        figure.add_scatter(
-            x=[view.best.speed], y=[view.best.height], mode="markers", marker=ring, name="the answer", hoverinfo="skip"
-        )
+        look: Look = {"mode": "markers", "marker": ring, "name": "the answer", "hoverinfo": "skip"}
+        figure.add_scatter(x=[view.best.speed], y=[view.best.height], **look)
     _strip(figure, view.reported, rows)
     _grounds(figure, view, ends)  # plotly draws none where a panel is still empty
     edge = {"row": 2 if rows else 1, "col": 1}
     figure.update_xaxes(type="log", range=[log10(ends.left), log10(ends.right)], tickvals=_TICKS)
     figure.update_xaxes(title_text="Times as fast as ordinary decoding", **edge)
-    figure.update_yaxes(
-        title_text="Change of quality<br>(percentage points)", range=[ends.bottom, ends.top], row=1, col=1
-    )
+    quality = "Change of quality<br>(percentage points)"
+    figure.update_yaxes(title_text=quality, range=[ends.bottom, ends.top], row=1, col=1)
     lost = sum(1 for one in view.measured if one.height is not None and one.height < ends.bottom)
-    said = f"; {lost} more lose over {-LOWEST:.0f} points" if lost else ""
+    more = f"; {lost} more lose over {-LOWEST:.0f} points" if lost else ""
     figure.update_layout(height=_PLOT + below + 210, showlegend=True, margin={"t": 104})
-    return figure.update_layout(title_subtitle_text=plain(f"{len(view.measured)} settings measured{said}"))
+    return figure.update_layout(title_subtitle_text=plain(f"{len(view.measured)} settings measured{more}"))
 
 
 def _ends(view: TradeoffView) -> Box:
@@ -96,26 +95,20 @@ def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, e
     points = [(number, one) for number, one in every if one.predicted == predicted and one.height is not None]
     if not points:
         return
-    named = set(map(id, frontier(view.measured)))
-    labels = _labels(view, ends)
-    look: Series = series(_LOOKS.get(kind, len(_LOOKS)))
+    best, labels = set(map(id, frontier(view.measured))), _labels(view, ends)
+    look = series(_LOOKS.get(kind, len(_LOOKS)))
     places = [labels.get(number, ("", "top center")) for number, _ in points]
-    large = [id(one) in named for _, one in points]
+    large = [id(one) in best for _, one in points]
     marker: Look = {"color": look.color, "symbol": look.symbol + ("-open-dot" if predicted else "")}
-    marker |= {"size": [12 if best else 8 for best in large], "opacity": [1.0 if best else 0.6 for best in large]}
-    error: Look = {
-        "array": [one.error if one.change is not None else 0 for _, one in points],
-        "thickness": 1,
-        "width": 2,
-    }
-    text: Look = {"mode": "markers+text", "textfont": {"size": 11}}
+    marker |= {"size": [12 if each else 8 for each in large], "opacity": [1.0 if each else 0.6 for each in large]}
+    error: Look = {"thickness": 1, "width": 2, "color": translucent(look.color, 0.45)}
+    error["array"] = [one.error if one.change is not None else 0 for _, one in points]
+    text: Look = {"mode": "markers+text", "textfont": {"size": 11}, "hovertext": [_hover(one) for _, one in points]}
     text |= {"text": [label for label, _ in places], "textposition": [place for _, place in places]}
-    said: Look = {"customdata": [number for number, _ in points], "hovertext": [_hover(one) for _, one in points]}
+    text["customdata"] = [number for number, _ in points]
     xy = [one.speed for _, one in points], [one.height for _, one in points]
     name = f"{kind}, predicted" if predicted else kind
-    error["color"] = translucent(look.color, 0.45)
-    look_of = {"marker": marker, "error_y": error, **text, **said}
-    dots(figure, 0, name, xy, "%{hovertext}<extra></extra>", **look_of, row=1, col=1)
+    dots(figure, 0, name, xy, "%{hovertext}<extra></extra>", marker=marker, error_y=error, **text, row=1, col=1)
 
 
 def _labels(view: TradeoffView, ends: Box) -> Mapping[int, tuple[str, str]]:
@@ -135,9 +128,8 @@ def _share(one: Tradeoff, ends: Box) -> tuple[float, float]:
 
 
 def _hover(one: Tradeoff) -> str:
-    spread = (
-        "" if one.speed_low is None or one.speed_high is None else f" ({one.speed_low:.2f} to {one.speed_high:.2f})"
-    )
+    known = one.speed_low is not None and one.speed_high is not None
+    spread = f" ({one.speed_low:.2f} to {one.speed_high:.2f})" if known else ""
     how = ", predicted" if one.predicted else ""
     if one.change is None:
         quality = "quality not measured: exact" if one.exact else "quality not given"
@@ -147,16 +139,8 @@ def _hover(one: Tradeoff) -> str:
     kept = "" if one.reported else ("exact" if one.exact else "approximate")
     batch = "" if one.batch is None else f"batch {one.batch}"
     where = ", ".join(part for part in (one.model, one.hardware, batch, kept) if part)
-    return "<br>".join(
-        plain(line)
-        for line in (
-            f"{one.method}: {one.setting}",
-            f"{one.speed:.2f} times as fast{spread}{how}",
-            quality,
-            where,
-            one.source,
-        )
-    )
+    speed = f"{one.speed:.2f} times as fast{spread}{how}"
+    return "<br>".join(map(plain, (f"{one.method}: {one.setting}", speed, quality, where, one.source)))
 
 
 def _reported_rows(reported: Sequence[Tradeoff]) -> list[str]:
@@ -170,13 +154,18 @@ def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str])
         look = series(_LOOKS.get(kind, len(_LOOKS)))
         marker: Look = {"color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5}}
         xy = [one.speed for one in those], [f"{one.method}, {one.kind}" for one in those]
-        said: Look = {"hovertext": [_hover(one) for one in those], "marker": marker}
-        dots(figure, 0, f"{kind}, reported", xy, "%{hovertext}<extra></extra>", **said, row=2, col=1)
+        look_of: Look = {"hovertext": [_hover(one) for one in those], "marker": marker}
+        dots(figure, 0, f"{kind}, reported", xy, "%{hovertext}<extra></extra>", **look_of, row=2, col=1)
     if rows:
         figure.update_yaxes(categoryarray=list(rows), autorange="reversed", row=2, col=1)
 
 
 TRADEOFFS: Final[DataFigure[TradeoffView]] = DataFigure(
     name="tradeoffs",
+    title="Speed against quality",
+    caption="Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
+    "standard errors of the change in quality; the shaded band loses no more than is allowed. A method that keeps the "
+    "model's distribution and was measured in time alone lies on zero. Large points are those that no other beats in "
+    "both. Below, hollow: what papers report of other models on other machines, in time alone.",
     drawing=_drawn,
 )

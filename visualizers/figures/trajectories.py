@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 
 from traces.schema import Fate, PathPair, Trace
-from visualizers.figure import Figure, Traces, at_moments, axes, curve, grouped
-from visualizers.style import NEUTRAL, series
+from visualizers.figure import Figure, Traces, at_moments, grouped
+from visualizers.plot import axes, curve
+from visualizers.style import NEUTRAL, Look, series
 
 MOST_PATHS: Final = 3
 """Drafts in a panel; more paths than that are a tangle."""
@@ -31,7 +32,7 @@ def recorded(trace: Trace) -> Iterator[Entry]:
                 yield Entry(number, position, fate, pair)
 
 
-def shown(trace: Trace, step: int | None) -> list[Entry]:
+def first_drafts(trace: Trace, step: int | None) -> list[Entry]:
     """Return the few drafts to draw: from the verification at `step` or before, else from the first rejection."""
     entries = list(recorded(trace))
     if step is None:
@@ -52,18 +53,20 @@ def _has(trace: Trace) -> bool:
 
 
 def _trajectories(traces: Traces, step: int | None) -> go.Figure:
-    chosen = [shown(trace, step) for trace in traces]
+    chosen = [first_drafts(trace, step) for trace in traces]
     figure, start = at_moments(traces, [drafts[0].step for drafts in chosen])
     positions = sorted({draft.position for drafts in chosen for draft in drafts})
     looks = {position: (series(i).color, _STARTS[i % len(_STARTS)]) for i, position in enumerate(positions)}
     for panel, drafts in enumerate(chosen, start=1):
         for draft in drafts:
-            _pair(figure, draft, looks[draft.position], panel)
+            for path in ("target", "draft"):
+                figure.add_trace(_path(draft, path, *looks[draft.position]), row=1, col=panel)
         figure.update_yaxes(scaleanchor=f"x{panel}" if panel > 1 else "x", row=1, col=panel)
-    for position, (color, symbol) in looks.items():
-        _legend_entry(figure, f"position {position}, start (x_T)", color, None, symbol)
-    for name, dash, symbol in _LOOKS:
-        _legend_entry(figure, name, NEUTRAL, dash, symbol)
+    entries = [(f"position {at}, start (x_T)", color, "", symbol) for at, (color, symbol) in looks.items()]
+    for name, color, dash, symbol in (*entries, *((name, NEUTRAL, *look) for name, look in _LOOKS.items())):
+        marker = {"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}}
+        line, mode = {"color": color, "dash": dash or "solid", "width": 2}, "lines+markers" if dash else "markers"
+        figure.add_scatter(x=[None], y=[None], name=name, mode=mode, line=line, marker=marker, hoverinfo="skip")
     axes(figure, "Along (1, 1, 1 ...)", "Along (1, -1, 1 ...)", height=600 if len(traces) == 1 else 520)
     points = [point for drafts in chosen for draft in drafts for point in (*draft.pair.draft, *draft.pair.target)]
     for axis, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
@@ -75,58 +78,36 @@ def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     return figure
 
 
-_LOOKS: Final = (
-    ("target", "solid", "square"),
-    ("draft, accepted", "dot", "triangle-up"),
-    ("draft, rejected", "dot", "x"),
-)
+_LOOKS: Final = {
+    "target": ("solid", "square"),
+    "draft, accepted": ("dot", "triangle-up"),
+    "draft, rejected": ("dot", "x"),
+}
 """What is drawn the same way for every draft: dash of the line, mark of its end."""
 _STARTS: Final = ("circle-open", "diamond-open", "pentagon-open", "hexagram-open", "square-open")
 
 
-def _legend_entry(figure: go.Figure, name: str, color: str, dash: str | None, symbol: str) -> None:
-    figure.add_scatter(
-        x=[None],
-        y=[None],
-        name=name,
-        mode="lines+markers" if dash else "markers",
-        line={"color": color, "dash": dash or "solid", "width": 2},
-        marker={"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}},
-        hoverinfo="skip",
+def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
+    """Return one of the two paths of a draft in a colour, from a symbol of its own on."""
+    verdict = "accepted" if draft.fate is Fate.ACCEPTED else "rejected"
+    dash, end = _LOOKS["target" if path == "target" else f"draft, {verdict}"]
+    points = draft.pair.target if path == "target" else draft.pair.draft
+    last = len(points) - 1
+    between = last - 1
+    marker: Look = {"color": color, "opacity": 1, "symbol": [start, *["circle"] * between, end]}
+    marker |= {"size": [12, *[3] * between, 11], "line": {"width": [2, *[0] * between, 1]}}
+    return go.Scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        customdata=[[last - i, squared] for i, squared in enumerate(draft.pair.distance_squared)],
+        mode="lines+markers",
+        name=f"position {draft.position}, {path}",
+        showlegend=False,
+        line={"color": color, "dash": dash, "width": 2},
+        marker=marker,
+        hovertemplate=f"position {draft.position}, {path}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
+        f"squared distance %{{customdata[1]:.3g}}<extra>{verdict}</extra>",
     )
-
-
-def _pair(figure: go.Figure, draft: Entry, look: tuple[str, str], panel: int) -> None:
-    """Draw both paths in a colour, from a symbol of their own on."""
-    color, start = look
-    accepted = draft.fate is Fate.ACCEPTED
-    said = "accepted" if accepted else "rejected"
-    target, proposed = _LOOKS[0], _LOOKS[1 if accepted else 2]
-    for name, points, (_, dash, symbol) in (
-        ("target", draft.pair.target, target),
-        ("draft", draft.pair.draft, proposed),
-    ):
-        last = len(points) - 1
-        figure.add_scatter(
-            x=[x for x, _ in points],
-            y=[y for _, y in points],
-            customdata=[[last - i, squared] for i, squared in enumerate(draft.pair.distance_squared)],
-            mode="lines+markers",
-            name=f"position {draft.position}, {name}",
-            showlegend=False,
-            line={"color": color, "dash": dash, "width": 2},
-            marker={
-                "color": color,
-                "opacity": 1,
-                "symbol": [start, *["circle"] * (last - 1), symbol],
-                "size": [12, *[3] * (last - 1), 11],
-                "line": {"width": [2, *[0] * (last - 1), 1]},
-            },
-            hovertemplate=f"position {draft.position}, {name}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
-            f"squared distance %{{customdata[1]:.3g}}<extra>{said}</extra>",
-            row=1,
-            col=panel,
-        )
 
 
 def _divergence(traces: Traces, step: int | None) -> go.Figure:
@@ -142,19 +123,30 @@ def _divergence(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_yaxes(type="log", exponentformat="power")
 
 
-TRAJECTORIES = Figure(
-    name="trajectories",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="panels",
-    drawing=_trajectories,
-    stepped=True,
-)
-
-DIVERGENCE = Figure(
-    name="divergence",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="groups",
-    drawing=_divergence,
+FIGURES: Final = (
+    Figure(
+        name="trajectories",
+        title="Denoising paths of draft and target",
+        paper="CSpD, Fig. 4",
+        caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle "
+        "or cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two "
+        "directions are shown, the same for every token and run.",
+        needs=_has,
+        needed="judged drafts with denoising `paths`",
+        at_most="panels",
+        drawing=_trajectories,
+        stepped=True,
+    ),
+    Figure(
+        name="divergence",
+        title="Distance of draft and target along denoising",
+        paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
+        caption="Squared distance of the draft's state and the target's after each denoising step, over all "
+        "components, as a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot "
+        "show.",
+        needs=_has,
+        needed="judged drafts with denoising `paths`",
+        at_most="groups",
+        drawing=_divergence,
+    ),
 )

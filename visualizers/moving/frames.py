@@ -11,7 +11,7 @@ from functools import cache
 from itertools import islice
 from math import ceil
 from textwrap import wrap
-from typing import Final
+from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -35,6 +35,9 @@ LEGEND: Final = "Blue: decided in this pass. Orange: draft rejected. Faded: draf
 _MOST_LETTERS: Final = 400
 _ASCII: Final = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "“": '"', "”": '"', "≥": ">="})
 
+Rectangle: TypeAlias = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels; the last two are not included."""
+
 
 @cache
 def _font(size: float) -> ImageFont.FreeTypeFont:
@@ -47,16 +50,15 @@ def _font(size: float) -> ImageFont.FreeTypeFont:
 def ascii_text(text: str) -> str:
     """Return the text in letters that Pillow's font has: accents are dropped, other signs become `?`."""
     bare = unicodedata.normalize("NFKD", text.translate(_ASCII))
-    kept = "".join(letter for letter in bare if not unicodedata.combining(letter))
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in kept)
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in bare if not unicodedata.combining(letter))
 
 
 def fitted_text(text: str, size: float, width: float) -> str:
     """Return the text, cut at its end where it takes more than `width` pixels in letters of `size` pixels."""
-    shown = text[:_MOST_LETTERS]
-    while shown and _font(size).getlength(shown if shown == text else shown + "...") > width:
-        shown = shown[:-1]
-    return shown if shown == text else shown + "..."
+    kept = text[:_MOST_LETTERS]
+    while kept and _font(size).getlength(kept if kept == text else kept + "...") > width:
+        kept = kept[:-1]
+    return kept if kept == text else kept + "..."
 
 
 class GridCanvas:
@@ -70,55 +72,51 @@ class GridCanvas:
         """
         self._trace, self._surface = trace, surface
         rows, columns = grid(trace.canvas)
-        self._cell = min(room[0] // columns, room[1] // rows)
-        if self._cell < 1:
+        side = min(room[0] // columns, room[1] // rows)
+        if side < 1:
             size = " x ".join(map(str, trace.canvas.shape))
             raise MovingError(f"a canvas of {size} tokens does not fit", "choose a larger width, or fewer runs")
-        self.width, self.height = columns * self._cell, rows * self._cell
-        self._cells = cells(trace.canvas)
-
-    def box(self, position: int) -> tuple[int, int, int, int]:
-        """Return left, top, right and bottom of a position, in pixels; the last two are not included."""
-        row, column = self._cells[position]
-        left, top = column * self._cell, row * self._cell
-        return left, top, left + self._cell, top + self._cell
+        self.width, self.height = columns * side, rows * side
+        self.boxes: list[Rectangle] = [
+            (column * side, row * side, (column + 1) * side, (row + 1) * side) for row, column in cells(trace.canvas)
+        ]
+        self._veil = Image.new("L", (side, side), VEIL)
 
     def paint(self, state: State, left: dict[int, Outcome]) -> Image.Image:
         """Return the canvas in a state, with marks for what the last pass `left`."""
         image, surface = self._ground(state), self._surface
         pen = ImageDraw.Draw(image)
-        for position, (token, fate) in enumerate(zip(state.tokens, state.fates, strict=True)):
-            box = self.box(position)
-            if token is None and not state.final[position]:
+        for box, token, fate, final in zip(self.boxes, state.tokens, state.fates, state.final, strict=True):
+            if token is None and not final:
                 pen.rectangle((*box[:2], box[2] - 1, box[3] - 1), fill=surface.panel)
                 pen.rectangle(box, outline=surface.line)
             elif fate in PENDING:
-                image.paste(surface.panel, box, Image.new("L", (self._cell, self._cell), VEIL))
+                image.paste(surface.panel, box, self._veil)
         for position, outcome in left.items():
             if outcome.fate.final or outcome.fate in REJECTED:
-                _outline(pen, self.box(position), surface, rejected=outcome.fate in REJECTED)
+                _outline(pen, self.boxes[position], surface, rejected=outcome.fate in REJECTED)
         wide = self.width // frame_count(self._trace.canvas)
         for edge in range(wide, self.width, wide):
             pen.rectangle((edge - 1, 0, edge + 1, self.height), fill=surface.background)
         return image
 
     def _ground(self, state: State) -> Image.Image:
-        """Return the picture that was recorded for this state, its tiles, or the colours of its fates."""
+        """Return the tiles of this state, the picture that was recorded for it, or the colours of its fates."""
         legend, size = self._trace.legend, (self.width, self.height)
-        recorded = [frame.image for frame in legend.frames if frame.step <= state.step]
-        if legend.tiles is None and self._trace.output.image and state.step == len(self._trace.steps):
-            recorded.append(self._trace.output.image)
         if legend.tiles is not None:
             tiles = compose(legend.tiles, self._trace.canvas, state, opaque=True)
             return tiles.convert("RGB").resize(size, Image.Resampling.BOX)
+        recorded = [frame.image for frame in legend.frames if frame.step <= state.step]
+        if self._trace.output.image and state.step == len(self._trace.steps):
+            recorded.append(self._trace.output.image)
         if recorded:
             picture = picture_of(recorded[-1])
             smaller = picture.width > self.width
             return picture.resize(size, Image.Resampling.LANCZOS if smaller else Image.Resampling.NEAREST)
         image = Image.new("RGB", size, self._surface.panel)
-        for position, fate in enumerate(state.fates):
+        for box, fate in zip(self.boxes, state.fates, strict=True):
             if fate is not None:
-                image.paste(MARKS[fate].light, self.box(position))
+                image.paste(MARKS[fate].light, box)
         return image
 
 
@@ -131,27 +129,25 @@ class TextCanvas:
         Raises:
             MovingError: The text does not fit in any size that can be read.
         """
-        self._surface = surface
-        self._vocabulary = trace.legend.vocabulary or {}
+        self._surface, self._vocabulary = surface, trace.legend.vocabulary or {}
         self.width = room[0]
         tokens = trace.output.tokens[: positions_of(trace)]
         for size in (17, 14, 11, 9):
             self._size = size * unit
-            self._boxes = self._placed(tokens, room[1])
-            if len(self._boxes) == len(tokens):
-                self.height = self._boxes[-1][3]
+            self.boxes = self._placed(tokens, room[1])
+            if len(self.boxes) == len(tokens):
+                self.height = self.boxes[-1][3]
                 return
         raise MovingError(f"a text of {len(tokens)} tokens does not fit", "choose a smaller width, or fewer runs")
 
-    def _placed(self, tokens: Sequence[object], high: int) -> list[tuple[int, int, int, int]]:
+    def _placed(self, tokens: Sequence[object], high: int) -> list[Rectangle]:
         """Return the boxes of the tokens, as many as fit."""
         line = round(1.75 * self._size)
-        boxes: list[tuple[int, int, int, int]] = []
+        boxes: list[Rectangle] = []
         left = top = 0
-        for token in tokens:
-            text = self._text(token)
+        for text in map(self._text, tokens):
             gap = round(0.3 * self._size) if text.startswith(" ") and left else 0
-            width = round(_font(self._size).getlength(self._word(token)) + 0.15 * self._size)
+            width = round(_font(self._size).getlength(_word(text)) + 0.15 * self._size)
             width = min(self.width, max(width, round(0.5 * self._size)))
             if left and left + gap + width > self.width:
                 left, gap, top = 0, 0, top + line
@@ -166,19 +162,12 @@ class TextCanvas:
     def _text(self, token: object) -> str:
         return self._vocabulary.get(token, f"#{token}") if isinstance(token, int) else ""
 
-    def _word(self, token: object) -> str:
-        return ascii_text(" ".join(self._text(token)[:_MOST_LETTERS].split()))
-
-    def box(self, position: int) -> tuple[int, int, int, int]:
-        """Return left, top, right and bottom of a position, in pixels; the last two are not included."""
-        return self._boxes[position]
-
     def paint(self, state: State, left: dict[int, Outcome]) -> Image.Image:
         """Return the text in a state, with marks for what the last pass `left`."""
         surface = self._surface
         image = Image.new("RGB", (self.width, self.height), surface.background)
         pen = ImageDraw.Draw(image)
-        for position, box in enumerate(self._boxes):
+        for position, box in enumerate(self.boxes):
             token, outcome = state.tokens[position], left.get(position)
             rejected = outcome is not None and outcome.fate in REJECTED
             fill = edge = surface.background
@@ -191,13 +180,17 @@ class TextCanvas:
             pen.rectangle((*box[:2], box[2] - 1, box[3] - 1), fill=fill, outline=edge)
             if rejected:
                 _outline(pen, box, surface, rejected=True)
-            word = fitted_text(self._word(token), self._size, box[2] - box[0])
+            word = fitted_text(_word(self._text(token)), self._size, box[2] - box[0])
             middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2 + 0.34 * self._size
             pen.text(middle, word, fill=color, font=_font(self._size), anchor="ms")
         return image
 
 
-def _outline(pen: ImageDraw.ImageDraw, box: tuple[int, int, int, int], surface: Surface, *, rejected: bool) -> None:
+def _word(text: str) -> str:
+    return ascii_text(" ".join(text[:_MOST_LETTERS].split()))
+
+
+def _outline(pen: ImageDraw.ImageDraw, box: Rectangle, surface: Surface, *, rejected: bool) -> None:
     color = surface.emphasis if rejected else surface.accent
     left, top, right, bottom = box[0], box[1], box[2] - 1, box[3] - 1
     pen.rectangle((left, top, right, bottom), outline=color, width=max(1, (bottom - top) // 12))
@@ -254,18 +247,16 @@ class Film:
         """Draw the moments, which follow one another."""
         replays = [Replay(canvas_size(trace.canvas)) for trace in self._traces]
         steps = [iter(trace.steps) for trace in self._traces]
-        made = (0,) * len(self._traces)
+        foot = self.size[1] / self._unit
         for moment in moments:
             image = Image.new("RGB", self.size, self._surface.background)
             for line, text in enumerate(self._heading):
                 self._write(image, (MARGIN, MARGIN + 12 + 22 * line), text, 15)
-            for run, count in enumerate(moment.counts):
-                for step in islice(steps[run], count - made[run]):
-                    replays[run].apply(step)
-                self._paint(image, run, replays[run].state())
-            made = moment.counts
-            done = made == tuple(len(trace.steps) for trace in self._traces)
-            foot = self.size[1] / self._unit
+            for run, (replay, count) in enumerate(zip(replays, moment.counts, strict=True)):
+                for step in islice(steps[run], count - replay.state().step):
+                    replay.apply(step)
+                self._paint(image, run, replay.state())
+            done = all(count == len(trace.steps) for count, trace in zip(moment.counts, self._traces, strict=True))
             self._write(image, (MARGIN, foot - 32), LEGEND, 12)
             self._write(image, (MARGIN, foot - 12), (self._comparison() if done else "") or self._clock(), 13)
             yield image
@@ -286,11 +277,11 @@ class Film:
             end = left + canvas.width * decoded / positions - 1
             pen.rectangle((left, bottom, end, bottom + 4 * unit), fill=surface.accent)
         passes = f"{state.step} pass{'' if state.step == 1 else 'es'}"
-        said = f"{decoded} tokens in {passes}" if done else f"{decoded} of {positions} tokens, {passes}"
+        tokens = f"{decoded} tokens in {passes}" if done else f"{decoded} of {positions} tokens, {passes}"
         rate = f"{decoded / state.step:.2f} tokens a pass, " if state.step else ""
         x, y = left / unit, bottom / unit
         self._write(image, (x, top / unit - 8), self._names[run], 15, self._column)
-        self._write(image, (x, y + 24), said, 15, self._column)
+        self._write(image, (x, y + 24), tokens, 15, self._column)
         self._write(image, (x, y + 43), f"{rate}{self._ends[run][state.step]:,.0f} ms", 12, self._column)
 
     def _clock(self) -> str:
@@ -303,20 +294,18 @@ class Film:
         first, last = self._traces[0].summary, self._traces[-1].summary
         if len(self._traces) == 1 or not (first.complete and last.complete and first.forwards and last.forwards):
             return ""
-        said = f"{self._names[-1]}: {_times(first.forwards, last.forwards, 'fewer passes', 'more passes')}"
+        gain = _times(first.forwards, last.forwards, "fewer passes", "more passes")
         if first.seconds > 0 and last.seconds > 0:
-            said += f", {_times(first.seconds, last.seconds, 'faster', 'slower')}"
-        return f"{said} than {self._names[0]}"
+            gain += f", {_times(first.seconds, last.seconds, 'faster', 'slower')}"
+        return f"{self._names[-1]}: {gain} than {self._names[0]}"
 
-    def _write(
-        self, image: Image.Image, at: tuple[float, float], text: str, size: float, width: float | None = None
-    ) -> None:
+    def _write(self, image: Image.Image, at: tuple[float, float], text: str, size: float, width: float = 0) -> None:
         """Write a line of text, cut after `width` pixels; place and size are in units. Small text is muted."""
         color = self._surface.text if size > 12 else self._surface.muted
         room = width or self.size[0] - 2 * MARGIN * self._unit
-        shown = fitted_text(ascii_text(text[:_MOST_LETTERS]), size * self._unit, room)
+        fitting = fitted_text(ascii_text(text[:_MOST_LETTERS]), size * self._unit, room)
         place = at[0] * self._unit, at[1] * self._unit
-        ImageDraw.Draw(image).text(place, shown, fill=color, font=_font(size * self._unit), anchor="ls")
+        ImageDraw.Draw(image).text(place, fitting, fill=color, font=_font(size * self._unit), anchor="ls")
 
 
 def _times(first: float, last: float, less: str, more: str) -> str:

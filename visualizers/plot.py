@@ -1,0 +1,90 @@
+"""Panels, curves, bars and axes of figures, on top of plotly."""
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+import plotly.graph_objects as go
+from plotly.basedatatypes import BaseTraceType
+from plotly.subplots import make_subplots
+
+from visualizers.style import NEUTRAL, PATTERNS, Look, hatched, series
+
+
+def plain(text: str) -> str:
+    """Return text from a trace so that plotly shows it as it is; plotly reads a few HTML tags in its labels."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def side_by_side(titles: Sequence[str], **options: Any) -> go.Figure:
+    """Return a figure with one panel a title; a single panel needs no title of its own."""
+    if len(titles) == 1:
+        return make_subplots(**options)
+    figure = make_subplots(cols=len(titles), subplot_titles=titles, **options)
+    return figure.update_annotations(font={"size": 13}, yshift=4).update_layout(margin={"t": 112})
+
+
+def in_panel(panel: int, index: int) -> Look:
+    """Return what puts curve number `index` into one of several panels, with one legend entry for all of them."""
+    return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
+
+
+Points: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
+"""x and y."""
+
+
+def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
+    """Add curve number `index`, which chooses colour, dash and symbol, with a mark at every point.
+
+    `hover` is the template of what hovering says; `more` is for plotly and overrides the look, see `error_bars` and
+    `in_panel`.
+    """
+    look = {**series(index).curve(), **more}
+    figure.add_scatter(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
+
+
+def error_bars(values: Sequence[float]) -> Look:
+    """Return error bars of the given half lengths for `curve`; none where all are 0."""
+    return {"error_y": {"array": values, "thickness": 1.2}} if any(values) else {}
+
+
+def dots(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
+    """Add marks number `index` without a line; see `curve`."""
+    curve(figure, index, name, points, hover, **{"mode": "markers", "line": None, **more})
+
+
+def bars(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
+    """Add bars number `index`, told apart by colour and pattern; see `curve`."""
+    marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
+    figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **{"marker": marker, **more})
+
+
+def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:
+    """Add a mark with a legend entry unless one of its name is there."""
+    there = any(other.showlegend and other.name == mark.name for other in figure.data)
+    entry = mark.showlegend is not False and not there
+    figure.add_trace(mark.update(legendgroup=mark.name, showlegend=entry), **place)
+
+
+def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
+    return [fmean(each) for each in values], [stdev(each) if len(each) > 1 else 0.0 for each in values]
+
+
+def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = None, **layout: Any) -> go.Figure:
+    """Title the axes: x in all panels, y in the first ones, which start at zero or have the given `bounds`."""
+    figure.update_xaxes(title_text=x)
+    figure.update_yaxes(**({"range": list(bounds)} if bounds else {"rangemode": "tozero"}))
+    for axis, title in zip(figure.select_yaxes(), y, strict=False):
+        axis.update(title_text=title)
+    return figure.update_layout(height=height, **{"showlegend": True, **layout})
+
+
+def guide(figure: go.Figure, y: float, **place: Any) -> None:
+    """Draw a level line, such as that of ordinary decoding."""
+    figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **place)
+
+
+def thinned(items: Sequence[object], most: int) -> slice:
+    """Return the slice that leaves at most `most` evenly spread items."""
+    return slice(None, None, max(1, -(-len(items) // most)))
