@@ -30,7 +30,9 @@ class Words(NamedTuple):
 
 def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"]) -> TypeAdapter[Record]:
     """The checks of a dataclass, which stays free of pydantic; `unknown` fields are an error or left out."""
-    config = ConfigDict(strict=True, extra=unknown, allow_inf_nan=False, use_attribute_docstrings=True)
+    config = ConfigDict(
+        strict=True, extra=unknown, defer_build=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
     alias = TypeAliasType(name, kind)  # type: ignore[misc]  # An alias lets settings reach a dataclass.
     return TypeAdapter(cast(type[Record], alias), config=config)
 

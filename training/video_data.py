@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engines.models.bundled.prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES, SIZE
-from engines.models.bundled.video_prompts import MOTIONS
 from training.data import PACKAGES, RGB, cache_dir, enlarged, fetch, load_garments, load_photos, silhouette
 
 HELD_OUT_PHOTO: Final = list(BACKGROUNDS).index("dusk")

@@ -1,27 +1,31 @@
-"""Every model there is, by id. Nothing is loaded before it is asked for."""
+"""Every model there is, by id. Nothing is loaded before it is asked for.
 
+DRAFTSCOPE_MODELS holds folders of checkpoints, separated as in PATH, which are offered like those that are listed. A
+visitor chooses from what it names and never sends a path.
+"""
+
+import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Final
-
-from huggingface_hub import try_to_load_from_cache
+from typing import Any, Final
 
 from engines.assets import ASSETS, REMEDY
 from engines.config import ConfigError, shown
 from engines.models.bundled.listing import OURS
-from engines.models.checkpoints.own_folders import OwnFolder, read_folder, read_folders
-from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as
+from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
 from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family, Model
 
-_LOADING: Final = "engines.models.loading"
+VARIABLE: Final = "DRAFTSCOPE_MODELS"
+_FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
 _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
     "causal": ("discrete-ar",),
@@ -69,12 +73,6 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     )
 
 
-def own_info(own: OwnFolder) -> ModelInfo:
-    """A checkpoint in a folder of one's own; the folder is not told, since visitors read this."""
-    info = _info(own.kind, own.id, own.id, "nothing: it is in a folder of one's own")
-    return replace(info, group=own.group, gigabytes=own.gigabytes, terms=terms_of(own.id))
-
-
 def terms_of(name: str) -> str:
     """What the licence of a checkpoint, by its name or folder, asks for before it is loaded; empty for nothing."""
     row = published_as(name)
@@ -83,9 +81,57 @@ def terms_of(name: str) -> str:
 
 _PUBLISHED: Final = [_listed(row, example) for row in CHECKPOINTS for example in row.examples]
 MODELS: Final[dict[str, ModelInfo]] = {info.id: info for info in chain(*OURS.values(), _PUBLISHED)}
-_OWN, UNREADABLE = read_folders(os.environ, MODELS)
-"""Checkpoints in folders of one's own by id, and a sentence for each folder that is none."""
-MODELS.update({own.id: own_info(own) for own in _OWN.values()})
+_OWN: Final[dict[str, Path]] = {}
+"""Checkpoints in folders of one's own, by id."""
+
+
+def _offer(folder: Path) -> str:
+    """Offer a checkpoint in a folder, and return its id; its path is not shown, since visitors read the catalogue.
+
+    Raises:
+        ValueError: for a folder that cannot be offered; the message goes on where the folder was named.
+    """
+    try:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError("has no config.json that can be read; name the folder of a checkpoint.") from error
+    settings = settings if isinstance(settings, dict) else {}
+    row, model_type = row_of(settings), type_of(settings)
+    if not (row.module if row else _is_causal(model_type)):
+        others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
+        raise ValueError(
+            f"has {shown(model_type)} for 'model_type' in its config.json; use a causal language model of transformers "
+            f"or one of {others}."
+        )
+    name = folder.name
+    if not _FOLDER_NAME.fullmatch(name) or name in MODELS:
+        raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
+    info = _info(row.kind if row else "causal", name, name, "nothing: it is in a folder of one's own")
+    group = row.name if row and row.examples else str(model_type)
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    MODELS[name] = replace(info, group=group, gigabytes=size / 1e9, terms=terms_of(name))
+    _OWN[name] = folder
+    return name
+
+
+def _is_causal(model_type: str | None) -> bool:
+    from engines.models.checkpoints.causal_lm import is_causal  # brings transformers
+
+    return is_causal(model_type)
+
+
+def offer_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Offer the folders that `VARIABLE` names; a sentence for each that cannot be."""
+    problems = []
+    for name in filter(None, environment.get(VARIABLE, "").split(os.pathsep)):
+        try:
+            _offer(Path(name).expanduser().resolve())
+        except ValueError as error:
+            problems.append(f"{VARIABLE}: {shown(name)} {error}")
+    return tuple(problems)
+
+
+UNREADABLE: Final = offer_folders(os.environ)
 
 
 def add_folder(named: str) -> str:
@@ -98,18 +144,15 @@ def add_folder(named: str) -> str:
         folder = Path(named.strip()).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
         raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
-    known = next((own.id for own in _OWN.values() if own.folder == folder), None)
+    known = next((name for name, own in _OWN.items() if own == folder), None)
     if known is not None:
         return known
     try:
         if not named.strip():
             raise ValueError("is empty; name the folder of a checkpoint.")
-        own = read_folder(folder, MODELS)
+        return _offer(folder)
     except ValueError as error:
         raise ValueError(f"{shown(named)} {error}") from None
-    _OWN[own.id] = own
-    MODELS[own.id] = own_info(own)
-    return own.id
 
 
 def default_model(family: Family) -> str:
@@ -131,6 +174,8 @@ def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
     if model_id in _LOADERS or model_id in _OWN:
         return True
+    from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
+
     info = MODELS[model_id]
     return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
 
@@ -141,37 +186,28 @@ def small_of(model_id: str) -> str:
     Raises:
         ModelError: where there is none.
     """
-    small = MODELS[model_id].small if model_id in MODELS else ""
-    if not small:
-        raise ModelError(
-            f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model) or set drafter=itself."
-        )
-    return small
+    return drafter_of(model_id, "small")
 
 
-def mixture_of(model_id: str) -> str:
-    """The model that drafts for a model with paths in closed form.
+def drafter_of(model_id: str, drafter: str) -> str:
+    """The model that drafts for a model where the setting `drafter` is small, or mixture for paths in closed form.
 
     Raises:
         ModelError: where there is none.
     """
-    mixture = MODELS[model_id].mixture if model_id in MODELS else ""
-    if not mixture:
+    info = MODELS.get(model_id)
+    name = "" if info is None else info.mixture if drafter == "mixture" else info.small
+    if name:
+        return name
+    if drafter == "mixture":
         pairs = ", ".join(f"{info.mixture} for {info.id}" for info in MODELS.values() if info.mixture)
         raise ModelError(
             f"drafter: no model drafts for {model_id!r} by mixing Gaussians, as {pairs} does; "
             "set drafter=small or drafter=itself."
         )
-    return mixture
-
-
-def drafter_of(model_id: str, drafter: str) -> str:
-    """The model that drafts for a model where the setting `drafter` is small or mixture.
-
-    Raises:
-        ModelError: where there is none.
-    """
-    return (mixture_of if drafter == "mixture" else small_of)(model_id)
+    raise ModelError(
+        f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model) or set drafter=itself."
+    )
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
@@ -185,16 +221,13 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
     if MODELS[model_id].folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
-    _need_assets(model_id)
+    if _LOADERS.get(model_id, "").startswith("engines.models.bundled") and not ASSETS.is_dir():
+        raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
     place = resolve_several(device)
     if model_id in _LOADERS:
         load: Callable[[str, str], Model] = import_module(_LOADERS[model_id]).load
         return load(model_id, split(place)[0])
-    loading = import_module(_LOADING)
-    model: Model = (
-        loading.load_folder(_OWN[model_id].folder, place) if model_id in _OWN else loading.load(model_id, place)
-    )
-    return model
+    return _load(_OWN.get(model_id, model_id), place)
 
 
 def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
@@ -213,16 +246,12 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
-    number = None if dtype is None else DTYPES[dtype]
-    loading, place = import_module(_LOADING), resolve_several(device)
-    model: Model = (
-        loading.load_folder(Path(name), place, number, room)
-        if Path(name).is_dir()
-        else loading.load(name, place, number, room)
-    )
+    place = Path(name) if Path(name).is_dir() else name
+    return _load(place, resolve_several(device), None if dtype is None else DTYPES[dtype], room)
+
+
+def _load(place: Path | str, *how: Any) -> Model:
+    """A checkpoint by its folder or by OWNER/NAME."""
+    loading = import_module("engines.models.loading")  # brings transformers
+    model: Model = (loading.load_folder if isinstance(place, Path) else loading.load)(place, *how)
     return model
-
-
-def _need_assets(model_id: str) -> None:
-    if _LOADERS.get(model_id, "").startswith("engines.models.bundled") and not ASSETS.is_dir():
-        raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")

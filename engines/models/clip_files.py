@@ -46,14 +46,14 @@ def read_clip(data: bytes, frames: int, height: int, width: int) -> UInt8[Tensor
     if len(data) > MOST_BYTES:
         raise ConfigError(f"clip: the file has {len(data):,} bytes; cut it to at most {MOST_BYTES:,}.")
     if data[:6] in (b"GIF87a", b"GIF89a"):
-        found = list(_gif(data, frames))
+        pictures = list(_gif(data, frames))
     elif data[4:8] == b"ftyp":
-        found = list(_mp4(data, frames, height, width))
+        pictures = list(_mp4(data, frames, height, width))
     else:
         raise ConfigError(f"clip: the file is neither a GIF nor an MP4; {_REMEDY}.")
-    if len(found) < frames:
-        raise ConfigError(f"clip: the file has {len(found)} frames; give one with at least {frames}.")
-    return torch.from_numpy(np.stack([_fitted(frame, height, width) for frame in found]))
+    if len(pictures) < frames:
+        raise ConfigError(f"clip: the file has {len(pictures)} frames; give one with at least {frames}.")
+    return torch.from_numpy(np.stack([_fitted(frame, height, width) for frame in pictures]))
 
 
 def _gif(data: bytes, wanted: int) -> Iterator[Image.Image]:
@@ -92,8 +92,8 @@ def _mp4(data: bytes, wanted: int, high: int, wide: int) -> Iterator[Image.Image
         share = min(width / wide, height / high)
         across, down = max(1, round(share * wide)), max(1, round(share * high))
         cut = f"crop={across}:{down}:exact=1,scale={2 * wide}:{2 * high}:flags=area"
-        asked = ("-vf", cut, "-frames:v", str(wanted), "-fps_mode", "passthrough")
-        done = _ffmpeg(file.name, *asked, "-pix_fmt", "rgb24", "-f", "rawvideo", "-")
+        options = ("-vf", cut, "-frames:v", str(wanted), "-fps_mode", "passthrough")
+        done = _ffmpeg(file.name, *options, "-pix_fmt", "rgb24", "-f", "rawvideo", "-")
         if done.returncode:
             raise ConfigError(_BROKEN_MP4)
         bytes_each = 3 * 4 * wide * high
@@ -105,22 +105,9 @@ def _ffmpeg(path: str, *wanted: str) -> subprocess.CompletedProcess[bytes]:
     """Run ffmpeg on a file that holds an MP4 and nothing else: no playlist in it is followed anywhere."""
     bounds = ("-f", "mov", "-protocol_whitelist", "file", "-max_pixels", str(MOST_PIXELS), "-threads", "1")
     try:
-        program = imageio_ffmpeg.get_ffmpeg_exe()
-        asked = [
-            program,
-            "-hide_banner",
-            "-nostdin",
-            *bounds,
-            "-i",
-            path,
-            "-an",
-            "-sn",
-            "-dn",
-            "-threads",
-            "1",
-            *wanted,
-        ]
-        return subprocess.run(asked, capture_output=True, timeout=MOST_WAIT, check=False)
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-hide_banner", "-nostdin", *bounds, "-i", path]
+        command += ["-an", "-sn", "-dn", "-threads", "1", *wanted]
+        return subprocess.run(command, capture_output=True, timeout=MOST_WAIT, check=False)
     except (RuntimeError, OSError):
         raise ConfigError("clip: ffmpeg is missing here; give a GIF, or pip install imageio-ffmpeg.") from None
     except subprocess.TimeoutExpired:

@@ -1,7 +1,4 @@
-"""Where models run: on the device that is asked for, else what DRAFTSCOPE_DEVICE says, else the best there is.
-
-A language model may lie on several, whose names stand with commas: `engines.models.spread`.
-"""
+"""Where models run: on the device that is named, else what DRAFTSCOPE_DEVICE says, else the best there is."""
 
 import argparse
 import os
@@ -20,35 +17,35 @@ HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several
 _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
-def resolve(asked: str | None = None) -> str:
+def resolve(name: str | None = None) -> str:
     """The device to run on, as torch calls it.
 
     Raises:
         ConfigError: for what is no device's name.
         ModelError: for a device that is not there, or cannot do what is needed.
     """
-    field, name = _asked(asked)
+    field, name = _field_and_value(name)
     if not _NAMES.fullmatch(name):
         raise ConfigError(f"{field}: {name!r} is no device; use {_NAMED}.")
-    return _found(field, name)
+    return _available(field, name)
 
 
-def resolve_several(asked: str | None = None) -> str:
-    """The same where there may be several, with commas between them.
+def resolve_several(names: str | None = None) -> str:
+    """The same where there may be several, with commas between them, which takes a language model.
 
     Raises:
         ConfigError: for what names no device, or names one twice.
         ModelError: as `resolve` does.
     """
-    field, names = _asked(asked)
-    parts = names.split(",")
+    field, value = _field_and_value(names)
+    parts = value.split(",")
     if len(parts) == 1:
-        return resolve(asked)
+        return resolve(names)
     if wrong := [name for name in parts if name == "auto" or not _NAMES.fullmatch(name)]:
-        raise ConfigError(f"{field}: {wrong[0]!r} in {names!r} is no device; use cpu, cuda:N or mps, each once.")
+        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is no device; use cpu, cuda:N or mps, each once.")
     if len({(torch.device(name).type, torch.device(name).index or 0) for name in parts}) < len(parts):
-        raise ConfigError(f"{field}: {names!r} names a device twice; use each once.")
-    return ",".join(_found(field, name) for name in parts)
+        raise ConfigError(f"{field}: {value!r} names a device twice; use each once.")
+    return ",".join(_available(field, name) for name in parts)
 
 
 def split(place: str) -> list[str]:
@@ -56,12 +53,11 @@ def split(place: str) -> list[str]:
     return place.split(",")
 
 
-def _asked(name: str | None) -> tuple[str, str]:
-    """Field and value of what is asked for."""
+def _field_and_value(name: str | None) -> tuple[str, str]:
     return ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
 
 
-def _found(field: str, name: str) -> str:
+def _available(field: str, name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -86,19 +86,17 @@ class DiffusionHead(nn.Module):
         return self.step(x, F.linear(F.silu(embedded), *self.modulation()))
 
     def modulation(self) -> tuple[Float[Tensor, "A C"], Float[Tensor, " A"]]:
-        """Weight and bias of what gives the modulations of all layers, see `step`, of an embedding."""
+        """Weight and bias of what makes of an embedding the modulations of all layers.
+
+        These are shift, factor and gate of every layer, then shift and factor of the last one.
+        """
         layers: list[Any] = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
         one = torch.ones_like(self.final_layer.linear.weight[0])
         factors = torch.cat([0 * one, one, 0 * one] * (len(layers) - 1) + [0 * one, one])
         return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers]) + factors
 
     def step(self, x: Float[Tensor, "... D"], modulation: Float[Tensor, "... A"]) -> tuple[Tensor, Tensor]:
-        """Both outputs for noisy tokens, before they are read.
-
-        Args:
-            x: noisy tokens.
-            modulation: shift, factor and gate of every layer, then shift and factor of the last one.
-        """
+        """Both outputs for noisy tokens, before they are read; see `modulation`."""
         own = modulation.split(self.width, -1)
         hidden, blocks = self.input_proj(x.to(self.input_proj.weight.dtype)), list[Any](self.res_blocks)
         for k, block in enumerate(blocks):

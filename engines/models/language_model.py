@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
 from engines.models.lean import lean
 from engines.models.memory import cached_numbers, check_cache
+from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.block import BlockSession, Network
 from engines.models.sessions.left_to_right import TokenSession
 from engines.protocol import Family, Task
@@ -45,7 +46,7 @@ class Kind:
     """Whether a finished block is stored as a causal model would store it."""
 
 
-class TextModel:
+class TextModel(Networked):
     """A network of transformers with its tokenizer; what the two families of language models share."""
 
     families: tuple[Family, ...]
@@ -55,18 +56,12 @@ class TextModel:
     ) -> None:
         """Wrap a network; `device` is where prompts go to and distributions come from."""
         self.card, self.device, self.kind = card, device, kind
-        self.parameters = sum(weight.numel() for weight in network.parameters())
-        self._network: Any = network.eval()
+        self.parameters = count_parameters(network)
+        self._network = network.eval()
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
         self._special = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        dtype: torch.dtype = next(self._network.parameters()).dtype  # transformers' own walks all modules, every pass
-        return dtype
 
     @property
     def tokens(self) -> Mapping[str, int]:
@@ -79,11 +74,7 @@ class TextModel:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def left_to_right(self, prompt: str, config: GuidedSampling) -> Task:
-        """A text to decode token by token.
-
-        Raises:
-            ValueError: for a prompt or setting that the model refuses.
-        """
+        """A text to decode token by token; ValueError for a prompt or setting that the model refuses."""
         if config.guided:
             raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
         canvas = Canvas(kind="text", shape=(config.length,))
@@ -161,7 +152,8 @@ class DiffusionLM(TextModel):
             return self.left_to_right(prompt, config)
         ids, kind = self.read(prompt, config.length), self.kind
         if kind.sizes and config.size not in kind.sizes:
-            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {_either(kind.sizes)}.")
+            sizes = ", ".join(map(str, kind.sizes[:-1])) + f" or {kind.sizes[-1]}"
+            raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {sizes}.")
         canvas = text_canvas(config.length, config.size, 0 if kind.full or kind.causal else len(ids))
         traits = (self._mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
@@ -192,7 +184,3 @@ class DiffusionLM(TextModel):
     def _logits(self, states: Tensor) -> Tensor:
         logits: Tensor = self._network.lm_head(states)[..., : self._width]
         return logits.to(self.device)
-
-
-def _either(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values[:-1])) + f" or {values[-1]}"

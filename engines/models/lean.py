@@ -42,6 +42,12 @@ class LeanQwen3(nn.Module):
         angle = model.rotary_emb.inv_freq[None].to(steps.device) * steps[:, None]
         self._turn = torch.polar(torch.ones_like(angle), angle)[:, None]
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """What it computes in."""
+        dtype: torch.dtype = self._norm.dtype
+        return dtype
+
     def forward(
         self,
         input_ids: Int[Tensor, "n T"] | None = None,

@@ -54,8 +54,7 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
     """A checkpoint from a folder, loaded once per device and shared.
 
     Args:
-        folder: Has config.json, safetensors and the tokenizer's files under their published names, or is what
-            `engines.models.checkpoints.conversion` wrote.
+        folder: As published, or as `engines.models.checkpoints.conversion` wrote it.
         device: cpu, cuda, ...; for a language model also several, as "cuda:0,cuda:1".
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
         room: What is to be decoded: where there is no room for it, the weights are not read.
@@ -67,11 +66,7 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
 
 
 def needs_of(name: str) -> Needs:
-    """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read.
-
-    Raises:
-        ModelError: for what is no checkpoint, or of no family that can be read.
-    """
+    """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read."""
     source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
     settings = _settings(source)
     needs: Needs = _module(source, settings).needs(source, settings)
@@ -79,11 +74,7 @@ def needs_of(name: str) -> Needs:
 
 
 def cached_source(model_id: str) -> Source:
-    """A repository OWNER/NAME in the hub's cache.
-
-    Raises:
-        ModelError: where it is not; the message says how to fetch it.
-    """
+    """A repository OWNER/NAME in the hub's cache."""
     fetch = f"hf download {model_id}"
     try:
         folder = snapshot_download(model_id, local_files_only=True)
@@ -116,11 +107,7 @@ def _settings(source: Source) -> dict[str, Any]:
 
 
 def _module(source: Source, settings: Mapping[str, Any]) -> Any:
-    """The module that reads a checkpoint: that of its row, else the one for any causal language model.
-
-    Raises:
-        ModelError: for a family that is not read.
-    """
+    """The module that reads a checkpoint: that of its row, else the one for any causal language model."""
     row = row_of(settings)
     if row is None:
         from engines.models.checkpoints import causal_lm

@@ -1,5 +1,6 @@
 """Whether a network fits into the memory of its device, with what it keeps of a text, before its weights are read."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -52,16 +53,16 @@ class Needs:
 
     def cache(self, dtype: torch.dtype, room: Room) -> int:
         """Bytes of the KV cache."""
-        return room.lanes * self.length(room) * self.position * dtype.itemsize
+        return room.lanes * (self.positions or room.length) * self.position * dtype.itemsize
 
-    def length(self, room: Room) -> int:
-        """Positions of one sequence."""
-        return self.positions or room.length
+    def both(self, dtype: torch.dtype, room: Room) -> int:
+        """Bytes of weights and KV cache."""
+        return self.weights(dtype) + self.cache(dtype, room)
 
     def describe(self, room: Room) -> str:
         """What is kept, in words."""
         many = "1 sequence" if room.lanes == 1 else f"{room.lanes} sequences"
-        return f"{many} of {self.length(room):,} positions"
+        return f"{many} of {self.positions or room.length:,} positions"
 
 
 def cached_numbers(config: Any) -> int:
@@ -98,76 +99,54 @@ def free_on(place: str) -> int | None:
 def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
     """See that weights and KV cache fit on their devices, and weights on their way there in ordinary memory.
 
-    Args:
-        source: The checkpoint.
-        needs: What it takes.
-        dtype: What its weights are held in.
-        device: One or several, as `devices.resolve_several` names them.
-        room: What is to be decoded.
-
     Raises:
         ModelError: where they do not; the message says what was tried, and what would fit.
     """
     room = room or Room()
-    weights, cache = needs.weights(dtype), needs.cache(dtype, room)
-    free = free_on(device)
+    weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
+    takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
     if free is not None and weights + cache > free:
         kept = f", the KV cache of {needs.describe(room)} {_gb(cache)}" if cache >= _SMALL else ""
-        raise source.unsupported(
-            f"its weights take {_gb(weights)} in {_name(dtype)} on {device}{kept}, and {_gb(free)} are free; "
-            f"{_remedy(source.name, needs, room, dtype, device)}"
-        )
+        remedies = list(_remedies(source.name, needs, room, dtype, device, free))
+        last = "or use a device with more memory" if remedies else "use a device with more memory"
+        raise source.unsupported(f"{takes} {device}{kept}, and {_gb(free)} are free; {', '.join([*remedies, last])}")
     here = free_on("cpu")
     if device != "cpu" and here is not None and weights > here and needs.stored != dtype:
         raise source.unsupported(
-            f"its weights take {_gb(weights)} in {_name(dtype)} on cpu on their way to {device}, and {_gb(here)} are "
-            "free; use a machine with more memory"
+            f"{takes} cpu on their way to {device}, and {_gb(here)} are free; use a machine with more memory"
         )
+
+
+def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: str, free: int) -> Iterator[str]:
+    """What would fit in place of what does not."""
+    if dtype == torch.float32 and (half := needs.both(torch.bfloat16, room)) <= free:
+        yield f"--dtype bfloat16 takes {_gb(half)}"
+    each = needs.cache(dtype, Room(room.length))
+    if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.lanes:
+        yield f"{fitting} {'sequences fit' if fitting > 1 else 'sequence fits'}"
+    for other in _others(device, several=not needs.positions):
+        if needs.both(usual(other), room) <= (free_on(other) or 0):
+            yield f"--device {other} has room for it in {_name(usual(other))}"
+    row = published_as(name)
+    sizes = [(one.gigabytes * _GIGA * dtype.itemsize / 2, one.name) for one in row.examples] if row else []
+    if smaller := [(size, other) for size, other in sizes if size <= free]:
+        size, other = max(smaller)
+        yield f"{other} takes {_gb(size)}"
 
 
 def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """See that the KV cache of sequences that are about to be decoded fits beside what is there.
-
-    Args:
-        owner: The model.
-        needed: Bytes.
-        place: Where it is to be, one device or several.
-        lanes: Sequences.
+    """See that the KV cache of sequences that are about to be decoded, in bytes, fits beside what is on their devices.
 
     Raises:
-        ModelError: where they do not.
+        ModelError: where it does not.
     """
     free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:
-        many = "fewer sequences at once, " if lanes > 1 else ""
+        many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")
         raise ModelError(
-            f"{owner}: the KV cache of {lanes} {'sequences' if lanes > 1 else 'sequence'} takes {_gb(needed)} on "
-            f"{place}, and {_gb(free)} are free; use {many}a shorter text, a smaller number format or a device with "
-            "more memory."
+            f"{owner}: the KV cache of {lanes} {many} takes {_gb(needed)} on {place}, and {_gb(free)} are free; use "
+            f"{fewer}a shorter text, a smaller number format or a device with more memory."
         )
-
-
-def _remedy(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: str) -> str:
-    """What would fit in place of what was asked for."""
-    free = free_on(device) or 0
-    remedies = []
-    half = needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, room)
-    if dtype.itemsize == 4 and half <= free:
-        remedies.append(f"--dtype bfloat16 takes {_gb(half)}")
-    left = free - needs.weights(dtype)
-    if 0 < left < needs.cache(dtype, room) and (lanes := left // needs.cache(dtype, Room(room.length))):
-        remedies.append(f"{lanes} {'sequences fit' if lanes > 1 else 'sequence fits'}")
-    for other in _others(device, several=not needs.positions):
-        number = usual(other)
-        if needs.weights(number) + needs.cache(number, room) <= (free_on(other) or 0):
-            remedies.append(f"--device {other} has room for it in {_name(number)}")
-    row = published_as(name)
-    sizes = {one.name: one.gigabytes * _GIGA * dtype.itemsize / 2 for one in row.examples} if row else {}
-    smaller = {other: size for other, size in sizes.items() if size <= free}
-    if smaller:
-        largest = max(smaller, key=lambda other: smaller[other])
-        remedies.append(f"{largest} takes {_gb(smaller[largest])}")
-    return ", ".join([*remedies, "or use a device with more memory" if remedies else "use a device with more memory"])
 
 
 def _others(place: str, *, several: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What models around a network of torch say of it."""
+"""What models around a network of torch have in common."""
 
 from typing import Any
 
@@ -9,18 +9,20 @@ from torch import Tensor, nn
 class Networked:
     """A model around one network."""
 
-    network: nn.Module
-    """The transformer."""
+    _network: Any
+    parameters: int
+    """See `engines.protocol.Model.parameters`."""
 
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in."""
-        return next(self.network.parameters()).dtype
+        dtype: torch.dtype = next(self._network.parameters()).dtype  # transformers' own walks all modules, every pass
+        return dtype
 
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self.network.parameters())
+
+def count_parameters(*networks: nn.Module) -> int:
+    """The parameters of some networks together."""
+    return sum(weight.numel() for network in networks for weight in network.parameters())
 
 
 def hidden_states(decoder: Any, positions: Tensor, cache: Any, mask: Tensor | None, **inputs: Tensor) -> Tensor:

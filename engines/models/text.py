@@ -26,12 +26,7 @@ _CHATS: Final[Mapping[str, ChatForm]] = {
 def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
     """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in.
 
-    Args:
-        source: The folder.
-        kind: The class of transformers that reads several files.
-
-    Raises:
-        ModelError: when there is none, or it cannot be read.
+    A class of transformers, `kind`, reads several files.
     """
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
@@ -64,10 +59,8 @@ def _unread(source: Source, files: str, error: BaseException) -> BaseException:
 def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None) -> ChatForm:
     """How a question is put: as plain text, or, to a checkpoint with a chat template, in the form it was taught.
 
-    Args:
-        source: The checkpoint. Its chat template is code, and only looked for.
-        tokenizer: Whose tokens tell the form.
-        own: The form of its family, where all of its checkpoints have the same.
+    The template is code, and only looked for. `own` is the form of a family whose checkpoints all have the same; else
+    a token of the tokenizer tells.
     """
     name = "tokenizer_config.json"
     beside = (source.folder / name).is_file() and "chat_template" in source.read_json(name)
@@ -77,6 +70,15 @@ def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None)
     return own or next(known, ("", ""))
 
 
+def named_token(source: Source, *fields: str) -> str | None:
+    """The token of the first of some fields of tokenizer_config.json that has one; None where none has."""
+    name = "tokenizer_config.json"
+    settings = source.read_json(name) if (source.folder / name).is_file() else {}
+    tokens = (settings.get(field) for field in fields)
+    contents = (token.get("content") if isinstance(token, dict) else token for token in tokens)
+    return next((token for token in contents if isinstance(token, str)), None)
+
+
 def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Ids that a tokenizer puts before every text."""
     plain, whole = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))
@@ -84,11 +86,7 @@ def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
-    """Ids behind which nothing counts, as generation_config.json and config.json have them.
-
-    Raises:
-        ModelError: for what is no id of a tokenizer of this size.
-    """
+    """Ids behind which nothing counts, as generation_config.json and config.json have them."""
     name = "generation_config.json"
     generation = source.read_json(name) if (source.folder / name).is_file() else {}
     ends: dict[int, None] = {}
@@ -102,13 +100,9 @@ def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int
     return tuple(ends)
 
 
-def size_of(source: Source, tokenizer: Tokenizer, rows: int) -> int:
-    """How many ids a tokenizer has.
-
-    Raises:
-        ModelError: where the network has fewer `rows` for them.
-    """
-    size = max(tokenizer.get_vocab().values()) + 1
+def size_of(source: Source, tokenizer: Tokenizer, rows: int, last: int = 0) -> int:
+    """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
+    size = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
     return size

@@ -7,11 +7,8 @@ small model with weights of its own that are a little off; every figure of the C
 seconds.
 """
 
-import base64
-import io
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -22,7 +19,10 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.continuous.request import PathForward
+from engines.models.pictures import as_uri
 from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.toy_raster import Weights as Weights
+from engines.models.toy_raster import refuse_prompt
 from engines.protocol import Family
 from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
 
@@ -31,17 +31,6 @@ SIDE: Final = 12
 WIDTH: Final = 3
 _PIXELS: Final = 4
 """A cell's side in a picture."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How a cell depends on its neighbours, and how much is left to chance."""
-
-    title: str
-    left: float
-    up: float
-    upleft: float
-    std: float
 
 
 MODELS: Final = {
@@ -67,10 +56,7 @@ class ToyField:
 
     def make_task(self, prompt: str, config: Any) -> ContinuousTask:
         """See `engines.protocol.Model.make_task`. The field takes no prompt."""
-        if prompt:
-            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
+        refuse_prompt(self.card.id, prompt, config.guided)
         return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
@@ -93,12 +79,9 @@ class ToyField:
     def _picture(self, tokens: Sequence[Token | None]) -> str:
         colours = torch.tensor([token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens])
         pixels = ((colours.reshape(*self.shape, WIDTH).clamp(-1, 1) + 1) * 127.5).round().byte().numpy()
-        picture = Image.fromarray(pixels).resize(
-            (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS), Image.Resampling.NEAREST
-        )
-        buffer = io.BytesIO()
-        picture.save(buffer, "PNG", optimize=True)
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        size = (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS)
+        picture = Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST)
+        return as_uri(picture, "PNG")
 
 
 class FieldBackbone:
@@ -114,14 +97,14 @@ class FieldBackbone:
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        conditions = [self._lane(request) for request in requests.values()]
+        conditions = [self._condition(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
 
     def cost(self, request: PathForward) -> tuple[int, int]:
         """See `engines.models.sessions.denoising.Backbone.cost`."""
         return request.cost(self.rows, self.prefix)
 
-    def _lane(self, request: PathForward) -> Tensor:
+    def _condition(self, request: PathForward) -> Tensor:
         """Means and standard deviation [W, D + 1]."""
         depends = self._depends.to(request.tokens.device)
         own = slice(request.done, request.done + request.wanted)

@@ -6,8 +6,6 @@ smoothly on the context, which is what coupling feeds on, and every figure of th
 seconds. A small model, whose weights are a little off, drafts for it.
 """
 
-import base64
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.ar.request import Forward
+from engines.models.pictures import as_uri
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
@@ -30,19 +29,31 @@ LEVELS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How a cell's mean depends on its neighbours, and how far it may lie off."""
+    """How a cell's mean depends on its neighbours, and how much is left to chance."""
 
     title: str
     left: float
     up: float
     upleft: float
-    spread: float
+    std: float
 
 
 MODELS: Final = {
     ID: Weights("Toy raster, 16x16 grey levels", 0.55, 0.55, -0.2, 0.25),
     "toy-raster-small": Weights("Toy raster, small model", 0.5, 0.5, -0.12, 0.27),
 }
+
+
+def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
+    """See that a toy is given no prompt, nor guided by one.
+
+    Raises:
+        ValueError: where it is.
+    """
+    if prompt:
+        raise ValueError(f"prompt: {name} draws without a prompt; leave it empty.")
+    if guided:
+        raise ValueError(f"guidance: {name} draws without a prompt, so there is nothing to guide; use 1.")
 
 
 class ToyRaster:
@@ -60,10 +71,7 @@ class ToyRaster:
 
     def make_task(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.make_task`. The raster takes no prompt."""
-        if prompt:
-            raise ValueError(f"prompt: {self.card.id} draws without a prompt; leave it empty.")
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} draws without a prompt, so there is nothing to guide; use 1.")
+        refuse_prompt(self.card.id, prompt, config.guided)
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
@@ -73,14 +81,14 @@ class ToyRaster:
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """One grey tile per level."""
         grey = ((self.levels.cpu() + 1) * 127.5).round().byte().numpy()[None]
-        return Legend(tiles=Tiles(png=_png(Image.fromarray(grey)), size=1, columns=LEVELS))
+        return Legend(tiles=Tiles(png=as_uri(Image.fromarray(grey), "PNG"), size=1, columns=LEVELS))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The raster as a picture."""
         levels = self.levels.cpu()
         values = torch.stack([torch.zeros((), dtype=torch.float64) if t is None else levels[t] for t in tokens])
         grey = ((values + 1) * 127.5).round().byte().reshape(SIDE, SIDE).numpy()
-        return Output(tokens=tuple(tokens), image=_png(Image.fromarray(grey)))
+        return Output(tokens=tuple(tokens), image=as_uri(Image.fromarray(grey), "PNG"))
 
 
 class ToySession(DiscreteSession):
@@ -91,9 +99,9 @@ class ToySession(DiscreteSession):
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        return torch.nn.utils.rnn.pad_sequence([self._lane(r) for r in requests.values()], batch_first=True)[:, None]
+        return torch.nn.utils.rnn.pad_sequence([self._scores(r) for r in requests.values()], batch_first=True)[:, None]
 
-    def _lane(self, request: Forward) -> Tensor:
+    def _scores(self, request: Forward) -> Tensor:
         """Log distributions [W + 1, V] of positions done .. len(tokens)."""
         device = self._levels.device
         count = len(request.tokens)
@@ -105,13 +113,7 @@ class ToySession(DiscreteSession):
         weights = self._weights
         beside = weights.left * value[at - 1] + weights.upleft * value[at - SIDE - 1]
         mean = weights.up * value[at - SIDE] + torch.where(left_edge, 0.0, beside)
-        return -((self._levels - mean[:, None]) ** 2) / (2 * weights.spread**2)
-
-
-def _png(picture: Image.Image) -> str:
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        return -((self._levels - mean[:, None]) ** 2) / (2 * weights.std**2)
 
 
 @cache

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor
 
 from engines.config import shown
 from engines.models.errors import ModelError
@@ -16,8 +20,8 @@ from engines.models.errors import ModelError
 CONFIG: Final = "config.json"
 LARGEST: Final = 2**31
 """No number of a config is larger."""
-Heads: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
-"""Shape of every tensor by name, and its number format as safetensors calls it."""
+FORMATS: Final = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
+"""Number formats that are read, as safetensors calls them."""
 _INDEX: Final = "model.safetensors.index.json"
 _OTHERS: Final = (
     CONFIG,
@@ -44,7 +48,10 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A folder that holds a checkpoint, and how it can be had again."""
+    """A folder that holds a checkpoint, and how it can be had again.
+
+    Whatever reads it raises ModelError for files that are missing or damaged.
+    """
 
     name: str
     folder: Path
@@ -62,11 +69,7 @@ class Source:
         return f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}."
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """An object from one of the folder's files.
-
-        Raises:
-            ModelError: when there is no such file, or it holds something else.
-        """
+        """An object from one of the folder's files."""
         try:
             value = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -79,27 +82,107 @@ class Source:
             raise self.incomplete(f"{name} holds no JSON object")
         return value
 
+    def inside(self, name: str) -> "Source":
+        """A folder inside a checkpoint's."""
+        return replace(self, folder=self.folder / name, name=f"{self.name}/{name}")
 
-def weight_files(source: Source) -> list[Path]:
-    """The safetensors of a folder, as its index lists them.
+    def section(self, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """An object inside config.json, without what is null."""
+        value = settings.get(name)
+        if not isinstance(value, dict):
+            raise self.incomplete(f"config.json has {shown(value)} for {name!r}; it is an object")
+        return {key: inner for key, inner in value.items() if inner is not None}
 
-    Raises:
-        ModelError: when one is missing, or there are none.
-    """
-    names: Iterable[Any] = [_SINGLE]
-    if (source.folder / _INDEX).is_file():
-        index = source.read_json(_INDEX).get("weight_map")
-        if not isinstance(index, dict) or not index:
-            raise source.incomplete(f"{_INDEX} has no 'weight_map'")
-        names = sorted(set(map(str, index.values())))
-    for name in names:
-        if Path(name).name != name or len(name) > _LONGEST_NAME:
-            raise source.incomplete(
-                f"{_INDEX} names {name[:_LONGEST_NAME]!r}, which lies outside the folder or cannot be a file"
-            )
-        if not (source.folder / name).is_file():
-            raise source.incomplete(f"{name} is missing in {source.folder}; weights are read from safetensors alone")
-    return [source.folder / name for name in names]
+    def check_fixed(self, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
+        """See that fields which are there have the one value that was built."""
+        for name, value in fixed.items():
+            if settings.get(name, value) != value:
+                raise self.unsupported(
+                    f"config.json has {shown(settings[name])} for {name!r}; {title} is built for {value!r}"
+                )
+
+    def number(self, settings: Mapping[str, Any], name: str, most: int = LARGEST) -> int:
+        """A positive whole number from config.json."""
+        return int(self._positive(settings, name, int, most))
+
+    def fraction(self, settings: Mapping[str, Any], name: str) -> float:
+        """A positive number from config.json."""
+        return float(self._positive(settings, name, (int, float), LARGEST))
+
+    def _positive(self, settings: Mapping[str, Any], name: str, kinds: Any, most: int) -> Any:
+        if name not in settings:
+            raise self.incomplete(f"config.json has no {name!r}")
+        value = settings[name]
+        if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= most:
+            raise self.incomplete(f"config.json has {shown(value)} for {name!r}, which is not allowed")
+        return value
+
+    def files(self) -> list[Path]:
+        """The safetensors of a folder, as its index lists them."""
+        names: Iterable[Any] = [_SINGLE]
+        if (self.folder / _INDEX).is_file():
+            index = self.read_json(_INDEX).get("weight_map")
+            if not isinstance(index, dict) or not index:
+                raise self.incomplete(f"{_INDEX} has no 'weight_map'")
+            names = sorted(set(map(str, index.values())))
+        for name in names:
+            if Path(name).name != name or len(name) > _LONGEST_NAME:
+                raise self.incomplete(
+                    f"{_INDEX} names {name[:_LONGEST_NAME]!r}, which lies outside the folder or cannot be a file"
+                )
+            if not (self.folder / name).is_file():
+                raise self.incomplete(f"{name} is missing in {self.folder}; weights are read from safetensors alone")
+        return [self.folder / name for name in names]
+
+    def heads(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and number format, as safetensors calls it, of every tensor by name."""
+        heads: dict[str, tuple[tuple[int, ...], str]] = {}
+        for file in self.files():
+            try:
+                with safe_open(file, framework="pt") as tensors:
+                    for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
+                        part = tensors.get_slice(name)
+                        heads[name] = (tuple(part.get_shape()), part.get_dtype())
+            except (SafetensorError, OSError) as error:
+                raise self.incomplete(f"{file.name} cannot be read: {error}") from error
+        return heads
+
+    def count(self, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
+        """How many parameters the tensors hold whose names begin with `prefix`.
+
+        Those that begin as `ignored` are not built, and those that end as `tables` are no parameters.
+        """
+        return sum(
+            math.prod(shape)
+            for name, (shape, _) in self.heads().items()
+            if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
+        )
+
+    def format(self) -> torch.dtype | None:
+        """The one number format of all tensors; None where they have several, or cannot be read."""
+        try:
+            formats = {number for _, number in self.heads().values()}
+        except ModelError:
+            return None
+        return FORMATS.get(formats.pop()) if len(formats) == 1 else None
+
+    def tensors(self, ignored: tuple[str, ...] = ()) -> dict[str, Tensor]:
+        """The tensors, which stay in their files until they are used; names that begin as `ignored` are left out."""
+        state: dict[str, Tensor] = {}
+        for file in self.files():
+            try:
+                tensors = load_file(file)
+            except (SafetensorError, OSError) as error:
+                raise self.incomplete(f"{file.name} cannot be read: {error}") from error
+            state |= {name: part for name, part in tensors.items() if not name.startswith(ignored)}
+        self.check_floats(state)
+        return state
+
+    def check_floats(self, state: Mapping[str, Tensor]) -> None:
+        """See that tensors are plain floats; a count, as batch norms keep one, may be a whole number."""
+        for name, part in state.items():
+            if part.dim() and part.dtype not in FORMATS.values():
+                raise self.incomplete(f"tensor {name!r} is stored as {part.dtype}; only plain floats can be read")
 
 
 def sha256(file: Path) -> str:
@@ -119,7 +202,7 @@ def weight_hashes(source: Source) -> dict[str, str]:
     of one megabyte in 64; its name says so.
     """
     hashes = {}
-    for file in weight_files(source):
+    for file in source.files():
         whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
         hashes[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
     return hashes
@@ -142,43 +225,3 @@ def sampled(file: Path) -> str:
 def other_hashes(source: Source) -> dict[str, str]:
     """The other files of a checkpoint that decide what it decodes, each with its SHA-256: its config and tokenizer."""
     return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
-
-
-def tensor_heads(source: Source) -> Heads:
-    """What the heads of a folder's safetensors say.
-
-    Raises:
-        ModelError: for files that are missing or broken.
-    """
-    heads: dict[str, tuple[tuple[int, ...], str]] = {}
-    for file in weight_files(source):
-        try:
-            with safe_open(file, framework="pt") as tensors:
-                for name in tensors.keys():  # noqa: SIM118 (not a dictionary)
-                    part = tensors.get_slice(name)
-                    heads[name] = (tuple(part.get_shape()), part.get_dtype())
-        except (SafetensorError, OSError) as error:
-            raise source.incomplete(f"{file.name} cannot be read: {error}") from error
-    return heads
-
-
-def shapes_in(heads: Heads) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every tensor."""
-    return {name: shape for name, (shape, _) in heads.items()}
-
-
-def number_of(
-    source: Source, settings: Mapping[str, Any], name: str, fraction: bool = False, most: int = LARGEST
-) -> int | float:
-    """A positive number from config.json, at most `most`, a whole one unless it may be a fraction.
-
-    Raises:
-        ModelError: where there is none.
-    """
-    if name not in settings:
-        raise source.incomplete(f"config.json has no {name!r}")
-    value = settings[name]
-    fits = isinstance(value, int | float if fraction else int) and not isinstance(value, bool) and 0 < value <= most
-    if not fits:
-        raise source.incomplete(f"config.json has {shown(value)} for {name!r}, which is not allowed")
-    return value  # type: ignore[no-any-return]

@@ -101,7 +101,7 @@ def test_the_device_elsewhere_refuses_and_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "variable", "gpu", "found"),
+    ("named", "variable", "gpu", "device"),
     [
         (None, None, False, "cpu"),
         (None, "auto", True, "cuda"),
@@ -112,13 +112,13 @@ def test_the_device_elsewhere_refuses_and_counts() -> None:
     ],
 )
 def test_a_named_device_wins_over_the_variable_and_that_over_what_there_is(
-    asked: str | None, variable: str | None, gpu: bool, found: str, monkeypatch: pytest.MonkeyPatch
+    named: str | None, variable: str | None, gpu: bool, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(devices.VARIABLE, raising=False)
     if variable is not None:
         monkeypatch.setenv(devices.VARIABLE, variable)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    assert devices.resolve(asked) == found
+    assert devices.resolve(named) == device
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n", "cpu,cuda:1"])
@@ -157,16 +157,18 @@ def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
 def test_several_devices_take_accelerate_and_a_model_that_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    several = "cuda:0,cuda:1"
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**9)
-    monkeypatch.setattr(assembling, "free_bytes", lambda _: 10**9)
+    several, text, picture = "cuda:0,cuda:1", write(tmp_path / "text", "qwen3"), tmp_path / "picture"
+    picture.mkdir()
+    write_json(picture / "config.json", {"model_type": "mar"})
+    for module in (memory, assembling):
+        monkeypatch.setattr(module, "free_bytes", lambda _: 10**9)
     monkeypatch.setattr(assembling, "is_accelerate_available", lambda: False)
-    with pytest.raises(ModelError, match="text: runs on several devices, cuda:0,cuda:1, with accelerate; do: pip ins"):
-        loading.load_folder(write(tmp_path / "text", "qwen3"), several)
-    (tmp_path / "picture").mkdir()
-    write_json(tmp_path / "picture" / "config.json", {"model_type": "mar"})
-    with pytest.raises(ModelError, match="picture: runs on one device, and 'cuda:0,cuda:1' names several; name one"):
-        loading.load_folder(tmp_path / "picture", several)
+    for folder, problem in (
+        (text, "several devices, .*, with accelerate; do: pip install"),
+        (picture, "one device, and .* names several; name one"),
+    ):
+        with pytest.raises(ModelError, match=f"{folder.name}: runs on {problem}"):
+            loading.load_folder(folder, several)
     given: dict[str, Any] = {}
 
     def from_pretrained(*_: Any, **options: Any) -> Any:
@@ -176,7 +178,7 @@ def test_several_devices_take_accelerate_and_a_model_that_writes(
     monkeypatch.setattr(assembling, "is_accelerate_available", lambda: True)
     monkeypatch.setattr(Qwen3ForCausalLM, "from_pretrained", from_pretrained)
     with pytest.raises(ModelError, match="far enough"):
-        loading.load_folder(tmp_path / "text", several)
+        loading.load_folder(text, several)
     assert (given["device_map"], given["max_memory"]) == ("auto", {0: 850_000_000, 1: 850_000_000})
 
 
@@ -202,10 +204,10 @@ def test_commands_refuse_what_is_no_device(
     monkeypatch.setenv(devices.VARIABLE, "gpu")
     command = ["run", "ar", "--model", "toy-raster", "--prompt", "", "-o", str(tmp_path / "t.json")]
     assert main(command) == 2
-    assert capsys.readouterr().err == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"
+    assert capsys.readouterr().err.startswith("DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, ")
     assert main([*command, "--device", "cpu"]) == 0
     parser = argparse.ArgumentParser()
     devices.add_option(parser)
     with pytest.raises(SystemExit):
         parser.parse_args(["--device", "gpu"])
-    assert "argument --device: device: 'gpu' is no device; use auto, cpu, " in capsys.readouterr().err
+    assert "argument --device: device: 'gpu' is no device" in capsys.readouterr().err

@@ -33,7 +33,7 @@ from engines.methods import METHODS
 from engines.models import loading
 from engines.models.checkpoints import autoencoder, chameleon, conversion, cosmos
 from engines.models.checkpoints.clip_model import pack
-from engines.models.checkpoints.mar import MARSize
+from engines.models.checkpoints.mar import MAR, MARSize
 from engines.models.checkpoints.xar import CellSession
 from engines.models.errors import ModelError
 from engines.models.weights import Source
@@ -84,8 +84,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def finished(job: Job) -> Any:
     running = Run(job)
-    for _ in running:
-        pass
+    list(running)
     return running.trace()
 
 
@@ -93,7 +92,7 @@ def picture(address: str) -> np.ndarray[Any, Any]:
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
 
 
-def shown(pixels: Tensor) -> np.ndarray[Any, Any]:
+def as_picture(pixels: Tensor) -> np.ndarray[Any, Any]:
     """Pixels [3, H, W] in [-1, 1] as a picture has them."""
     assert pixels.std() > 0.05, "too flat to tell"
     return ((pixels.clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0).numpy()
@@ -171,13 +170,12 @@ def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: 
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert trace.canvas.shape == (SIDE, SIDE)
     codes = torch.tensor([[int(str(token)) for token in trace.output.tokens]])
-    drawn = shown(native_pixels(family, codes)[0])
+    drawn = as_picture(native_pixels(family, codes)[0])
     assert np.abs(picture(trace.output.image) - drawn).max() <= 0.51
     assert picture(trace.legend.frames[-1].image).shape == drawn.shape
 
 
 def test_greedy_speculation_ends_where_ordinary_decoding_does(home: Path) -> None:
-    assert loading.load_folder(home / "lumina-mgpt", dtype=torch.bfloat16).dtype == torch.bfloat16
     model, ends = loading.load_folder(home / "lumina-mgpt"), []
     for name, settings in (("ar", {}), ("scd", {"window": 6}), ("speculative", {"drafter": "itself"})):
         config = make_config(METHODS[name].config, {"top_k": 1, "guidance": 3.0, **settings})
@@ -250,34 +248,27 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: s
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert any(step.call.mode == "verify" for step in trace.steps) == (method != "continuous")
     latents = model.raster(torch.tensor(trace.output.tokens)[None]) / 0.2325
-    drawn = shown(drawing.kl16().decode(latents.float()).sample[0])
+    drawn = as_picture(drawing.kl16().decode(latents.float()).sample[0])
     assert np.abs(picture(trace.output.image) - drawn).max() <= 1
 
 
-def test_a_layer_of_mar_is_torchs_own(home: Path) -> None:
-    mar = loading.load_folder(home / "mar")._mar
-    layer, x = mar.encoder_blocks[0], randn(2, 5, 16, dtype=torch.float32)
-    other = torch.nn.TransformerEncoderLayer(16, 2, 64, 0.0, F.gelu, 1e-6, batch_first=True, norm_first=True)
-    names = ((r"attn\.qkv\.", "self_attn.in_proj_"), (r"attn\.proj", "self_attn.out_proj"), (r"mlp\.fc", "linear"))
-    other.load_state_dict(drawing.replaced(layer.state_dict(), *names))
-    torch.testing.assert_close(layer(x, None), other.eval()(x))
-
-
+@pytest.mark.parametrize("unseen", [0, 2])
 @pytest.mark.parametrize("family", ["mar", "harmon"])
-def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path, family: str) -> None:
-    model, unguided = loading.load_folder(home / family), torch.ones(3, dtype=torch.float64)
+def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path, family: str, unseen: int) -> None:
+    model, wanted = loading.load_folder(home / family), 2 if unseen else 3
     tasks = [model.make_task(prompt, None) for prompt in (("a boot", "cat") if family == "harmon" else ("7", "999"))]
     order, tokens = torch.tensor(tasks[0].canvas.order), randn(5, 4)
-    request = PathForward(tokens, 3, 0, torch.zeros(3, 3, 4, dtype=torch.float64), unguided)
+    noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
+    request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
     session = model.start(tasks, guided=True)
     conditions = session.conditions({0: request, 1: request})
-    assert session.cost(request)[0] == 6, "a row for every prefix, with the prompt and without"
+    assert session.cost(request)[0] == (2 if unseen else 6), "a row for every prefix, with the prompt and without"
     for sequence, task in enumerate(tasks):
-        for k in range(3):
-            cells = order[: 3 + k].sort().values
-            places = torch.cat([torch.arange(4), 4 + cells])
-            known = torch.zeros(SIDE**2, 4, dtype=torch.float64).index_copy(0, order[: 3 + k], tokens[: 3 + k])[cells]
-            expected = _condition(model, task, known.float(), places)[order[3 + k]]
+        for k in range(wanted):
+            visible = order[: 3 if unseen else 3 + k]
+            places = torch.cat([torch.arange(4), 4 + visible.sort().values])
+            known = torch.zeros(SIDE**2, 4, dtype=torch.float64).index_copy(0, visible, tokens[: len(visible)])
+            expected = _condition(model, task, known[visible.sort().values].float(), places)[order[3 + k]]
             torch.testing.assert_close(conditions[sequence][0, k], expected, atol=1e-5, rtol=0)
 
 
@@ -289,7 +280,7 @@ def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
     x = torch.cat([label.expand(4, -1), mar.z_proj(known)]) + mar.encoder_pos_embed_learned[0, places]
     x = mar.z_proj_ln(x)[None]
     for layer in mar.encoder_blocks:
-        x = layer(x, None)
+        x = layer(x)
     x = mar.encoder_norm(x)
     if harmon:
         words = drawing.tokenizer("harmon").encode(
@@ -449,29 +440,17 @@ _CODEC = "tokenizer/model.safetensors"
         ("janus", weighted("model.extra", torch.zeros(2)), "tensor 'model.extra' is in its weights, and Janus"),
         ("janus", inside("text_config", num_hidden_layers=999), "999 for 'num_hidden_layers', and there are"),
         ("janus", inside("text_config", hidden_size="wide"), "config.json is refused"),
-        ("janus", removed("tokenizer.json"), "tokenizer.json is missing"),
-        ("emu3", weighted("vqmodel.decoder.conv_out.bias", None), "'model.vqmodel.decoder.conv_out.bias' is missing"),
         ("emu3", configured(image_area="large"), "config.json has 'large' for 'image_area'"),
         ("lumina-mgpt", removed("pixels/config.json"), "config.json is missing .* convert lumina-mgpt vqgan.ckpt"),
-        ("lumina-mgpt", weighted("model.layers.1.self_attn.q_norm.bias", torch.zeros(3, 8)), r"has shape \[3, 8\]"),
-        (
-            "lumina-mgpt",
-            weighted("decoder.norm_out.bias", None, "pixels/model.safetensors"),
-            "conv_norm_out.bias",
-        ),
         ("lumina-mgpt-2", removed("tokenizer_config.json"), "tokenizer_config.json is missing"),
         ("anole", weighted("quantize.embedding.weight", torch.zeros(25, 4), "pixels/model.safetensors"), "has 25"),
         ("mar", weighted("mask_token", None), 'Missing key.*"mask_token"'),
         ("mar", configured(heads=3), "3 for 'heads', which do not divide its 'width' 16"),
         ("mar", lambda folder: shutil.rmtree(folder / "pixels"), "mar/pixels: model.safetensors is missing"),
-        ("xar", weighted("pred.bias", torch.zeros(9)), "size mismatch for pred.bias"),
         ("xar", configured(cell=4), "cannot draw cells of 4x4; it was trained on 2x2, or 1x1"),
-        ("harmon", weighted("proj_in.2.bias", None), 'Missing key.*"proj_in.2.bias"'),
         ("harmon", inside("llm", model_type="llama"), "'llama' for 'model_type'; Harmon is built for 'qwen2'"),
-        ("harmon", inside("mar", encoder_num_heads=0), "config.json has 0 for 'encoder_num_heads'"),
         ("cosmos", configured(insert_cross_attn=True), "True for 'insert_cross_attn'; Cosmos"),
         ("cosmos", configured(video_width=25), "clips of 13 frames of 16x25, which codes of 4x8x8 do not fill"),
-        ("cosmos", configured(rope_dim="1D"), "config.json has '1D' for 'rope_dim'"),
         (
             "cosmos",
             weighted("decoder.conv_out.0.conv3d.bias", None, _CODEC),
@@ -491,9 +470,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
         ("mar", "checkpoint-last.pth", {"model_ema": Evil()}, "cannot be read as tensors alone"),
         ("mar", "checkpoint-last.pth", {"model": {"a": torch.zeros(1)}}, "not those of a MAR: no 'diffusion_pos"),
         ("mar", "kl16.ckpt", {"model": {"a": torch.zeros(1)}}, "not those of an autoencoder"),
-        ("mar", "kl16.ckpt", None, "kl16.ckpt is missing"),
         ("xar", "xAR-B.pth", {"model": {"a": "b"}}, "'a', which is no tensor"),
-        ("harmon", "harmon.pth", {"a": torch.zeros(1)}, "not those of a MAR"),
         ("cosmos", "model.pt", {"layers.0.cross_attention.wq.weight": torch.zeros(1)}, "there are 1 tensors"),
         ("cosmos", "autoencoder.jit", {"a": torch.zeros(1)}, "holds something other than a module's tensors"),
     ],
@@ -502,7 +479,7 @@ def test_a_conversion_that_cannot_be_right_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], family: str, file: str, content: object, problem: str
 ) -> None:
     request = drawing.pickles(family, tmp_path / "files")
-    (tmp_path / "files" / file).unlink() if content is None else torch.save(content, tmp_path / "files" / file)
+    torch.save(content, tmp_path / "files" / file)
     with pytest.raises(ModelError, match=problem):
         conversion.convert(request, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -510,11 +487,10 @@ def test_a_conversion_that_cannot_be_right_writes_nothing(
 
 
 def test_nothing_in_an_archive_of_torchscript_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = drawing.pickles("cosmos", tmp_path / "files")
-    with zipfile.ZipFile(tmp_path / "files" / "autoencoder.jit", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "autoencoder.jit", "w") as archive:
         archive.writestr("autoencoder/data.pkl", pickle.dumps(Evil()))
-    with pytest.raises(ModelError, match=r"autoencoder.jit holds something other .*builtins.print"):
-        conversion.convert(request, tmp_path / "target")
+    with pytest.raises(ValueError, match=r"holds something other .*builtins.print"):
+        conversion.read_archive(tmp_path / "autoencoder.jit")
     assert "run" not in capsys.readouterr().out
 
 
@@ -522,4 +498,6 @@ def test_a_published_mar_tells_its_heads_by_its_width(tmp_path: Path) -> None:
     request = drawing.pickles("mar", tmp_path / "files")
     with pytest.raises(ModelError, match=r"its width is 16, and no published MAR has it; .* by --heads"):
         conversion.convert(conversion.Request("mar", request.source, request.second), tmp_path / "target")
-    assert MARSize() == MARSize(16, 16, 768, 12, 12, 64, 1024, 6), "MAR-B"
+    with torch.device("meta"):
+        base = MAR(MARSize())
+    assert 205e6 < sum(parameter.numel() for parameter in base.parameters()) < 211e6, "208 M in the paper"

@@ -105,10 +105,10 @@ class TinyImage:
 
     def make_task(self, prompt: str, config: Any) -> PromptTask:
         canvas = Canvas(kind="image", shape=(GRID, GRID))
-        return PromptTask(canvas, 512, self.device, asked=(len(prompt) % 10, 1, 2))
+        return PromptTask(canvas, 512, self.device, conditions=(len(prompt) % 10, 1, 2))
 
     def start(self, tasks: Any, guided: bool) -> CausalSession:
-        values = torch.tensor([[task.asked, [-1, -1, -1]][: 1 + guided] for task in tasks])
+        values = torch.tensor([[task.conditions, [-1, -1, -1]][: 1 + guided] for task in tasks])
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
         return CausalSession(self.network, prefixes, GRID**2, 2)
 

@@ -6,19 +6,17 @@ from typing import Any
 import pytest
 import torch
 from support import drawing
-from support.checkpoints import network_of, write
+from support.checkpoints import job, write
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.__main__ import main
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models import loading, memory
 from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, Room
 from engines.models.weights import Source
 from engines.runtime import estimate
-from engines.runtime.driver import Job, open_session
+from engines.runtime.driver import open_session
 from traces import read
 
 GIGA = 10**9
@@ -77,40 +75,29 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
         memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
 
 
-def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write(tmp_path / "it", "qwen3")
-    needs = loading.needs_of(str(folder))
-    assert needs.parameters == sum(weight.numel() for weight in network_of("qwen3").parameters())
-    assert needs.position == 2 * 2 * 2 * 16
-    enough = needs.weights(torch.float32) + needs.cache(torch.float32, Room())
-    monkeypatch.setattr(memory, "free_bytes", lambda _: enough)
+@pytest.mark.parametrize("name", ["qwen3", "janus", "cosmos"])
+def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / name, name) if name == "qwen3" else drawing.write(name, tmp_path / name)
+    needs, room = loading.needs_of(str(folder)), Room()
     model: Any = loading.load_folder(folder)
+    assert needs.position and needs.parameters + needs.exact >= model.parameters > 0
+    if name == "qwen3":
+        assert (needs.parameters, needs.position) == (model.parameters, 2 * 2 * 2 * 16)
+        (folder / "model.safetensors").write_bytes(b"nobody reads this")
+    else:
+        assert needs.positions >= model.shape.rows * model.shape.columns
+    loading._load.cache_clear()
+    monkeypatch.setattr(memory, "free_bytes", lambda _: needs.both(torch.float32, room) - 1)
+    with pytest.raises(ModelError, match=f"{name}: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):
+        loading.load_folder(folder)
+
+
+def test_sequences_are_refused_whose_cache_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = loading.load_folder(write(tmp_path / "it", "qwen3"))
     monkeypatch.setattr(memory, "_SMALL", 10**4)
     monkeypatch.setattr(memory, "free_bytes", lambda _: 10**4)
-    method = METHODS["ar"]
-    jobs = [Job(method, model, "a hero", make_config(method.config, {"length": 8})) for _ in range(9)]
     with pytest.raises(ModelError, match=r"it: the KV cache of 9 sequences takes .* use fewer sequences at once"):
-        open_session(jobs)
-    loading._load.cache_clear()
-    (folder / "model.safetensors").write_bytes(b"nobody reads this")
-    monkeypatch.setattr(memory, "free_bytes", lambda _: enough - 1)
-    with pytest.raises(ModelError, match=r"it: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):
-        loading.load_folder(folder)
-    with pytest.raises(ModelError, match="safetensors cannot be read"):
-        loading.load_folder(folder, dtype=torch.bfloat16)
-
-
-@pytest.mark.parametrize("name", ["janus", "cosmos"])
-def test_a_picture_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = drawing.write(name, tmp_path / name)
-    needs = loading.needs_of(str(folder))
-    model: Any = loading.load_folder(folder)
-    loading._load.cache_clear()
-    assert needs.position and needs.positions >= model.shape.rows * model.shape.columns
-    assert needs.parameters + needs.exact >= model.parameters > 0
-    monkeypatch.setattr(memory, "free_bytes", lambda _: needs.weights(torch.float32) + 1)
-    with pytest.raises(ModelError, match=f"{name}: its weights take .* are free; --dtype bfloat16 takes 0.0 GB"):
-        loading.load_folder(folder)
+        open_session([job(model, "ar", length=8) for _ in range(9)])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="this system has no /proc")
@@ -125,7 +112,7 @@ def test_a_network_is_read_without_a_copy_of_its_weights(tmp_path: Path) -> None
     size = (tmp_path / "model.safetensors").stat().st_size
     assert size > 10**8 / 2
     source, before = Source("it", tmp_path, ""), anonymous()
-    state = assembling.read_state(source)
+    state = source.tensors()
     network = assembling.native_network(source, Qwen3ForCausalLM, config, state, torch.bfloat16)
     assert anonymous() - before < size / 4
     assert sum(weight.numel() * weight.itemsize for weight in network.parameters()) > 0.9 * size

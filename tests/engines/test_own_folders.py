@@ -8,12 +8,32 @@ import pytest
 from support.checkpoints import NETWORKS, write
 
 from engines.models import catalog
-from engines.models.catalog import MODELS, at_hand, load_model, models_for, open_model, own_info, terms_of
-from engines.models.checkpoints.own_folders import VARIABLE, read_folders
+from engines.models.catalog import (
+    MODELS,
+    VARIABLE,
+    at_hand,
+    load_model,
+    models_for,
+    offer_folders,
+    open_model,
+    terms_of,
+)
 from engines.models.checkpoints.table import CHECKPOINTS, COSMOS
 
 CONTINUOUS = ("mar", "xar", "harmon")
 WRITES = {"causal": ("discrete-ar",), "blocks": ("diffusion-lm", "discrete-ar"), "bidirectional": ("diffusion-lm",)}
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is offered here is offered in this module alone."""
+    for name in ("MODELS", "_OWN"):
+        monkeypatch.setattr(catalog, name, dict(getattr(catalog, name)))
+
+
+def offered(*folders: Path) -> tuple[str, ...]:
+    """The problems with folders that the variable names."""
+    return offer_folders({VARIABLE: os.pathsep.join(map(str, folders))})
 
 
 def test_every_family_that_is_read_can_be_named(tmp_path: Path) -> None:
@@ -23,15 +43,13 @@ def test_every_family_that_is_read_can_be_named(tmp_path: Path) -> None:
         (tmp_path / f"my-{kind}").mkdir()
         settings = {"ffn_hidden_size": 8, "n_layers": 1} if kind == COSMOS else {"model_type": kind}
         (tmp_path / f"my-{kind}" / "config.json").write_text(json.dumps(settings), encoding="utf-8")
-    folders, problems = read_folders({VARIABLE: os.pathsep.join(map(str, tmp_path.iterdir()))}, MODELS)
-    assert len(folders) == len(kinds) and not problems
+    assert not offered(*tmp_path.iterdir()) and not offered()
     for kind in kinds:
-        info, writes = own_info(folders[f"my-{kind}"]), rows[kind].kind if kind in rows else "causal"
+        info, writes = catalog.MODELS[f"my-{kind}"], rows[kind].kind if kind in rows else "causal"
         drawn = ("continuous-ar",) if kind in CONTINUOUS else ("discrete-ar",)
         assert info.families == WRITES.get(writes, drawn) and info.text == (writes in WRITES)
         assert info.clips == (kind == COSMOS) and not info.terms, "a licence is that of a name, not of an architecture"
         assert (info.default_prompt == "207") == (kind in ("mar", "xar"))
-    assert read_folders({}, MODELS) == ({}, ())
 
 
 def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
@@ -40,19 +58,17 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         kind = "mine" if name == "mine" else "qwen3"
         (tmp_path / name / "config.json").write_text("[" if name == "empty" else json.dumps({"model_type": kind}))
-    folders, problems = read_folders({VARIABLE: os.pathsep.join(str(tmp_path / name) for name in names)}, MODELS)
-    assert not folders and len(problems) == len(names)
+    problems = offered(*(tmp_path / name for name in names))
+    assert catalog.MODELS == MODELS and len(problems) == len(names)
     assert all(problem.startswith(f"{VARIABLE}: ") and problem.endswith(".") for problem in problems)
-    assert "has no config.json that can be read; name the folder of a checkpoint." in problems[0]
-    assert "has 'mine' for 'model_type' in its config.json; use a causal language model of transf" in problems[1]
+    assert "has no config.json that can be read; name the folder" in problems[0]
+    assert "has 'mine' for 'model_type' in its config.json; use a causal language model" in problems[1]
     assert all("goes by a name that is taken or has other characters" in problem for problem in problems[2:])
 
 
-def test_a_folder_of_ones_own_is_a_model_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders, _ = read_folders({VARIABLE: str(write(tmp_path / "mine", "qwen3"))}, MODELS)
-    info = own_info(folders["mine"])
-    monkeypatch.setitem(MODELS, "mine", info)
-    monkeypatch.setitem(catalog._OWN, "mine", folders["mine"])
+def test_a_folder_of_ones_own_is_a_model_like_others(tmp_path: Path) -> None:
+    assert not offered(write(tmp_path / "mine", "qwen3"))
+    info = catalog.MODELS["mine"]
     assert info.text and at_hand("mine") and "mine" in models_for("discrete-ar")
     assert load_model("mine", "cpu").card.id == open_model("mine", "cpu").card.id == "mine"
     assert (info.label, str(tmp_path) in info.needs) == ("qwen3: mine (0.0 GB)", False)

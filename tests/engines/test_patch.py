@@ -24,9 +24,8 @@ from engines.models.bundled.patch_networks import (
     condition_vectors,
 )
 from engines.models.checkpoints.mar import MAR, MARModel, MARSize
-from engines.models.heads import DiffusionHead
 from engines.models.sessions.denoising import _Rows
-from engines.runtime.driver import Job, Run, RunningSequence, drive, make_trace, open_session
+from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
 from traces import dumps, loads
 from traces.schema import ModelCard, Trace
 
@@ -98,7 +97,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
         session = sessions[request.role]
         conditions = session.conditions({0: request})
         silent = (-1, -1, -1)
-        said = torch.tensor([task.asked, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
+        said = torch.tensor([task.conditions, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
         inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
         positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
         with torch.inference_mode():
@@ -154,54 +153,6 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
 # ---------------------------------------------------------------- MAR
 
 
-def straight(network: MAR, tokens: Tensor, visible: list[int], label: Tensor) -> Tensor:
-    """MAR as its paper describes it: the encoder is given what is visible, and nothing else is there."""
-    place = torch.tensor([*range(network.buffer), *(network.buffer + cell for cell in visible)])
-    x = torch.cat([label.expand(network.buffer, -1), network.z_proj(tokens[visible])])[None]
-    x = network.z_proj_ln(x + network.encoder_pos_embed_learned[:, place])
-    for layer in network.encoder_blocks:
-        x = layer(x, None)
-    whole = network.mask_token.expand(1, network.buffer + len(tokens), -1).clone()
-    whole[:, place] = network.decoder_embed(network.encoder_norm(x))
-    whole = whole + network.decoder_pos_embed_learned
-    for layer in network.decoder_blocks:
-        whole = layer(whole, None)
-    return (network.decoder_norm(whole)[:, network.buffer :] + network.diffusion_pos_embed_learned)[0]
-
-
-def test_masking_equals_leaving_out() -> None:
-    network, generator = mar()._network, torch.Generator().manual_seed(1)
-    tokens, label = torch.randn(9, 4, generator=generator), network.class_emb.weight[7:8]
-    visible = torch.zeros(1, 9, dtype=torch.bool)
-    visible[0, [1, 4, 8]] = True
-    with torch.inference_mode():
-        ours = network(tokens[None], visible, label)[0]
-        torch.testing.assert_close(ours, straight(network, tokens, [1, 4, 8], label), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("unseen", [0, 2])
-def test_stacked_rows_are_the_prefixes_one_by_one(unseen: int) -> None:
-    model = mar()
-    task = model.make_task("7", None)
-    session = model.start([task], guided=True)
-    tokens = torch.randn(5, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    wanted = 2 if unseen else 3
-    noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
-    request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
-    conditions = session.conditions({0: request})[0]  # [2, wanted, H]
-    order = list(task.canvas.order or ())
-    raster = torch.zeros(9, 4)
-    raster[order[:5]] = tokens.float()
-    network = model._network
-    with torch.inference_mode():
-        for k in range(wanted):
-            visible = order[: 3 if unseen else 3 + k]
-            for row, label in enumerate((network.class_emb.weight[7:8], network.fake_latent)):
-                alone = straight(network, raster, visible, label)[order[3 + k]]
-                torch.testing.assert_close(conditions[row, k], alone, atol=1e-5, rtol=1e-5)
-    assert session.cost(request) == ((2, 2 * 13) if unseen else (6, 6 * 13))
-
-
 @pytest.mark.parametrize(("method", "rows"), [("cspd", 3), ("cspd-block", 3), ("cspd-release", 1)])
 def test_mar_decodes_with_drafts(method: str, rows: int) -> None:
     trace = finish(job(mar(0), "7", method, mar(1), gamma=2))
@@ -220,28 +171,3 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
     torch.testing.assert_close(
         torch.tensor(trace.output.tokens), torch.tensor(plain.output.tokens), atol=1e-3, rtol=1e-3
     )
-
-
-def test_mar_names_its_parameters_as_published() -> None:
-    names = {
-        "class_emb.weight", "fake_latent", "z_proj.bias", "z_proj_ln.weight", "encoder_pos_embed_learned",
-        "encoder_blocks.1.norm1.weight", "encoder_blocks.1.attn.qkv.bias", "encoder_blocks.1.attn.proj.weight",
-        "encoder_blocks.1.norm2.bias", "encoder_blocks.1.mlp.fc1.weight", "encoder_blocks.1.mlp.fc2.bias",
-        "encoder_norm.weight", "decoder_embed.weight", "mask_token", "decoder_pos_embed_learned",
-        "decoder_blocks.0.attn.qkv.weight", "decoder_norm.bias", "diffusion_pos_embed_learned",
-        "diffloss.net.time_embed.mlp.0.weight", "diffloss.net.time_embed.mlp.2.bias", "diffloss.net.cond_embed.weight",
-        "diffloss.net.input_proj.bias", "diffloss.net.res_blocks.0.in_ln.weight",
-        "diffloss.net.res_blocks.0.mlp.2.bias",
-        "diffloss.net.res_blocks.0.adaLN_modulation.1.weight", "diffloss.net.final_layer.linear.bias",
-        "diffloss.net.final_layer.adaLN_modulation.1.bias",
-    }  # fmt: skip
-    assert names <= mar()._network.state_dict().keys()
-    with torch.device("meta"):
-        base = MAR(MARSize())
-    assert 205e6 < sum(parameter.numel() for parameter in base.parameters()) < 211e6  # 208 M in the paper
-    assert isinstance(base.head, DiffusionHead)
-
-
-def test_a_prompt_that_is_no_class_is_refused() -> None:
-    with pytest.raises(ValueError, match="prompt: 'cat' is no class; give a number from 0 to 999"):
-        Run(job(mar(0), "cat"))

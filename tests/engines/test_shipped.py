@@ -47,7 +47,7 @@ def rewritten(name: str, before: str, after: str) -> Damage:
         (lambda folder: (folder / NAME / "model.safetensors").write_bytes(b"x"), "model.safetensors is not the file"),
         (lambda folder: (folder / NAME / "model.safetensors").unlink(), "weights are missing"),
         (lambda folder: (folder / "MANIFEST.json").unlink(), "MANIFEST.json is missing in"),
-        (lambda folder: (folder / "MANIFEST.json").write_text('{"text-draft": {'), "MANIFEST.json is damaged"),
+        (lambda folder: (folder / "MANIFEST.json").write_text('{"text-draft": {'), "MANIFEST.json is not JSON"),
         (lambda folder: (folder / "MANIFEST.json").write_text("{}"), "MANIFEST.json has no config.json of it"),
     ],
 )
@@ -59,7 +59,7 @@ def test_a_damaged_file_is_named_before_anything_is_loaded(
     damage(folder)
     monkeypatch.setattr(language, "FOLDER", folder)
     with pytest.raises(ModelError, match=rf"^{NAME}: .*{told}.*[Rr]estore assets/models"):
-        language._load.__wrapped__(NAME, "cpu")
+        language.load.__wrapped__(NAME, "cpu")
 
 
 def test_the_card_names_every_file_that_the_model_was_made_from() -> None:

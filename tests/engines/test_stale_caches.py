@@ -8,24 +8,19 @@ from typing import Any, cast
 import pytest
 import torch
 from support import checkpoints
-from support.checkpoints import Memory, write
+from support.checkpoints import Memory, job, write
 from support.running import passes
 from torch import Tensor
 
-from engines.config import ConfigError, make_config
+from engines.config import ConfigError
 from engines.diffusion_lm.request import BlockForward
-from engines.methods import METHODS
 from engines.models import loading
 from engines.runtime.driver import Job, Run
 from traces.schema import Fate
 
-LENGTH, PROMPT = 16, "a hero"
+LENGTH = 16
+SETTINGS: dict[str, Any] = {"block": "8", "threshold": 0.4}
 FINAL = [code for code, fate in enumerate(Fate) if fate.final]
-
-
-def job(model: Any, **values: object) -> Job:
-    settings = {"length": LENGTH, "block": "8", "threshold": 0.4} | values
-    return Job(METHODS["blockwise"], model, PROMPT, make_config(METHODS["blockwise"].config, settings))
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
     tmp_path: Path, family: str, values: dict[str, object]
 ) -> None:
-    asked = job(loading.load_folder(write(tmp_path / "it", family)), **values, refresh=4)
+    asked = job(loading.load_folder(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)
     held: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     worst, less, passes = 0.0, 0, 0
     for step in steps(asked):
@@ -87,11 +82,11 @@ def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
 @pytest.mark.parametrize("family", ["llada", "Dream"])
 def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: str) -> None:
     model, shift = loading.load_folder(write(tmp_path / "it", family)), family == "Dream"
-    asked = job(model)
+    asked = job(model, **SETTINGS)
     first, whole = len(asked.task.prompt), len(asked.task.prompt) + LENGTH
     for cache in ("prefix", "dual"):
         begun: set[int] = set()
-        for step in steps(job(model, cache=cache)):
+        for step in steps(job(model, **SETTINGS, cache=cache)):
             start = first + (step.open[0] - first) // 8 * 8
             stop = whole if cache == "prefix" else start + 8
             fed = range(whole) if start not in begun else range(start, stop)
@@ -99,7 +94,7 @@ def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: st
             begun.add(start)
         assert len(begun) == 2
     stored: set[int] = set()
-    for number, step in enumerate(steps(job(model, cache="delayed", refresh=4))):
+    for number, step in enumerate(steps(job(model, **SETTINGS, cache="delayed", refresh=4))):
         stored = set() if number % 4 == 0 else stored
         again = {i - 1 for i in step.open} if shift else set()
         assert set(step.request.position.tolist()) == (set(range(whole)) - stored) | again
@@ -110,7 +105,7 @@ def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: st
 @pytest.mark.parametrize("family", ["llada", "Dream"])
 def test_feeding_all_again_in_every_pass_is_exact(tmp_path: Path, family: str) -> None:
     model = loading.load_folder(write(tmp_path / "it", family))
-    runs = [Run(job(model, **values)) for values in ({}, {"cache": "delayed", "refresh": 1})]
+    runs = [Run(job(model, **SETTINGS, **values)) for values in ({}, {"cache": "delayed", "refresh": 1})]
     for run in runs:
         assert len(list(run)) > 3
     exact, again = (run.trace() for run in runs)
@@ -124,4 +119,4 @@ def test_a_block_causal_model_is_told_that_it_needs_no_approximation(tmp_path: P
         with pytest.raises(
             ConfigError, match=f"^cache: {cache} is for models that look at the whole text at once.* use exact, or"
         ):
-            list(Run(job(model, cache=cache)))
+            list(Run(job(model, **SETTINGS, cache=cache)))

@@ -15,6 +15,7 @@ from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.bundled import video
+from engines.models.bundled.video import parse
 from engines.models.bundled.video_networks import (
     CODES,
     FRAMES,
@@ -29,7 +30,6 @@ from engines.models.bundled.video_networks import (
     to_frames,
     to_patches,
 )
-from engines.models.bundled.video_prompts import parse
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.checkpoints.clip_model import pack
 from engines.models.errors import ModelError
@@ -89,7 +89,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
     codes = model.held_out.codes[2]
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
-        whole = model._transformer(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
+        whole = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
     session, found = model.start([task], guided=False), []
     wanted = codes[GIVEN:]
     for done in range(0, len(wanted), chunk):

@@ -27,10 +27,10 @@ def copied(folder: Path, target: Path) -> Path:
     return target
 
 
-def refused(folder: Path, change: Change, said: str) -> str:
+def refused(folder: Path, change: Change, problem: str) -> str:
     """What is said of a folder that is not read once it was changed: one line."""
     change(folder)
-    with pytest.raises(ModelError, match=said) as caught:
+    with pytest.raises(ModelError, match=problem) as caught:
         loading.load_folder(folder)
     assert str(caught.value).count("\n") == 0
     return str(caught.value)
@@ -52,20 +52,9 @@ def configured(**fields: object) -> Change:
 
     def change(folder: Path) -> None:
         file = folder / "config.json"
-        said = json.loads(file.read_text()) | fields
+        settings = json.loads(file.read_text()) | fields
         gone = {name for name, value in fields.items() if value is None}
-        file.write_text(json.dumps({name: value for name, value in said.items() if name not in gone}))
-
-    return change
-
-
-def reworded(old: str, new: str) -> Change:
-    """Write something else into a folder's config.json."""
-
-    def change(folder: Path) -> None:
-        text = (folder / "config.json").read_text()
-        assert old in text
-        (folder / "config.json").write_text(text.replace(old, new))
+        file.write_text(json.dumps({name: value for name, value in settings.items() if name not in gone}))
 
     return change
 

@@ -24,7 +24,12 @@ from transformers import (
 )
 from transformers.cache_utils import Cache, DynamicLayer
 
+from engines.config import make_config
+from engines.methods import METHODS
+from engines.runtime.driver import Job, Run
+
 LAYERS, LONGEST, SEED = 2, 96, 5
+PROMPT = "a hero"
 PADDED = 128
 """Rows of the embedding, more than there are tokens."""
 _SIZES: dict[str, Any] = {
@@ -288,3 +293,16 @@ def write(
 
 def write_json(file: Path, value: Any) -> None:
     file.write_text(json.dumps(value))
+
+
+def job(model: Any, method: str = "blockwise", prompt: str = PROMPT, small: Any = None, **values: object) -> Job:
+    """A text of 16 tokens to decode."""
+    chosen = METHODS[method]
+    return Job(chosen, model, prompt, make_config(chosen.config, {"length": 16} | values), small=small)
+
+
+def decoded(asked: Job) -> tuple[Any, ...]:
+    """The tokens of a whole run."""
+    run = Run(asked)
+    list(run)
+    return tuple(run.trace().output.tokens)

@@ -234,6 +234,16 @@ def clips_state(network: CosmosTokenizer) -> dict[str, Tensor]:
     )
 
 
+def mar_state(network: Any) -> dict[str, Tensor]:
+    names = (
+        (r"self_attn\.in_proj_", "attn.qkv."),
+        (r"self_attn\.out_proj", "attn.proj"),
+        (r"_blocks\.(\d)\.linear", r"_blocks.\1.mlp.fc"),
+        (r"^qwen", "llm.model"),
+    )
+    return replaced(network.state_dict(), *names)
+
+
 def scripted(state: dict[str, Tensor]) -> Any:
     """A module of TorchScript with tensors by dotted names."""
     root = nn.Module()
@@ -253,11 +263,11 @@ def scripted(state: dict[str, Tensor]) -> Any:
 # ---------------------------------------------------------------- folders
 
 
-def _pickled(files: Path, name: str, network: Any) -> Path:
+def _pickled(file: Path, state: dict[str, Tensor]) -> Path:
     """A state dict with what a training leaves beside it."""
-    zeros = {key: torch.zeros_like(part) for key, part in network.state_dict().items()}
-    torch.save({"model": zeros, "model_ema": network.state_dict(), "args": argparse.Namespace(seed=0)}, files / name)
-    return files / name
+    zeros = {key: torch.zeros_like(part) for key, part in state.items()}
+    torch.save({"model": zeros, "model_ema": state, "args": argparse.Namespace(seed=0)}, file)
+    return file
 
 
 def pickles(family: str, files: Path, seed: int = 0) -> Request:
@@ -266,14 +276,12 @@ def pickles(family: str, files: Path, seed: int = 0) -> Request:
     if family in ("mar", "xar", "harmon"):
         torch.save({"model": compvis(kl16(seed)) | {"loss.logvar": torch.zeros(1)}}, files / "kl16.ckpt")
     if family == "mar":
-        return Request(
-            family, _pickled(files, "checkpoint-last.pth", randomised(MAR(MAR_SIZE), seed)), files / "kl16.ckpt", 2
-        )
+        state = mar_state(randomised(MAR(MAR_SIZE), seed))
+        return Request(family, _pickled(files / "checkpoint-last.pth", state), files / "kl16.ckpt", 2)
     if family == "xar":
-        return Request(family, _pickled(files, "xAR-B.pth", xar(seed)), files / "kl16.ckpt")
+        return Request(family, _pickled(files / "xAR-B.pth", dict(xar(seed).state_dict())), files / "kl16.ckpt")
     if family == "harmon":
-        state = replaced(dict(harmon(seed).state_dict()), (r"^qwen", "llm.model"))
-        torch.save(state | {"llm.lm_head.weight": torch.zeros(2)}, files / "harmon.pth")
+        torch.save(mar_state(harmon(seed)) | {"llm.lm_head.weight": torch.zeros(2)}, files / "harmon.pth")
         mar = {"type": "mar_base", "encoder_num_heads": 2, "diffloss_w": 12}
         text = {"model_type": "qwen2", **TEXT}
         (files / "config.json").write_text(json.dumps({"model_type": "harmon", "llm": text, "mar": mar}))

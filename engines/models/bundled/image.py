@@ -1,7 +1,7 @@
 """The studio image model: prompt to picture, with weights that ship in assets/models."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -25,11 +25,12 @@ from engines.models.bundled.networks import (
 )
 from engines.models.bundled.prompts import parse_prompt
 from engines.models.lean import lean
-from engines.models.pictures import as_uri
+from engines.models.networked import count_parameters
+from engines.models.pictures import Draws, as_uri
 from engines.models.sessions.causal import CausalSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Patches
+from traces.schema import Canvas, Legend, ModelCard, Patches, Token
 
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
@@ -59,11 +60,11 @@ _ENTRIES: Final = {
 class PromptTask(Task):
     """A picture to decode."""
 
-    asked: tuple[int | None, int | None, int | None] = (None, None, None)
+    conditions: tuple[int | None, int | None, int | None] = (None, None, None)
     """Garment, tint and background; None where the prompt leaves it open."""
 
 
-class StudioImage:
+class StudioImage(Draws):
     """Transformer over the codes of a VQ tokenizer, conditioned on garment, tint and background, and their decoder."""
 
     def __init__(
@@ -82,33 +83,27 @@ class StudioImage:
         self._codebook = tokenizer.codebook.detach().to(device)
         self._decoder = decoder.to(device).eval()
         self._transformer = transformer.to(device).eval()
-        self.parameters = sum(weight.numel() for weight in transformer.parameters())
+        self.parameters = count_parameters(transformer)
         transformer.backbone = lean(transformer.backbone)
         self._embedding = self._codebook.double()
 
     def make_task(self, prompt: str, config: Sampling) -> "PromptTask":
         """See `engines.protocol.Model.make_task`."""
         canvas = Canvas(kind="image", shape=(GRID, GRID))
-        said = parse_prompt(prompt)
-        asked = (said.garment, said.tint, said.background)
-        return PromptTask(canvas, CODES, self.device, self._embedding, asked=asked)
+        parsed = parse_prompt(prompt)
+        conditions = (parsed.garment, parsed.tint, parsed.background)
+        return PromptTask(canvas, CODES, self.device, self._embedding, conditions=conditions)
 
     def start(self, tasks: Sequence["PromptTask"], guided: bool) -> CausalSession:
         """See `engines.protocol.Model.start`."""
-        rows = [[-1 if value is None else value for value in task.asked] for task in tasks]
+        rows = [[-1 if value is None else value for value in task.conditions] for task in tasks]
         values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.device)
         prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
         return CausalSession(self._transformer, prefixes, GRID**2, len(self._transformer.backbone.layers))
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
-        """A picture after every step, drafts included; open positions hold the mean code, and viewers mark them."""
-        steps = sorted(canvases)
-        frames: list[Frame] = []
-        for i in range(0, len(steps), 64):
-            chunk = steps[i : i + 64]
-            pictures = self._decode([canvases[step] for step in chunk])
-            frames += [Frame(step=s, image=as_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
-        return Legend(frames=tuple(frames), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
+    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Pictures of the canvas, and of the tokens that are mentioned."""
+        return replace(super().legend(canvases), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
 
     def _patches(self, ids: Sequence[int]) -> Patches | None:
         """Each token as it looks among its like: the middle of three by three of it."""
@@ -124,11 +119,6 @@ class StudioImage:
         array = ((rows + 1) * 127.5).round().clamp(0, 255).byte().cpu().numpy()
         return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=size, columns=columns, ids=tuple(ids))
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
-        """The finished picture."""
-        (picture,) = self._decode([tokens])
-        return Output(tokens=tuple(tokens), image=as_uri(picture, "PNG"))
-
     def pixels(self, codes: Tensor) -> Tensor:
         """Codes [B, 144] to images [B, 3, 96, 96] in [-1, 1]."""
         return self._drawn(codes.reshape(-1, GRID, GRID).to(self.device))
@@ -139,17 +129,11 @@ class StudioImage:
             pictures: Tensor = self._decoder(self._codebook[codes])
         return pictures.clamp(-1, 1)
 
-    def _decode(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
-        blank = self._blank
-        codes = torch.tensor([[blank if t is None else t for t in tokens] for tokens in canvases])
-        arrays = ((self.pixels(codes) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
-        return [Image.fromarray(array) for array in arrays]
-
-    @property
-    def _blank(self) -> int:
-        """The code nearest to the mean of the codebook."""
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Tensor:
+        """See `Draws.pixels_of`; open positions hold the code nearest to the mean of the codebook."""
         book = self._codebook
-        return int((book - book.mean(0)).square().sum(-1).argmin())
+        blank = int((book - book.mean(0)).square().sum(-1).argmin())
+        return self.pixels(torch.tensor([[blank if t is None else t for t in tokens] for tokens in canvases]))
 
 
 def load_weights(network: nn.Module, name: str) -> dict[str, str]:
@@ -167,9 +151,8 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
-    listed = {f"{name}/{file}": digest for file, digest in shards.items()} or {
-        f"{name}.safetensors": entry.get("sha256", "")
-    }
+    listed = {f"{name}/{file}": digest for file, digest in shards.items()}
+    listed = listed or {f"{name}.safetensors": entry.get("sha256", "")}
     state: dict[str, Tensor] = {}
     verify(FOLDER, {**listed, **entry.get(READS, {})}, owner, remedy)
     for file in listed:

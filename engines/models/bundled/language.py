@@ -12,7 +12,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from engines.models.bundled import snakes
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.checkpoints.assembling import native_network, read_state
+from engines.models.checkpoints.assembling import native_network
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.weights import CONFIG, Source
 from traces.schema import ModelCard
@@ -23,17 +23,13 @@ _READ: Final[Mapping[str, Callable[[str], str]]] = {"text": str.strip, "snakes":
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 
+@cache
 def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     """A studio language model, loaded once per device and shared.
 
     Raises:
         ModelError: when files are missing or are not those in the manifest.
     """
-    return _load(model_id, device)
-
-
-@cache
-def _load(model_id: str, device: str) -> DiffusionLM:
     folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
     tokens = f"{family}-tokenizer.json"
     source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
@@ -47,7 +43,7 @@ def _load(model_id: str, device: str) -> DiffusionLM:
     verify(folder, entry["files"], model_id, source.remedy)
     files = verify(FOLDER, entry[READS], model_id, source.remedy)
     config = Qwen3Config.from_pretrained(folder)
-    network = native_network(source, Qwen3ForCausalLM, config, read_state(source), torch.float32)
+    network = native_network(source, Qwen3ForCausalLM, config, source.tensors(), torch.float32)
     tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
     card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES

@@ -4,13 +4,12 @@ A model is its weights and whatever else decides what it decodes: its config, it
 All of them are hashed before any of them is used, and the hashes stand in the trace.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from engines.models.errors import ModelError
-from engines.models.weights import sha256
+from engines.models.weights import Source, sha256
 
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"
@@ -20,54 +19,33 @@ _RESTORE: Final = "Restore assets/models from the repository: git checkout -- as
 
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
-    """What the manifest of a folder says of the files of a model; empty where it says nothing.
-
-    Args:
-        folder: Has the manifest and the models.
-        name: The entry.
-        owner: The model to name in an error.
+    """What the manifest of a folder says of the files of a model, which errors name `owner`; empty for no entry.
 
     Raises:
         ModelError: for a manifest that is missing or damaged; the message says what to do.
     """
-    try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{owner}: {MANIFEST} is missing in {folder}. {_RESTORE}") from None
-    except OSError as error:
-        raise ModelError(f"{owner}: {MANIFEST} cannot be read ({error.strerror}). {_RESTORE}") from error
-    except ValueError as error:
-        raise ModelError(f"{owner}: {MANIFEST} is damaged ({error}). {_RESTORE}") from error
-    entry = found.get(name, {}) if isinstance(found, dict) else None
-    parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else ()
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        raise ModelError(f"{owner}: {MANIFEST} is damaged (its entry {name!r} holds no object). {_RESTORE}")
-    return entry or {}
+    source = Source(owner, folder, _RESTORE)
+    entry: object = source.read_json(MANIFEST).get(name, {})
+    parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else (None,)
+    if not isinstance(entry, dict) or not all(isinstance(part, dict) for part in parts):
+        raise source.incomplete(f"{MANIFEST} is damaged: its entry {name!r} holds no object")
+    return entry
 
 
 def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:
-    """The files of a model, once each is known to be the one that the manifest lists.
-
-    Args:
-        folder: Has the models.
-        files: Path below the folder -> SHA-256.
-        owner: The model to name in an error.
-        remedy: What to do when a file is not right.
-
-    Returns:
-        The same files and hashes.
+    """The files of a model, path below the folder -> SHA-256, once each is known to be the one that the manifest lists.
 
     Raises:
         ModelError: for the first file that is missing, cannot be read or is another one.
     """
     for file, digest in files.items():
         try:
-            found = sha256(folder / file)
+            actual = sha256(folder / file)
         except FileNotFoundError:
             raise ModelError(f"{owner}: {file} is missing. {remedy}") from None
         except OSError as error:
             raise ModelError(f"{owner}: {file} cannot be read ({error.strerror}). {remedy}") from error
-        if found != digest:
+        if actual != digest:
             raise ModelError(f"{owner}: {file} is not the file listed in {MANIFEST}. {remedy}")
     return dict(files)
 
@@ -80,10 +58,10 @@ def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[st
     """
     family = name.partition("-")[0]
     owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
-    found = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
-    found += [
+    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
+    files += [
         path
         for path in folder.iterdir()
         if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
     ]
-    return sorted(path.relative_to(folder).as_posix() for path in found if not path.name.startswith("."))
+    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))

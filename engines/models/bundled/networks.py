@@ -14,6 +14,7 @@ from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.networked import hidden_states
 
 IMAGE_SIZE: Final = 48
 PATCH: Final = 4
@@ -228,18 +229,11 @@ class Transformer(nn.Module):
         Args:
             ids: input ids, see `condition_ids` for the first ones.
             positions: absolute positions, 0 for the first condition id.
-            cache: the KV cache of earlier tokens; the call appends to it.
+            cache: the KV cache; the call appends to it.
             mask: additive attention mask over the cache and the inputs; causal without one.
         """
         embedded = self.backbone.embed_tokens(ids) + self.position(positions)
-        hidden = self.backbone(
-            inputs_embeds=embedded,
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=cache is not None,
-        ).last_hidden_state
-        logits: Tensor = self.head(hidden)
+        logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
         return logits
 
 

@@ -1,12 +1,11 @@
 """The studio patch models: pictures as continuous tokens, with weights that ship in assets/models."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import torch
-from PIL import Image
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask
@@ -16,11 +15,12 @@ from engines.models.bundled.patch_networks import SIZES, WIDTH, PatchTokenizer, 
 from engines.models.bundled.prompts import parse_prompt
 from engines.models.heads import DiffusionHead
 from engines.models.lean import lean
-from engines.models.pictures import as_uri
+from engines.models.networked import count_parameters
+from engines.models.pictures import Draws
 from engines.models.sessions.causal import CausalSession
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.protocol import Family
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
+from traces.schema import Canvas, ModelCard, Token
 
 _TOKENIZER: Final = "patch-tokenizer"
 
@@ -29,11 +29,11 @@ _TOKENIZER: Final = "patch-tokenizer"
 class PatchTask(ContinuousTask):
     """A picture to decode."""
 
-    asked: tuple[int, ...] = (-1, -1, -1)
+    conditions: tuple[int, ...] = (-1, -1, -1)
     """Garment, tint and background; -1 where the prompt leaves it open."""
 
 
-class StudioPatch:
+class StudioPatch(Draws):
     """A model of the family continuous-ar, conditioned on garment, tint and background."""
 
     def __init__(
@@ -45,7 +45,7 @@ class StudioPatch:
         self.families: tuple[Family, ...] = ("continuous-ar",)
         self._tokenizer = tokenizer.to(device).eval()
         self._transformer = transformer.to(device).eval()
-        self.parameters = sum(weight.numel() for weight in transformer.parameters())
+        self.parameters = count_parameters(transformer)
         transformer.backbone = lean(transformer.backbone)
         head = transformer.head
         self._head = Head(head.lean()) if isinstance(head, DiffusionHead) else Head(mix=head)
@@ -55,44 +55,31 @@ class StudioPatch:
         mixture = self._head.mix is not None
         if mixture and config.guided:
             raise ValueError(f"guidance: {self.card.id} mixes Gaussians and takes no denoising steps to guide; use 1.")
-        said = parse_prompt(prompt)
-        asked = tuple(-1 if slot is None else slot for slot in (said.garment, said.tint, said.background))
+        parsed = parse_prompt(prompt)
+        conditions = tuple(-1 if slot is None else slot for slot in (parsed.garment, parsed.tint, parsed.background))
         canvas = Canvas(kind="image", shape=(GRID, GRID))
-        return PatchTask(canvas, 0, self.device, width=WIDTH, mixture=mixture, asked=asked)
+        return PatchTask(canvas, 0, self.device, width=WIDTH, mixture=mixture, conditions=conditions)
 
     def start(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        silent = (-1,) * len(tasks[0].asked)
-        values = torch.tensor([[task.asked, silent][: 1 + guided] for task in tasks], device=self.device)
+        silent = (-1,) * len(tasks[0].conditions)
+        values = torch.tensor([[task.conditions, silent][: 1 + guided] for task in tasks], device=self.device)
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
         network = self._transformer
         backbone = CausalSession(network, prefixes, GRID**2, len(network.backbone.layers))
         return ContinuousSession(backbone, self._head)
-
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
-        """A picture after every step, drafts included; open positions hold the mean token, and viewers mark them."""
-        steps, frames = sorted(canvases), []
-        for i in range(0, len(steps), 64):
-            chunk = steps[i : i + 64]
-            pictures = self._decode([canvases[step] for step in chunk])
-            frames += [Frame(step=s, image=as_uri(p, "WEBP")) for s, p in zip(chunk, pictures, strict=True)]
-        return Legend(frames=tuple(frames))
-
-    def output(self, tokens: Sequence[Token | None]) -> Output:
-        """The finished picture."""
-        (picture,) = self._decode([tokens])
-        return Output(tokens=tuple(tokens), image=as_uri(picture, "PNG"))
 
     def pixels(self, tokens: Tensor) -> Tensor:
         """Tokens [B, 144, 8] to images [B, 3, 48, 48] in [-1, 1]."""
         with torch.inference_mode():
             return self._tokenizer.decode(tokens.to(self.device, self.dtype))
 
-    def _decode(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Tensor:
+        """See `Draws.pixels_of`; open positions hold the mean token."""
         blank = (0.0,) * WIDTH
-        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
-        arrays = ((self.pixels(tokens) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
-        return [Image.fromarray(array) for array in arrays]
+        return self.pixels(
+            torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
+        )
 
 
 @cache

@@ -12,6 +12,7 @@ from transformers.cache_utils import Cache
 
 from engines.models.bundled.networks import CODES, CONDITIONS, GRID, PATCH, TransformerSize, backbone, condition_ids
 from engines.models.heads import MixtureHead, ResidualHead
+from engines.models.networked import hidden_states
 
 WIDTH: Final = 8
 """Components of a token."""
@@ -43,8 +44,8 @@ class PatchTokenizer(nn.Module):
 
     def posterior(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Float[Tensor, "B D G G"], Float[Tensor, "B D G G"]]:
         """Mean and log variance of the latents of images in [-1, 1], unscaled."""
-        found = self.vae.encode(F.pixel_unshuffle(image, PATCH)).latent_dist
-        return found.mean, found.logvar
+        latent = self.vae.encode(F.pixel_unshuffle(image, PATCH)).latent_dist
+        return latent.mean, latent.logvar
 
     def reconstruct(self, latent: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
         """Unscaled latents to images, nominally in [-1, 1]."""
@@ -109,18 +110,12 @@ class PatchTransformer(nn.Module):
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T H"]:
         """What the head is conditioned on for the token after each input. See `networks.Transformer.forward`."""
-        said = positions < PREFIX
-        ids = torch.where(said, inputs[..., 0].round().long(), 0)
-        inputs = torch.where(said[..., None], 0.0, inputs)
-        embedded = torch.where(said[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
-        hidden: Tensor = self.backbone(
-            inputs_embeds=embedded + self.position(positions),
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=cache is not None,
-        ).last_hidden_state
-        return hidden
+        condition = positions < PREFIX
+        ids = torch.where(condition, inputs[..., 0].round().long(), 0)
+        inputs = torch.where(condition[..., None], 0.0, inputs)
+        embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
+        embedded = embedded + self.position(positions)
+        return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
 
 
 def condition_vectors(values: Int[Tensor, "B 3"]) -> Float[Tensor, "B 3 D"]:

@@ -45,6 +45,14 @@ BACKGROUNDS: Final[dict[str, tuple[str, ...]]] = {
 
 _FILLER: Final = frozenset(("a", "an", "the", "on", "of", "in", "over", "against", "with", "some", "at", "and", "pair"))
 _SLOTS: Final = (("garment", GARMENTS), ("tint", TINTS), ("background", BACKGROUNDS))
+_PHRASES: Final = {
+    tuple(phrase.split()): (slot, index)
+    for slot, table in _SLOTS
+    for index, phrases in enumerate(table.values())
+    for phrase in phrases
+}
+"""Words -> slot and index; no phrase is in two tables."""
+_LONGEST: Final = max(map(len, _PHRASES))
 
 
 class PromptError(ValueError):
@@ -77,40 +85,27 @@ def parse_prompt(text: str) -> Prompt:
         PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
     """
     words = re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower())
-    found: dict[str, int] = {}
+    slots: dict[str, int] = {}
     unknown: list[str] = []
-    i = 0
-    while i < len(words):
-        match = _longest_phrase(words, i, "background" if "garment" in found else "garment")
-        if match is None:
-            if words[i] not in _FILLER:
-                unknown.append(words[i])
-            i += 1
+    while words:
+        phrases = (tuple(words[:count]) for count in range(_LONGEST, 0, -1))
+        phrase = next((phrase for phrase in phrases if phrase in _PHRASES), None)
+        if phrase is None:
+            word = words.pop(0)
+            unknown += [] if word in _FILLER else [word]
             continue
-        slot, index, used = match
-        if found.setdefault(slot, index) != index:
-            names = [list(dict(_SLOTS)[slot])[k] for k in (found[slot], index)]
+        slot, index = _PHRASES[phrase]
+        if slots.setdefault(slot, index) != index:
+            names = [list(dict(_SLOTS)[slot])[k] for k in (slots[slot], index)]
             raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
-        i += used
-    if unknown or not found:
+        del words[: len(phrase)]
+    if unknown or not slots:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
         raise PromptError(f"prompt: {problem}. {vocabulary_help()}")
-    return Prompt(**found)
+    return Prompt(**slots)
 
 
 def vocabulary_help() -> str:
     """One line that lists everything a prompt may say."""
     lists = (f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
     return 'Say "a {tint} {garment} on {background}". ' + "; ".join(lists) + "."
-
-
-def _longest_phrase(words: list[str], start: int, prefer: str) -> tuple[str, int, int] | None:
-    """The longest phrase of any table that begins at `start`, as (slot, index, number of words)."""
-    best: tuple[str, int, int] | None = None
-    for slot, table in sorted(_SLOTS, key=lambda item: item[0] != prefer):
-        for index, phrases in enumerate(table.values()):
-            for phrase in phrases:
-                parts = phrase.split()
-                if words[start : start + len(parts)] == parts and (best is None or len(parts) > best[2]):
-                    best = (slot, index, len(parts))
-    return best

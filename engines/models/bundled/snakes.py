@@ -8,7 +8,6 @@ it is known will mostly guess that word right, and everything behind a wrong gue
 
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -62,16 +61,17 @@ def read(prompt: str) -> Game:
     Raises:
         ValueError: for what is no game; the message is one sentence.
     """
-    found = _FORM.fullmatch(prompt)
-    if not found:
+    match = _FORM.fullmatch(prompt)
+    if not match:
         raise ValueError(f"prompt: asks for no game; write a square and rolls of a die, such as {EXAMPLE!r}.")
-    start, rolls = int(found[1][:9]), [int(digit) for digit in found[2] if digit.isdigit()]
+    start, rolls = int(match[1][:9]), [int(digit) for digit in match[2] if digit.isdigit()]
     if not FIRST <= start <= LAST:
         raise ValueError(f"prompt: there is no square {start}; start from one of {FIRST} to {LAST}.")
     if impossible := [roll for roll in rolls if not 1 <= roll <= FACES]:
         raise ValueError(f"prompt: a die does not show {impossible[0]}; roll numbers from 1 to {FACES}.")
     if not FEWEST <= len(rolls) <= MOST:
-        count = "there are no rolls" if not rolls else f"{len(rolls)} rolls are too {_amount(rolls)}"
+        amount = "few" if len(rolls) < FEWEST else "many"
+        count = f"{len(rolls)} rolls are too {amount}" if rolls else "there are no rolls"
         raise ValueError(f"prompt: {count}; give {FEWEST} to {MOST}, such as {EXAMPLE!r}.")
     return Game(start, tuple(rolls))
 
@@ -96,12 +96,8 @@ def draw(dice: Random, rolls: int | None = None, held_out: bool = False) -> Game
 
 def held_out_games(count: int) -> list[Game]:
     """The first so many games that no model was trained on; they are always the same ones."""
-    dice, found = Random("held out"), dict[str, Game]()
-    while len(found) < count:
+    dice, games = Random("held out"), dict[str, Game]()
+    while len(games) < count:
         game = draw(dice, held_out=True)
-        found.setdefault(game.prompt, game)
-    return list(found.values())
-
-
-def _amount(rolls: Sequence[int]) -> str:
-    return "few" if len(rolls) < FEWEST else "many"
+        games.setdefault(game.prompt, game)
+    return list(games.values())

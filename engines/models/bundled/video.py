@@ -1,6 +1,6 @@
 """The studio video model: nine frames of a clip to the 24 that follow, with weights that ship in assets/models."""
 
-import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,8 +12,9 @@ from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor
 
+from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
-from engines.models.bundled.manifest import entry_of
+from engines.models.bundled.manifest import entry_of, verify
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.video_networks import (
     CODES,
@@ -27,10 +28,9 @@ from engines.models.bundled.video_networks import (
     to_floats,
     to_pixels,
 )
-from engines.models.bundled.video_prompts import MOTIONS, parse
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape, Pictures
-from engines.models.errors import ModelError
+from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.lean import lean
+from engines.models.pictures import Pictures
 from traces.schema import ModelCard
 
 ID: Final = "studio-video"
@@ -38,6 +38,9 @@ CLIPS: Final = Path(__file__).parents[3] / "assets" / "clips" / "video.safetenso
 GIVEN_FRAMES: Final = 1 + SPAN
 MOST_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
+MOTIONS: Final = ("drifting", "turning", "bouncing")
+"""How garments move, in the order of the labels."""
+_CLIP: Final = re.compile(r"(?:clip\s*)?(\d{1,6})", re.IGNORECASE)
 SHAPE: Final = ClipShape(FRAMES, GIVEN_FRAMES, SPAN, GRID, GRID, PATCH, CODES)
 
 
@@ -66,33 +69,26 @@ class StudioVideo(ClipModel):
         device: torch.device,
         card: ModelCard,
     ) -> None:
-        super().__init__(card, device, SHAPE, Pictures(MOST_PICTURES))
+        super().__init__(transformer, card, device, SHAPE, Pictures(MOST_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
-        self.network = self._transformer = transformer.to(device).eval()
-        self._parameters = super().parameters
         transformer.backbone = lean(transformer.backbone)
         self.layers = len(transformer.backbone.layers)
         self.tokens = card.weights.get("video-tokenizer.safetensors", "")
         book = tokenizer.codebook.detach()
         self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
 
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`; of the network as it was trained."""
-        return self._parameters
-
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """See `ClipModel.logits`."""
-        found: Tensor = self._transformer(ids, positions, cache, mask)
-        return found
+        logits: Tensor = self._network(ids, positions, cache, mask)
+        return logits
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""
-        asked = parse(prompt, len(self.held_out.codes))
-        return tuple(self.held_out.codes[asked, :GIVEN].tolist()) if isinstance(asked, int) else asked
+        given = parse(prompt, len(self.held_out.codes))
+        return tuple(self.held_out.codes[given, :GIVEN].tolist()) if isinstance(given, int) else given
 
     def examples(self, count: int) -> Sequence[tuple[str, str]]:
         """See `ClipModel.examples`: the first of the held-out clips."""
@@ -109,6 +105,24 @@ class StudioVideo(ClipModel):
             return to_pixels(self._tokenizer.decode(codes.reshape(len(codes), -1, GRID, GRID).to(self.device))).cpu()
 
 
+def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
+    """Index of a held-out clip, from 0, or the codes [288] of a clip's first nine frames.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    text = prompt.strip()
+    if match := _CLIP.fullmatch(text):
+        number = int(match[1])
+        if not 1 <= number <= clips:
+            raise ConfigError(f"prompt: there is no clip {number}; say clip 1 to clip {clips}.")
+        return number - 1
+    codes = unpack(text, GIVEN, CODES)
+    if codes is None:
+        raise ConfigError(f"prompt: {text!r:.60} names no clip; say clip 1 to clip {clips}.")
+    return codes
+
+
 def _held_out(entry: Mapping[str, Any]) -> HeldOut:
     """The clips that ship.
 
@@ -116,10 +130,7 @@ def _held_out(entry: Mapping[str, Any]) -> HeldOut:
         ModelError: when their file is missing or is not the one in the manifest.
     """
     remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
-    if not CLIPS.exists():
-        raise ModelError(f"{ID}: {CLIPS.name} is missing from assets/clips. {remedy}")
-    if entry.get("clips", {}).get("sha256") != hashlib.sha256(CLIPS.read_bytes()).hexdigest():
-        raise ModelError(f"{ID}: {CLIPS.name} is not the file listed in MANIFEST.json. {remedy}")
+    verify(CLIPS.parent, {CLIPS.name: entry.get("clips", {}).get("sha256", "")}, ID, remedy)
     tensors = load_file(CLIPS)
     return HeldOut(tensors["codes"].long(), tensors["labels"].long())
 

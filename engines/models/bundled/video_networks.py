@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from engines.models.bundled.networks import TransformerSize, backbone
+from engines.models.networked import hidden_states
 
 SIZE: Final = 48
 PATCH: Final = 4
@@ -163,14 +164,8 @@ class VideoTransformer(nn.Module):
         """What the head reads; arguments as in `forward`."""
         slot = (positions + 1).clamp(max=LENGTH - 1)
         place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
-        out: Tensor = self.backbone(
-            inputs_embeds=self.backbone.embed_tokens(ids) + place,
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=cache is not None,
-        ).last_hidden_state
-        return out
+        embedded = self.backbone.embed_tokens(ids) + place
+        return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
 
     def forward(
         self,
@@ -184,7 +179,7 @@ class VideoTransformer(nn.Module):
         Args:
             ids: codes.
             positions: absolute positions, 0 for the first code of the clip.
-            cache: the KV cache of earlier tokens; the call appends to it.
+            cache: the KV cache; the call appends to it.
             mask: additive attention mask over the cache and the inputs; causal without one.
         """
         logits: Tensor = self.head(self.hidden(ids, positions, cache, mask))

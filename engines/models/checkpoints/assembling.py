@@ -1,34 +1,25 @@
-"""Checkpoints of models that draw: their weights into networks of transformers, diffusers and our own.
+"""What modules of this package share: weights into networks of transformers, diffusers and our own.
 
-A module that reads such a checkpoint has three functions:
+A module that reads checkpoints has up to three functions:
 
     load(source, settings, device, dtype)   the model of a folder with this config.json; `dtype` is that of the
                                             transformer's weights, where the model can be held in more than one
     needs(source, settings)                 what it takes, before a tensor of it is read
-    convert(request)                        what is written of pickles, where it was published as such;
-                                            see `engines.models.checkpoints.conversion`
-
-The first two raise ModelError for a checkpoint that is not whole, or asks for another network.
+    convert(request)                        what is written of pickles, where it was published as such; see `conversion`
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any, Final, TypeVar
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.utils import is_accelerate_available, logging
 
-from engines.config import shown
 from engines.models.checkpoints.table import published_as
 from engines.models.devices import split
-from engines.models.errors import ModelError
 from engines.models.memory import free_bytes
-from engines.models.weights import Source, other_hashes, shapes_in, tensor_heads, weight_files, weight_hashes
+from engines.models.weights import Source, other_hashes, weight_hashes
 from traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -39,48 +30,10 @@ PIXELS: Final = "pixels"
 _MOST_LAYERS: Final = 1000
 _FILLED: Final = 0.85
 """Of what is free on each of several devices; the rest is for what a pass computes."""
-_FORMATS: Final = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
-"""Number formats that are read, as safetensors calls them."""
-
-
-def read_state(source: Source, ignored: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """The tensors of a folder, which stay in their files until they are used.
-
-    Args:
-        source: The folder.
-        ignored: How names begin of tensors that are left out.
-
-    Raises:
-        ModelError: for files that are missing or broken, and for tensors that are no plain floats.
-    """
-    state: dict[str, Tensor] = {}
-    for file in weight_files(source):
-        try:
-            tensors = load_file(file)
-        except (SafetensorError, OSError) as error:
-            raise source.incomplete(f"{file.name} cannot be read: {error}") from error
-        state |= {name: part for name, part in tensors.items() if not name.startswith(ignored)}
-    check_floats(source, state)
-    return state
-
-
-def check_floats(source: Source, state: State) -> None:
-    """See that tensors are plain floats; a count, as batch norms keep one, may be a whole number.
-
-    Raises:
-        ModelError: for the first that is not.
-    """
-    for name, part in state.items():
-        if part.dim() and part.dtype not in _FORMATS.values():
-            raise source.incomplete(f"tensor {name!r} is stored as {part.dtype}; only plain floats can be read")
 
 
 def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) -> Any:
-    """A config of transformers.
-
-    Raises:
-        ModelError: where transformers refuses config.json.
-    """
+    """A config of transformers."""
     try:
         return kind.from_dict(dict(settings))
     except Exception as error:  # of many kinds, also of validators
@@ -88,32 +41,15 @@ def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) 
 
 
 def native_network(
-    source: Source,
-    kind: type[Any],
-    config: Any,
-    state: State,
-    dtype: torch.dtype,
-    **options: Any,
+    source: Source, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
 ) -> Any:
     """A network of a class of transformers, for inference.
 
-    Args:
-        source: Whose tensors they are.
-        kind: The class; a subclass of ours says what it does without, and what stays in float32.
-        config: Its config.
-        state: Tensors by the class's names.
-        dtype: What they become.
-        options: Of `from_pretrained`, such as `key_mapping`; and `device`, where the network goes: over several, named
-            with commas, transformers spreads its layers, which takes accelerate.
-
-    Raises:
-        ModelError: for the first tensor that is missing, superfluous or of another shape, and for several devices
-            without accelerate.
+    Tensors have the class's names and become `dtype`; a subclass of ours says what it does without, and what stays in
+    float32. Over several devices, named with commas, transformers spreads its layers, which takes accelerate.
     """
-    device = options.pop("device", "cpu")
     several = len(split(device)) > 1
-    if several:
-        options |= {"device_map": "auto", "max_memory": _shares(source, device)}
+    spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
     depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
     if depth > len(state):
         raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
@@ -128,7 +64,7 @@ def native_network(
             dtype=dtype,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
-            **options,
+            **spread,
         )
     except Exception as error:  # sizes that are no network fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
@@ -136,12 +72,13 @@ def native_network(
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-    for name in sorted(report["missing_keys"]):
-        raise source.incomplete(f"tensor {name!r} is missing in its weights")
+    problems = [f"{name!r} is missing in its weights" for name in sorted(report["missing_keys"])]
     for name in sorted(report["unexpected_keys"]):
-        raise source.incomplete(f"tensor {name!r} is in its weights, and {kind.__name__} has no place for it")
+        problems.append(f"{name!r} is in its weights, and {kind.__name__} has no place for it")
     for name, shape, wanted in sorted(report["mismatched_keys"]):
-        raise source.incomplete(f"tensor {name!r} has shape {list(shape)}, and its config.json asks for {list(wanted)}")
+        problems.append(f"{name!r} has shape {list(shape)}, and its config.json asks for {list(wanted)}")
+    if problems:
+        raise source.incomplete(f"tensor {problems[0]}")
     network = network.eval().requires_grad_(False)
     return network if several else network.to(device)
 
@@ -150,11 +87,8 @@ def _shares(source: Source, device: str) -> dict[int | str, int]:
     """The bytes that transformers may fill of each of several devices."""
     if not is_accelerate_available():
         raise source.unsupported(f"runs on several devices, {device}, with accelerate; do: pip install accelerate")
-    names = {one: torch.device(one) for one in split(device)}
-    return {
-        place.type if place.type == "cpu" else place.index or 0: int(_FILLED * (free_bytes(one) or 0))
-        for one, place in names.items()
-    }
+    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in split(device)}
+    return {one if one == "cpu" else torch.device(one).index or 0: number for one, number in free.items()}
 
 
 def on_meta(build: Callable[[], Network]) -> Network:
@@ -164,11 +98,7 @@ def on_meta(build: Callable[[], Network]) -> Network:
 
 
 def load_state(source: Source, network: Network, state: State, dtype: torch.dtype | None = None) -> Network:
-    """A network with its weights, all of them, in `dtype` or, without one, as they are stored.
-
-    Raises:
-        ModelError: for tensors that are missing, superfluous or of another shape, which torch names.
-    """
+    """A network with its weights, all of them, in `dtype` or, without one, as they are stored."""
     try:
         network.load_state_dict({name: part.to(dtype or part.dtype) for name, part in state.items()}, assign=True)
     except RuntimeError as error:
@@ -176,31 +106,8 @@ def load_state(source: Source, network: Network, state: State, dtype: torch.dtyp
     return network.eval().requires_grad_(False)
 
 
-def stored(source: Source, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
-    """How many parameters the tensors of a folder hold.
-
-    Args:
-        source: The folder.
-        ignored: How names begin of what is not built.
-        prefix: How names begin of what is counted.
-        tables: How names end of what is no parameter.
-
-    Raises:
-        ModelError: for files that are missing or broken.
-    """
-    return sum(
-        math.prod(shape)
-        for name, shape in shapes_in(tensor_heads(source)).items()
-        if name.startswith(prefix) and not name.startswith(ignored) and not name.endswith(tables)
-    )
-
-
 def parameters(source: Source, kind: type[Any], config: Any) -> int:
-    """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read.
-
-    Raises:
-        ModelError: for a config that no network can be built of.
-    """
+    """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
     depth = getattr(config, "num_hidden_layers", 0)
     if depth > _MOST_LAYERS:
         raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
@@ -209,15 +116,6 @@ def parameters(source: Source, kind: type[Any], config: Any) -> int:
     except Exception as error:  # sizes that are no network fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
     return sum(weight.numel() for weight in network.parameters())
-
-
-def format_of(source: Source) -> torch.dtype | None:
-    """The one number format of a folder's tensors; None where they have several, or cannot be read."""
-    try:
-        formats = {number for _, number in tensor_heads(source).values()}
-    except ModelError:
-        return None
-    return _FORMATS.get(formats.pop()) if len(formats) == 1 else None
 
 
 def counted(names: Iterable[str], numbered: str) -> int:
@@ -238,38 +136,10 @@ def part_of(state: State, prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
 
 
-def section(source: Source, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object inside config.json, without what is null.
-
-    Raises:
-        ModelError: where there is none.
-    """
-    value = settings.get(name)
-    if not isinstance(value, dict):
-        raise source.incomplete(f"config.json has {shown(value)} for {name!r}; it is an object")
-    return {key: inner for key, inner in value.items() if inner is not None}
-
-
-def check_fixed(source: Source, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
-    """See that fields which are there have the one value that was built.
-
-    Raises:
-        ModelError: for the first that has another.
-    """
-    for name, value in fixed.items():
-        if settings.get(name, value) != value:
-            raise source.unsupported(
-                f"config.json has {shown(settings[name])} for {name!r}; {title} is built for {value!r}"
-            )
-
-
 def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
     """Who a model is: its name, the licence where its repository is listed, and the hashes of all files that were read.
 
-    Args:
-        source: Its folder.
-        title: Of its family.
-        beside: Folders inside that one with weights of their own.
+    `beside` are folders inside its own with weights of their own.
     """
     row = published_as(source.name)
     weights = weight_hashes(source)
@@ -283,8 +153,3 @@ def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
         files=other_hashes(source),
         licence=row.licence if row else "",
     )
-
-
-def folder_in(source: Source, name: str) -> Source:
-    """A folder inside a checkpoint's."""
-    return replace(source, folder=source.folder / name, name=f"{source.name}/{name}")

@@ -12,7 +12,7 @@ from diffusers import AutoencoderKL, VQModel
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.models.checkpoints.assembling import PIXELS, State, counted, folder_in, load_state, on_meta, read_state
+from engines.models.checkpoints.assembling import PIXELS, State, counted, load_state, on_meta
 from engines.models.checkpoints.conversion import Request, read_pickle
 from engines.models.weights import Source
 
@@ -33,11 +33,7 @@ _PARTS: Final = {"block": "resnets", "attn": "attentions", "upsample": "upsample
 
 
 def decoder_of(source: Source, state: State) -> Any:
-    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL.
-
-    Raises:
-        ModelError: where they are not those of one.
-    """
+    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL."""
     own = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     try:
         network, from_coarse = _network(own)
@@ -99,44 +95,23 @@ def _native(name: str, levels: int, spatial: bool) -> str:
     return f"decoder.up_blocks.{level}.{_PARTS[match[2]]}.{name[match.end() :]}"
 
 
-def read_kl16(source: Source, channels: int) -> Any:
-    """The KL-16 in the folder `pixels` of a checkpoint whose tokens have so many channels.
-
-    Raises:
-        ModelError: when it is not whole, or has other channels.
-    """
-    beside = folder_in(source, PIXELS)
-    return check_channels(source, decoder_of(beside, read_state(beside)), channels)
+def read_kl16(source: Source, channels: int, state: State | None = None) -> Any:
+    """The KL-16 of a checkpoint whose tokens have so many channels: of these tensors, or in the folder `pixels`."""
+    beside = source.inside(PIXELS) if state is None else source
+    autoencoder = decoder_of(beside, beside.tensors() if state is None else state)
+    if (latent := autoencoder.config.latent_channels) != channels:
+        raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
+    return autoencoder
 
 
 def kl16_of(request: Request) -> State:
-    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion.
-
-    Raises:
-        ConfigError: where there is no second file.
-        ModelError: where it holds something else.
-    """
+    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion; ConfigError without one."""
     return read_published(request.second_file("Give MAR's kl16.ckpt."))
 
 
 def read_published(source: Source) -> State:
-    """The tensors of the decoder in a pickle that a source is named after.
-
-    Raises:
-        ModelError: where it holds something else.
-    """
+    """The tensors of the decoder in a pickle that a source is named after."""
     state = read_pickle(source, ("state_dict", "model"))
     state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     decoder_of(source, state)
     return state
-
-
-def check_channels(source: Source, autoencoder: Any, channels: int) -> Any:
-    """An autoencoder that takes a model's tokens.
-
-    Raises:
-        ModelError: where it does not.
-    """
-    if (latent := autoencoder.config.latent_channels) != channels:
-        raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
-    return autoencoder

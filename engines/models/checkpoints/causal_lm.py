@@ -14,15 +14,16 @@ from typing import Any, Final
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer, DynamicCache
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoTokenizer, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engines.ar.request import Forward
-from engines.models.checkpoints.assembling import card_of, format_of, native_network, parameters, read_state
+from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
 from engines.models.language_model import Kind, TextModel
 from engines.models.memory import Needs, cached_numbers, check_cache
+from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.text import begins_of, chat_form, ends_of, read_tokenizer, size_of
 from engines.models.weights import LARGEST, Source
@@ -36,7 +37,7 @@ _NOT_CAUSAL: Final = ("xlm", "xlnet")
 """Have a class for causal language models whose attention is not causal."""
 
 
-class CausalLM:
+class CausalLM(Networked):
     """A model of the family discrete-ar around an object of transformers."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
@@ -55,7 +56,7 @@ class CausalLM:
                 cannot read.
         """
         check_network(network, field)
-        self._network, self._tokenizer = network, tokenizer
+        self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
         self.device: torch.device = network.device
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
@@ -66,20 +67,9 @@ class CausalLM:
         self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
 
     @property
-    def dtype(self) -> torch.dtype:
-        """What the network computes in."""
-        dtype: torch.dtype = self._network.dtype
-        return dtype
-
-    @property
     def tokens(self) -> int:
         """How many ids there are: all that two models without a common tokenizer can be compared by."""
         return self._width
-
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`."""
-        return sum(weight.numel() for weight in self._network.parameters())
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -165,16 +155,12 @@ def is_causal(model_type: str | None) -> bool:
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
-    """The model of a folder.
-
-    Raises:
-        ModelError: when it is not whole, or no causal language model of transformers.
-    """
-    config = _config(source)
+    """The model of a folder."""
+    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     tokenizer = read_tokenizer(source, AutoTokenizer)
     width = int(config.get_text_config().vocab_size)
     kind = _kind(source, settings, config, tokenizer, size_of(source, tokenizer, width))
-    network = native_network(source, _class_of(source, config), config, read_state(source), dtype, device=device)
+    network = native_network(source, _class_of(source, config), config, source.tensors(), dtype, device=device)
     try:
         check_network(network, type_of(settings) or "")
     except ValueError as error:
@@ -184,21 +170,10 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """The memory that the model of a folder needs, before a tensor of it is read.
-
-    Raises:
-        ModelError: as `load` does.
-    """
-    config = _config(source)
+    """The memory that the model of a folder needs, before a tensor of it is read."""
+    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     count = parameters(source, _class_of(source, config), config)
-    return Needs(count, position=cached_numbers(config), stored=format_of(source))
-
-
-def _config(source: Source) -> Any:
-    try:
-        return AutoConfig.from_pretrained(source.folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # of many kinds, also of validators
-        raise source.incomplete(f"config.json is refused: {error}") from error
+    return Needs(count, position=cached_numbers(config), stored=source.format())
 
 
 def _class_of(source: Source, config: Any) -> Any:
@@ -231,19 +206,19 @@ class CausalLMSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        rows = [self._row(lane, request) for lane, request in requests.items()]
+        rows = [self._row(sequence, request) for sequence, request in requests.items()]
         most = max(len(row) for row in rows)
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, most - len(row))) for row in rows])[:, None]
 
-    def _row(self, lane: int, request: Forward) -> Tensor:
-        """Logits [W, V] of the positions that a lane asks for."""
-        text = torch.cat([self._prompts[lane], request.tokens.to(self._prompts[lane])])
-        first = len(self._prompts[lane]) + request.done - 1
-        cache = self._caches[lane]
+    def _row(self, sequence: int, request: Forward) -> Tensor:
+        """Logits [W, V] of the positions that a sequence asks for."""
+        text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
+        first = len(self._prompts[sequence]) + request.done - 1
+        cache = self._caches[sequence]
         start = 0
         if cache is not None:
             stored = cache.get_seq_length()
-            start = min(stored, len(self._prompts[lane]) + request.cached, first)
+            start = min(stored, len(self._prompts[sequence]) + request.cached, first)
             if start < stored:
                 cache.crop(start - stored)
         out = self._network(

@@ -30,23 +30,13 @@ from transformers import ChameleonConfig, ChameleonForConditionalGeneration
 
 from engines.config import ConfigError, shown
 from engines.models.checkpoints import autoencoder
-from engines.models.checkpoints.assembling import (
-    PIXELS,
-    State,
-    card_of,
-    folder_in,
-    native_config,
-    native_network,
-    part_of,
-    read_state,
-    stored,
-)
+from engines.models.checkpoints.assembling import PIXELS, State, card_of, native_config, native_network, part_of
 from engines.models.checkpoints.conversion import Converted, Request
-from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts, check_vocabulary
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import read_tokenizer
-from engines.models.weights import Source, number_of, tensor_heads
+from engines.models.text import named_token, read_tokenizer, size_of
+from engines.models.weights import Source
 from traces.schema import ModelCard
 
 
@@ -92,19 +82,7 @@ class Chameleon(OneVocabulary):
     """A model of Chameleon's kind with its tokenizers."""
 
     def __init__(self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Kind, card: ModelCard) -> None:
-        """Wrap a `ChameleonPictures` and a VQModel that lie on their device.
-
-        Args:
-            network: The transformer.
-            vq: Codes to pixels.
-            tokenizer: Of texts.
-            ids: The token of every code.
-            kind: Which of the models it is, with the side of its pictures.
-            card: Who it is.
-
-        Raises:
-            ModelError: for a tokenizer that has no token for what stands around a picture.
-        """
+        """Wrap a `ChameleonPictures` and a VQModel that lie on their device; `ids` are the tokens of all codes."""
         self._vq, self._kind = vq, kind
         shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings)
         super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
@@ -140,14 +118,18 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     """The model of a folder; see `assembling`."""
     kind, beside = _kind(source)
     config = _config(source, settings)
-    state = read_state(source)
+    state = source.tensors()
     own = {name: part for name, part in state.items() if not name.startswith(_VQ)}
     network = native_network(source, ChameleonPictures, config, _spread(own, config), dtype)
-    vq = autoencoder.decoder_of(beside or source, read_state(beside) if beside else part_of(state, _VQ)).to(device)
+    vq = autoencoder.decoder_of(beside or source, beside.tensors() if beside else part_of(state, _VQ)).to(device)
     tokenizer, count = read_tokenizer(source), vq.config.num_vq_embeddings
     ids = kind.first + torch.arange(count) if kind.first else _codes(source, tokenizer, count)
-    check_vocabulary(source, tokenizer, ids, config.vocab_size)
-    kind = replace(kind, begin=_first_token(source)) if kind.first else kind
+    size_of(source, tokenizer, config.vocab_size, int(ids.max()))
+    if kind.first:  # as in the release, the tokenizer's beginning, or where it has none its end
+        begin = named_token(source, "bos_token", "eos_token")
+        if begin is None:
+            raise source.incomplete("tokenizer_config.json is missing, or has neither 'bos_token' nor 'eos_token'")
+        kind = replace(kind, begin=begin)
     card = card_of(source, kind.title, *([beside] if beside else []))
     return Chameleon(network.to(device), vq, tokenizer, ids, kind, card)
 
@@ -155,9 +137,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling`."""
     kind, beside = _kind(source)
-    exact = stored(beside) if beside else stored(source, prefix=_VQ)
+    exact = beside.count() if beside else source.count(prefix=_VQ)
     columns = kind.side + bool(kind.grid)
-    return Needs(stored(source, (_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns)
+    return Needs(source.count((_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns)
 
 
 def convert(request: Request) -> Converted:
@@ -172,17 +154,17 @@ def convert(request: Request) -> Converted:
 
 def _kind(source: Source) -> tuple[Kind, Source | None]:
     """Which model it is, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
-    beside = replace(folder_in(source, PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
-    if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in tensor_heads(source):
+    beside = replace(source.inside(PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
+    if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in source.heads():
         return KINDS["anole"], None
     settings = beside.read_json("config.json")
     name = settings.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         raise beside.incomplete(f"config.json has {shown(name)} for 'kind'; it is one of {', '.join(KINDS)}")
-    kind = replace(KINDS[name], side=int(number_of(beside, settings, "side", most=_MOST_SIDE)))
+    kind = replace(KINDS[name], side=beside.number(settings, "side", most=_MOST_SIDE))
     if not kind.first:
         return kind, beside
-    return replace(kind, first=int(number_of(beside, settings, "first", most=_MOST_TOKENS))), beside
+    return replace(kind, first=beside.number(settings, "first", most=_MOST_TOKENS)), beside
 
 
 def _config(source: Source, settings: Mapping[str, Any]) -> Any:
@@ -201,18 +183,6 @@ def _spread(state: State, config: Any) -> State:
         return part.repeat_interleave(wanted // len(part), 0)
 
     return {name: spread(name, part) for name, part in state.items()}
-
-
-def _first_token(source: Source) -> str:
-    """The token that texts begin with: the tokenizer's beginning, or where it has none its end, as in the release."""
-    name = "tokenizer_config.json"
-    settings = source.read_json(name)
-    for field in ("bos_token", "eos_token"):
-        token = settings.get(field)
-        token = token.get("content") if isinstance(token, dict) else token
-        if isinstance(token, str):
-            return token
-    raise source.incomplete(f"{name} has neither 'bos_token' nor 'eos_token'")
 
 
 def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from engines.config import ConfigError
 from engines.models.clip_files import read_clip
-from engines.models.networked import Networked
-from engines.models.pictures import as_uri
+from engines.models.networked import Networked, count_parameters
+from engines.models.pictures import Pictures, as_uri, frames, shrunk
 from engines.models.sessions.causal import CausalSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output
+from traces.schema import Canvas, Legend, ModelCard, Output
 
 _CODES: Final = re.compile(r"codes\s+([A-Za-z0-9+/]+={0,2})")
 
@@ -68,33 +68,16 @@ class ClipShape:
         return self.latents - self.given // self.plane, self.rows, self.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """How much of a clip a trace holds as pictures."""
-
-    most: int = 64
-    """Pictures of the canvas, spread evenly over the passes of a run."""
-    together: int = 16
-    """Clips that are decoded at once for them."""
-    longest: int | None = None
-    """Pixels of the longer side that larger frames are shrunk to; None leaves all as they are."""
-
-
 def pack(codes: Sequence[int]) -> str:
     """The prompt that gives a clip by the codes of its first frames."""
     return "codes " + base64.b64encode(np.asarray(codes, "<u2").tobytes()).decode()
 
 
 def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
-    """The codes of a prompt that `pack` made; None for a prompt of another kind.
-
-    Args:
-        prompt: as it was said.
-        count: how many codes are given.
-        codes: how many different ones there are.
+    """The codes of a prompt that `pack` made, `count` of them below `codes`; None for a prompt of another kind.
 
     Raises:
-        ConfigError: where it is not `count` codes.
+        ConfigError: for other codes.
     """
     match = _CODES.fullmatch(prompt.strip())
     if match is None:
@@ -103,10 +86,10 @@ def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
         data = base64.b64decode(match[1], validate=True)
     except binascii.Error:
         data = b""
-    found = tuple(np.frombuffer(data, "<u2").tolist()) if len(data) == 2 * count else ()
-    if not found or max(found) >= codes:
+    values = tuple(np.frombuffer(data, "<u2").tolist()) if len(data) == 2 * count else ()
+    if not values or max(values) >= codes:
         raise ConfigError(f"prompt: these are not {count} codes below {codes}; give the clip's file again.")
-    return found
+    return values
 
 
 class ClipModel(Networked, ABC):
@@ -122,9 +105,10 @@ class ClipModel(Networked, ABC):
     layers: int
     """Layers that have a KV cache."""
 
-    def __init__(self, card: ModelCard, device: torch.device, shape: ClipShape, pictures: Pictures) -> None:
-        self.card, self.device = card, device
-        self.shape, self._pictures = shape, pictures
+    def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
+        """Wrap a network and move it to `device`; see `engines.models.pictures.Pictures` for the limits."""
+        self._network, self.parameters = network.to(device).eval(), count_parameters(network)
+        self.card, self.device, self.shape, self._limits = card, device, shape, limits
 
     @abstractmethod
     def logits(
@@ -192,7 +176,7 @@ class ClipModel(Networked, ABC):
         return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
 
     def _drawing(self, given: tuple[int, ...]) -> "ClipDrawing":
-        return ClipDrawing(self.decode, given, self.blank, self.shape, self._pictures)
+        return ClipDrawing(self.decode, given, self.blank, self.shape, self._limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,17 +187,16 @@ class ClipDrawing:
     given: tuple[int, ...]
     blank: int
     shape: ClipShape
-    pictures: Pictures
+    limits: Pictures
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
-        return Legend(frames=frames(canvases, self._strips, self.pictures))
+        return Legend(frames=frames(canvases, self._strips, self.limits))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """All frames of the clip; the given ones as they come out of their codes."""
-        video = tuple(
-            as_uri(shrunk(Image.fromarray(frame), self.pictures), "PNG") for frame in self._clips([tokens])[0].numpy()
-        )
+        clip = self._clips([tokens])[0].numpy()
+        video = tuple(as_uri(shrunk(Image.fromarray(frame), self.limits), "PNG") for frame in clip)
         return Output(tokens=tuple(tokens), video=video, given=self.shape.given_frames)
 
     def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
@@ -224,29 +207,5 @@ class ClipDrawing:
 
     def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
         last = self._clips(canvases)[:, self.shape.given_frames + self.shape.span - 1 :: self.shape.span]
-        strips = [[shrunk(Image.fromarray(frame), self.pictures) for frame in strip] for strip in last.numpy()]
+        strips = [[shrunk(Image.fromarray(frame), self.limits) for frame in strip] for strip in last.numpy()]
         return [Image.fromarray(np.concatenate([np.asarray(frame) for frame in strip], 1)) for strip in strips]
-
-
-def frames(
-    canvases: Mapping[int, Sequence[Any]],
-    drawn: Callable[[Sequence[Sequence[Any]]], Sequence[Image.Image]],
-    limits: Pictures,
-) -> tuple[Frame, ...]:
-    """Pictures of the canvas at steps that are spread evenly over a run, each as it is `drawn`."""
-    steps = sorted(canvases)
-    if len(steps) > limits.most:
-        steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.most)]
-    made = []
-    for i in range(0, len(steps), limits.together):
-        chunk = steps[i : i + limits.together]
-        pictures = drawn([canvases[step] for step in chunk])
-        made += [Frame(step=step, image=as_uri(one, "WEBP")) for step, one in zip(chunk, pictures, strict=True)]
-    return tuple(made)
-
-
-def shrunk(picture: Image.Image, limits: Pictures) -> Image.Image:
-    """A picture that is no larger than a trace may hold."""
-    if limits.longest is not None and max(picture.size) > limits.longest:
-        picture.thumbnail((limits.longest, limits.longest), Image.Resampling.BOX)
-    return picture

@@ -7,8 +7,11 @@ published names. TARGET gets config.json last: a conversion that was interrupted
 """
 
 import argparse
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from engines.config import ConfigError, shown
-from engines.models.checkpoints.assembling import State, check_floats
+from engines.models.checkpoints.assembling import State
 from engines.models.errors import ModelError
 from engines.models.weights import Source
 
@@ -34,6 +37,15 @@ KINDS: Final = {
     "harmon": "harmon",
 }
 """What can be converted, and the module that does it."""
+_DTYPES: Final = {
+    "FloatStorage": torch.float32,
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "BoolStorage": torch.bool,
+}
+"""Storages of a TorchScript archive."""
 SHARD_BYTES: Final = 2 * 2**30
 
 
@@ -81,12 +93,7 @@ class Converted:
 
 
 def convert(request: Request, target: Path, say: Callable[[str], None] = lambda line: None) -> None:
-    """Write a folder that `engines.models.loading.load_folder` reads.
-
-    Args:
-        request: What is to be converted.
-        target: Folder to write; it is made, or empty.
-        say: Is told of every file that was written.
+    """Write a folder, new or empty, that `engines.models.loading` reads; `say` is called with a line a file of weights.
 
     Raises:
         ConfigError: for an unknown kind, or one that takes other files.
@@ -112,13 +119,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
 def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
     """The tensors of a pickled state dict by name, which stay on disk until they are used; extra states are left out.
 
-    Args:
-        source: Whose folder it lies in.
-        inside: Keys under which the state dict may lie; the first that is there counts.
-        name: The file, by default the one that `source` is named after.
-
-    Raises:
-        ModelError: for a file that is missing or holds something else than tensors.
+    It lies under the first key of `inside` that is there, in the file that `source` is named after, or `name`.
     """
     file = source.folder / (name or source.name)
     if not file.is_file():
@@ -138,8 +139,74 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
     for key, part in state.items():
         if not isinstance(part, Tensor):
             raise source.incomplete(f"{file.name} has {key!r}, which is no tensor")
-    check_floats(source, state)
+    source.check_floats(state)
     return state
+
+
+def read_archive(path: Path) -> dict[str, Tensor]:
+    """Parameters and buffers of a TorchScript archive by their names in the module, without running what it holds.
+
+    An archive is a zip: the bytes of every storage, the module's attributes as a pickle, and code, which is left alone.
+    Of the pickle, tensors, their containers and objects of the archive's own classes are understood, which become plain
+    records. Any other name in it is refused before it is looked up.
+
+    Raises:
+        ValueError: for a file that is no such archive or holds something else; the message says what.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            root = next((name for name in archive.namelist() if name.endswith("/data.pkl")), None)
+            if root is None:
+                raise ValueError("is no TorchScript archive")
+            return dict(_tensors(_Reader(archive, root.removesuffix("data.pkl")).load(), ""))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"cannot be read: {error}") from error
+    except ValueError:
+        raise
+    except Exception as error:  # what a damaged pickle makes of the reader's stack is an error of any kind
+        raise ValueError(f"holds something other than a module's tensors: {error!r:.200}") from error
+
+
+class _Record:
+    """An object of one of the archive's own classes: its attributes, and nothing that it could do."""
+
+
+class _Reader(pickle.Unpickler):
+    """Makes tensors, containers and records; see https://docs.python.org/3/library/pickle.html#restricting-globals."""
+
+    def __init__(self, archive: zipfile.ZipFile, root: str) -> None:
+        super().__init__(io.BytesIO(archive.read(f"{root}data.pkl")))
+        self._archive, self._root = archive, root
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the pickle stands for: something made anew here, never an import."""
+        if module.startswith("__torch__"):
+            return type("Record", (_Record,), {})
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return lambda storage, offset, shape, stride, *_: storage.as_strided(shape, stride, offset)
+        if (module, name) == ("collections", "OrderedDict"):
+            return lambda *items: dict(*items)
+        if module == "torch.jit._pickle":  # lists, and tensors that carry a type
+            return lambda value, *_: value
+        if module == "torch" and name in _DTYPES:
+            return _DTYPES[name]
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+    def persistent_load(self, pid: Any) -> Tensor:
+        """A storage, as a flat tensor."""
+        _, dtype, key, _, count = pid
+        data = bytearray(self._archive.read(f"{self._root}data/{key}"))
+        return torch.frombuffer(data, dtype=dtype, count=count) if count else torch.empty(0, dtype=dtype)
+
+
+def _tensors(record: object, prefix: str) -> Iterator[tuple[str, Tensor]]:
+    if not isinstance(record, _Record):
+        raise ValueError(f"holds something other than a module's tensors: {type(record).__name__} at {prefix!r}")
+    for name, value in vars(record).items():
+        if isinstance(value, Tensor):
+            yield prefix + name, value
+        elif isinstance(value, _Record):
+            yield from _tensors(value, f"{prefix}{name}.")
 
 
 def _write(state: State, folder: Path) -> list[Path]:

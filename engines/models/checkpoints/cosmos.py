@@ -21,17 +21,8 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.config import ConfigError
-from engines.models.checkpoints.assembling import (
-    State,
-    card_of,
-    check_fixed,
-    folder_in,
-    native_config,
-    native_network,
-    read_state,
-    stored,
-)
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape, Pictures, unpack
+from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, renamed
+from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.cosmos_tokenizer import (
     CosmosTokenizer,
@@ -44,7 +35,8 @@ from engines.models.checkpoints.cosmos_tokenizer import (
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
-from engines.models.weights import Source, number_of
+from engines.models.pictures import Pictures
+from engines.models.weights import Source
 from traces.schema import ModelCard
 
 TITLE: Final = "Cosmos-1.0-Autoregressive"
@@ -143,8 +135,7 @@ class CosmosVideo(ClipModel):
         self, network: Any, tokenizer: CosmosTokenizer, shape: ClipShape, card: ModelCard, device: str
     ) -> None:
         """Wrap a Qwen3ForCausalLM whose positions are a clip's."""
-        super().__init__(card, torch.device(device), shape, _PICTURES)
-        self.network: Any = network.to(device).eval()
+        super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
         self.embedding = tokenizer.places(torch.arange(tokenizer.codes, device=device)).double()
@@ -156,8 +147,8 @@ class CosmosVideo(ClipModel):
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """See `ClipModel.logits`."""
-        states = hidden_states(self.network.model, positions, cache, mask, input_ids=ids)
-        logits: Tensor = self.network.lm_head(states)
+        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        logits: Tensor = self._network.lm_head(states)
         return logits
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
@@ -189,10 +180,10 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     layout, once = read_layout(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
-    beside = folder_in(once, TOKENIZER)
-    tokenizer = tokenizer_of(beside, size_of_folder(beside), read_state(beside))
+    beside = once.inside(TOKENIZER)
+    tokenizer = tokenizer_of(beside, size_of_folder(beside), beside.tensors())
     shape = shape_of(once, layout, tokenizer.size)
-    network = _network(once, layout, read_state(once), dtype)
+    network = _network(once, layout, once.tensors(), dtype)
     network.model.rotary_emb = PlaceRotary(angles_of(layout, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = _HEAD_NORM_EPSILON
@@ -201,13 +192,13 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling`. Of a broken tokenizer, loading will tell."""
-    layout, beside = read_layout(source, settings), folder_in(source, TOKENIZER)
+    layout, beside = read_layout(source, settings), source.inside(TOKENIZER)
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):
-        parameters = stored(source)
+        parameters = source.count()
         size = size_of_folder(beside)
         latents = 1 + (layout.frames - 1) // size.span
-        exact, positions = stored(beside), latents * (layout.height // size.cell) * (layout.width // size.cell)
+        exact, positions = beside.count(), latents * (layout.height // size.cell) * (layout.width // size.cell)
     return Needs(parameters, exact, cached_numbers(layout.config), positions)
 
 
@@ -234,31 +225,25 @@ def convert(request: Request) -> Converted:
 
 
 def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
-    """What config.json asks for.
-
-    Raises:
-        ModelError: for fields that are missing or not allowed, and for models that this one is not.
-    """
+    """What config.json asks for."""
     given = {name: value for name, value in settings.items() if value is not None}
-    check_fixed(source, given, _FIXED, TITLE)
-    sizes = {native: int(number_of(source, given, name)) for native, name in _SIZES.items()}
+    source.check_fixed(given, _FIXED, TITLE)
+    sizes = {native: source.number(given, name) for native, name in _SIZES.items()}
     heads, hidden = sizes["num_attention_heads"], sizes["hidden_size"]
     if heads % (groups := sizes["num_key_value_heads"]):
         raise source.incomplete(
             f"config.json has {groups} for 'n_kv_heads', which does not divide its {heads} 'n_heads'"
         )
-    sizes["head_dim"] = int(number_of(source, {"head_dim": hidden // heads, **given}, "head_dim"))
+    sizes["head_dim"] = source.number({"head_dim": hidden // heads, **given}, "head_dim")
     if sizes["head_dim"] % 2:
         raise source.incomplete(f"config.json has heads of {sizes['head_dim']} dimensions, an odd number")
-    epsilon = float(number_of(source, given, "norm_eps", fraction=True))
+    epsilon = source.fraction(given, "norm_eps")
     extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
     full = {**_RELEASED, **given}
-    frames, height, width = (
-        int(number_of(source, full, f)) for f in ("num_video_frames", "video_height", "video_width")
-    )
+    frames, height, width = (source.number(full, f) for f in ("num_video_frames", "video_height", "video_width"))
     return Layout(
         config=native_config(source, Qwen3Config, sizes | extra),
-        theta=float(number_of(source, full, "rope_theta", fraction=True)),
+        theta=source.fraction(full, "rope_theta"),
         frames=frames,
         height=height,
         width=width,
@@ -267,11 +252,7 @@ def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
 
 
 def shape_of(source: Source, layout: Layout, size: TokenizerSize) -> ClipShape:
-    """The size of clips, in pixels and in codes.
-
-    Raises:
-        ModelError: where config.json and tokenizer do not fit each other.
-    """
+    """The size of clips, in pixels and in codes."""
     cell, span, codes = size.cell, size.span, layout.config.vocab_size
     if codes != size.codes or codes > 2**16:
         raise source.incomplete(f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes")
@@ -320,9 +301,6 @@ def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
 
 def _network(source: Source, layout: Layout, state: State, dtype: torch.dtype) -> Any:
     """The native network of tensors with the release's names."""
-    native = {}
-    for name, part in state.items():
-        for published, own in _NAMES:
-            name = name.replace(published, own)
-        native["model.norm.weight" if name == "norm.weight" else name] = part
+    native = {renamed(name, _NAMES): part for name, part in state.items()}
+    native = {"model.norm.weight" if name == "norm.weight" else name: part for name, part in native.items()}
     return native_network(source, Qwen3ForCausalLM, layout.config, native, dtype)

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
-from engines.models.checkpoints.torchscript import read_archive
-from engines.models.weights import Source, shapes_in, tensor_heads
+from engines.models.checkpoints.conversion import read_archive
+from engines.models.weights import Source
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
 """Of the published tokenizer."""
+_OTHER: Final = "its tensors are not those of a discrete video tokenizer of Cosmos"
 _COLOURS: Final = 3
 _SLACK: Final = 1e-3
 """By how much the outermost levels lie inside what the bound can reach."""
@@ -131,11 +132,7 @@ class CosmosTokenizer(nn.Module):
 
 
 def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequence[int]) -> TokenizerSize:
-    """The sizes that tensors have, by their published names.
-
-    Raises:
-        ModelError: where they are those of no such tokenizer.
-    """
+    """The sizes that tensors have, by their published names."""
     first = "encoder.down.{}.block.0.conv1.0.conv3d.weight"
     try:
         width, folded = shapes["encoder.conv_in.0.conv3d.weight"][:2]
@@ -143,38 +140,26 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
         halvings = tuple(counted(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight") for k in (1, 2))
         latent, kept = shapes["post_quant_conv.conv3d.weight"][:2]
     except (KeyError, ValueError, IndexError) as error:
-        raise source.incomplete(
-            f"its tensors are not those of a discrete video tokenizer of Cosmos: no {error}"
-        ) from None
+        raise source.incomplete(f"{_OTHER}: no {error}") from None
     depth = counted(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight")
     patch = round((folded / _COLOURS) ** (1 / 3))
     if not widths or patch not in (1, 2, 4, 8) or kept != len(levels):
-        raise source.incomplete(
-            "its tensors are not those of a discrete video tokenizer of Cosmos that folds 3 colours"
-        )
+        raise source.incomplete(f"{_OTHER} that folds 3 colours")
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 
 
 def size_of_folder(source: Source) -> TokenizerSize:
-    """The sizes of the tokenizer of a converted folder, by the heads of its files.
-
-    Raises:
-        ModelError: where they are those of no such tokenizer.
-    """
+    """The sizes of the tokenizer of a converted folder, by the heads of its files."""
     levels = source.read_json("config.json").get("levels")
     if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
         raise source.incomplete(
             f"config.json has {shown(levels)} for 'levels'; it is a list of whole numbers from 2 on"
         )
-    return size_of(source, shapes_in(tensor_heads(source)), levels)
+    return size_of(source, {name: shape for name, (shape, _) in source.heads().items()}, levels)
 
 
 def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTokenizer:
-    """The tokenizer that tensors make up by their published names, in float32 on the CPU.
-
-    Raises:
-        ModelError: for tensors that are missing, superfluous or of another shape.
-    """
+    """The tokenizer that tensors make up by their published names, in float32 on the CPU."""
     try:
         tokenizer = CosmosTokenizer(size)
     except (ValueError, RuntimeError) as error:
@@ -184,11 +169,7 @@ def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTok
 
 
 def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
-    """The tensors of encoder and decoder in a folder's TorchScript archives, and the quantiser's levels.
-
-    Raises:
-        ModelError: for archives that are missing, or hold something else.
-    """
+    """The tensors of encoder and decoder in a folder's TorchScript archives, and the quantiser's levels."""
     whole, halves = "autoencoder.jit", ("encoder.jit", "decoder.jit")
     state: dict[str, Tensor] = {}
     for name in (whole,) if (source.folder / whole).is_file() else halves:

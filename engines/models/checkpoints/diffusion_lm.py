@@ -7,11 +7,12 @@ weights. What differs is what config.json and the tensors are called, the specia
     Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2
     llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama under other names
     Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2
-    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe, see `llada2`
+    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe
     PanguEmbedded   openPangu Diffusion            causal before a block that sees all of itself, right-shifted; Llama
                                                    with biases around attention
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,23 +32,12 @@ from transformers import (
 )
 
 from engines.config import shown
-from engines.models.checkpoints import llada2
-from engines.models.checkpoints.assembling import (
-    State,
-    card_of,
-    check_fixed,
-    format_of,
-    native_config,
-    native_network,
-    parameters,
-    read_state,
-    renamed,
-)
+from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, parameters, renamed
 from engines.models.devices import split
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import QWEN_CHAT, ChatForm, chat_form, read_tokenizer, size_of
-from engines.models.weights import Source, number_of
+from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of
+from engines.models.weights import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +95,37 @@ _LLADA_NAMES: Final = (
 )
 
 
+_LLADA2_NAMES: Final = (
+    ("model.word_embeddings.", "model.embed_tokens."),
+    (".attention.dense.", ".self_attn.o_proj."),
+    (".attention.query_layernorm.", ".self_attn.q_norm."),
+    (".attention.key_layernorm.", ".self_attn.k_norm."),
+    (".expert_bias", ".e_score_correction_bias"),
+)
+_FUSED, _EXPERTS = ".attention.query_key_value.weight", ".mlp.experts."
+
+
 def _of_llada(state: State, config: Any) -> Mapping[str, Tensor]:
     return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
+
+
+def _of_llada2(state: State, config: Any) -> Mapping[str, Tensor]:
+    """Queries, keys and values apart; transformers stacks the experts, of which none may be missing."""
+    sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
+    native: dict[str, Tensor] = {}
+    for name, part in state.items():
+        if name.endswith(_FUSED) and len(part) == sum(sizes):
+            own = f"{name.removesuffix(_FUSED)}.self_attn."
+            native |= {
+                f"{own}{letter}_proj.weight": rows for letter, rows in zip("qkv", part.split(sizes), strict=True)
+            }
+        else:
+            native[renamed(name, _LLADA2_NAMES)] = part
+    whole, counts = (
+        3 * config.n_routed_experts,
+        Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name),
+    )
+    return {name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], whole) == whole}
 
 
 FAMILIES: Final = {
@@ -203,7 +222,7 @@ FAMILIES: Final = {
         },
         fields={"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"},
         constants={"attention_bias": False, "use_qk_norm": True},
-        native=llada2.native_state,
+        native=_of_llada2,
     ),
     "PanguEmbedded": DiffusionFamily(
         title="openPangu",
@@ -229,7 +248,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     tokenizer = read_tokenizer(source)
     kind = _kind(source, family, settings, config, tokenizer)
     size_of(source, tokenizer, config.vocab_size)
-    state = dict(family.native(read_state(source), config))
+    state = dict(family.native(source.tensors(), config))
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     network = native_network(source, family.network, config, state, dtype, device=device)
@@ -239,7 +258,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """The memory that the model of a folder needs; see `assembling`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
-    held = None if family.native is llada2.native_state else format_of(source)
+    held = None if family.native is _of_llada2 else source.format()
     count = parameters(source, family.network, config)
     return Needs(count, position=0 if family.full else cached_numbers(config), stored=held)
 
@@ -247,13 +266,13 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
     """The family of a config.json, and the config of its network."""
     family = FAMILIES[settings["model_type"]]
-    check_fixed(source, settings, family.fixed, family.title)
+    source.check_fixed(settings, family.fixed, family.title)
     values = {name: value for name, value in settings.items() if name not in _OTHERS_CODE}
     for name, published in family.fields.items():
         if published not in settings:
             raise source.incomplete(f"config.json has no {published!r}")
         values[name] = settings[published]
-    number_of(source, values, "max_position_embeddings")
+    source.number(values, "max_position_embeddings")
     return family, native_config(source, family.config, values | dict(family.constants))
 
 
@@ -263,7 +282,7 @@ def _kind(
     """What its own files say of special tokens, blocks and the form of a question."""
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
-    mask = _id_of(source, tokenizer, _mask_of(source) or family.mask)
+    mask = _id_of(source, tokenizer, named_token(source, "mask_token") or family.mask)
     if settings.get("mask_token_id", mask) != mask:
         raise source.incomplete(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
@@ -274,7 +293,7 @@ def _kind(
         ends or (_id_of(source, tokenizer, family.ends[0]),),
         family.shift,
         family.full,
-        (1, int(number_of(source, settings, family.trained))) if family.trained else (),
+        (1, source.number(settings, family.trained)) if family.trained else (),
         longest=config.max_position_embeddings,
         asks=chat_form(source, tokenizer, family.chat),
         begins=(_id_of(source, tokenizer, family.begins),) if family.begins else (),
@@ -287,11 +306,3 @@ def _id_of(source: Source, tokenizer: Tokenizer, token: str) -> int:
     if number is None:
         raise source.incomplete(f"its tokenizer has no {token}")
     return number
-
-
-def _mask_of(source: Source) -> str:
-    """The mask's name in tokenizer_config.json; empty where it has none."""
-    name = "tokenizer_config.json"
-    mask = source.read_json(name).get("mask_token") if (source.folder / name).is_file() else None
-    mask = mask.get("content") if isinstance(mask, dict) else mask
-    return mask if isinstance(mask, str) else ""

@@ -14,11 +14,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Emu3Config, Emu3ForConditionalGeneration
 
-from engines.models.checkpoints.assembling import card_of, native_config, native_network, read_state, stored
-from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts, check_vocabulary
+from engines.models.checkpoints.assembling import card_of, native_config, native_network
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import read_tokenizer
-from engines.models.weights import Source, number_of
+from engines.models.text import read_tokenizer, size_of
+from engines.models.weights import Source
 from traces.schema import ModelCard
 
 TITLE: Final = "Emu3-Gen"
@@ -72,30 +72,29 @@ class Emu3(OneVocabulary):
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
     """The model of a folder; see `assembling`."""
     config = native_config(source, Emu3Config, settings)
-    state = read_state(source, _UNUSED)
+    state = source.tensors(_UNUSED)
     state = {name.replace("text_model.lm_head.", "lm_head."): part for name, part in state.items()}
     network = native_network(source, Emu3Pictures, config, state, dtype)
-    tokenizer, names = (
-        read_tokenizer(source),
-        (f"<|visual token {i:06d}|>" for i in range(config.vq_config.codebook_size)),
-    )
+    tokenizer = read_tokenizer(source)
+    names = (f"<|visual token {i:06d}|>" for i in range(config.vq_config.codebook_size))
     tokens = {name: tokenizer.token_to_id(name) for name in names}
     for name, token in tokens.items():
         if token is None:
             raise source.incomplete(f"its tokenizer has no {name}")
     ids = torch.tensor(list(tokens.values()))
-    check_vocabulary(source, tokenizer, ids, config.text_config.vocab_size)
+    size_of(source, tokenizer, config.text_config.vocab_size)
     return Emu3(network.to(device), tokenizer, ids, _side(source, settings, config), card_of(source, TITLE))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling`."""
-    config, side = (made := native_config(source, Emu3Config, settings)), _side(source, settings, made)
-    exact = sum(stored(source, _UNUSED, codec) for codec in _CODECS)
-    return Needs(stored(source, _CODECS), exact, cached_numbers(config.text_config), side * (side + 1))
+    config = native_config(source, Emu3Config, settings)
+    side = _side(source, settings, config)
+    exact = sum(source.count(_UNUSED, codec) for codec in _CODECS)
+    return Needs(source.count(_CODECS), exact, cached_numbers(config.text_config), side * (side + 1))
 
 
 def _side(source: Source, settings: Mapping[str, Any], config: Any) -> int:
     """Codes to a side of the picture."""
-    area = number_of(source, {"image_area": _AREA, **settings}, "image_area")
+    area = source.number({"image_area": _AREA, **settings}, "image_area")
     return max(round(math.sqrt(area)) >> (len(config.vq_config.channel_multiplier) - 1), 1)

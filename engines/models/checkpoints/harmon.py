@@ -28,24 +28,20 @@ from engines.continuous.denoising import ContinuousTask
 from engines.models.checkpoints.assembling import (
     State,
     card_of,
-    check_fixed,
     load_state,
     native_config,
     native_network,
     on_meta,
     part_of,
-    read_state,
-    section,
-    stored,
 )
-from engines.models.checkpoints.autoencoder import UNUSED, check_channels, decoder_of, kl16_of
+from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, size_of
+from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, native_state, size_of
 from engines.models.checkpoints.picture_model import TextPrompts
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession
 from engines.models.text import read_tokenizer
-from engines.models.weights import Source, number_of
+from engines.models.weights import Source
 from traces.schema import ModelCard
 
 TITLE: Final = "Harmon"
@@ -98,14 +94,7 @@ class Harmon(nn.Module):
         row: Int[Tensor, " B"],
         prompts: Prompts,
     ) -> Float[Tensor, "B N H"]:
-        """Conditions of the head at every position.
-
-        Args:
-            tokens: in raster order; what is not visible may hold anything.
-            visible: which of them may be seen.
-            row: of `prompts`, by row.
-            prompts: what the rows are conditioned on.
-        """
+        """Conditions of the head at every position; see `MAR.forward`. Row i is conditioned on prompt `row[i]`."""
         buffer = self.mar.buffer
         encoded = self.mar.encode(tokens, visible, self.mar.fake_latent.expand(len(tokens), -1))
         inside = self.proj_in(encoded)
@@ -154,11 +143,7 @@ class HarmonModel(AnyOrder):
     def __init__(
         self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
     ) -> None:
-        """See `AnyOrder`.
-
-        Raises:
-            ModelError: for a tokenizer without the tokens of a turn.
-        """
+        """See `AnyOrder`."""
         super().__init__(network, network.mar, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape
@@ -186,12 +171,11 @@ class HarmonModel(AnyOrder):
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> HarmonModel:
     """The model of a folder, in float32 whatever `dtype` is; see `assembling`."""
     del dtype
-    state = read_state(source, _UNBUILT)
+    state = source.tensors(_UNBUILT)
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
     if "side" in settings:
-        stretch(network.mar, int(number_of(source, settings, "side", most=_MOST_SIDE)))
-    channels = network.mar.z_proj.in_features
-    autoencoder = check_channels(source, decoder_of(source, part_of(state, _KL16)), channels)
+        stretch(network.mar, source.number(settings, "side", most=_MOST_SIDE))
+    autoencoder = read_kl16(source, network.mar.z_proj.in_features, part_of(state, _KL16))
     card = card_of(source, TITLE)
     return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
 
@@ -199,7 +183,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
     del settings
-    return Needs(0, stored(source, _UNBUILT))
+    return Needs(0, source.count(_UNBUILT))
 
 
 def convert(request: Request) -> Converted:
@@ -219,15 +203,15 @@ def convert(request: Request) -> Converted:
 
 def _network(source: Source, settings: Mapping[str, Any], state: State) -> Harmon:
     """The network of all tensors but those of KL-16; sizes of the MAR are those of its tensors."""
-    mar, text = section(source, settings, "mar"), section(source, settings, "llm")
-    check_fixed(source, text, {"model_type": "qwen2", "use_sliding_window": False}, TITLE)
-    heads = int(number_of(source, mar, "encoder_num_heads")) if "encoder_num_heads" in mar else None
+    mar, text = source.section(settings, "mar"), source.section(settings, "llm")
+    source.check_fixed(text, {"model_type": "qwen2", "use_sliding_window": False}, TITLE)
+    heads = source.number(mar, "encoder_num_heads") if "encoder_num_heads" in mar else None
     size = size_of(source, part_of(state, _MAR), heads)
     fixed = {"patch_size": 1, "class_num": 1000, "encoder_embed_dim": size.width, "vae_embed_dim": size.token}
-    check_fixed(source, mar, fixed, f"{TITLE} with these tensors")
+    source.check_fixed(mar, fixed, f"{TITLE} with these tensors")
     config = native_config(source, Qwen2Config, text)
     qwen = native_network(source, Qwen2Model, config, part_of(state, _QWEN), torch.float32)
     network = on_meta(lambda: Harmon(size, qwen))
     rest = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
     own = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
-    return load_state(source, network, rest | own, torch.float32)
+    return load_state(source, network, {**native_state(rest), **own}, torch.float32)

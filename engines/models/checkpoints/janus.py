@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import JanusConfig, JanusForConditionalGeneration
 
-from engines.models.checkpoints.assembling import card_of, native_config, native_network, read_state, stored
+from engines.models.checkpoints.assembling import card_of, native_config, native_network
 from engines.models.checkpoints.picture_model import Ids, PictureModel, PictureShape, TextPrompts
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
@@ -82,12 +82,12 @@ class Janus(PictureModel):
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
     """The model of a folder; see `assembling`."""
     config = native_config(source, JanusConfig, settings)
-    network = native_network(source, JanusPictures, config, read_state(source, _OTHER_HALF), dtype)
+    network = native_network(source, JanusPictures, config, source.tensors(_OTHER_HALF), dtype)
     return Janus(network, read_tokenizer(source), card_of(source, TITLE), device)
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `assembling`."""
     config = native_config(source, JanusConfig, settings)
-    exact, side = stored(source, prefix=_CODEC), config.vq_config.num_patches
-    return Needs(stored(source, (*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)
+    exact, side = source.count(prefix=_CODEC), config.vq_config.num_patches
+    return Needs(source.count((*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)

@@ -1,7 +1,7 @@
 """MAR-B, -L and -H (arXiv 2406.11838): a class to a picture of 256x256 pixels, token by token in a random order.
 
-The network is our own; its parameters have the names and shapes of the published checkpoints. Who is not visible is
-masked out of the encoder's attention, which equals leaving it out. A folder is one that `convert` wrote: config.json
+The network is our own, of torch's layers. Who is not visible is masked out of the encoder's attention, which equals
+leaving it out. A folder is one that `convert` wrote: config.json
 with the sizes, model.safetensors with the averaged weights, and `pixels/` with KL-16, all under their published names.
 
 Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
@@ -21,24 +21,14 @@ from torch import Tensor, nn
 
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.request import PathForward
-from engines.models.checkpoints.assembling import (
-    PIXELS,
-    State,
-    card_of,
-    counted,
-    folder_in,
-    load_state,
-    on_meta,
-    read_state,
-    stored,
-)
+from engines.models.checkpoints.assembling import PIXELS, State, card_of, counted, load_state, on_meta, renamed
 from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.picture_model import CLASSES, LatentPictures, class_of
+from engines.models.checkpoints.picture_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import DiffusionHead
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.weights import Source, number_of
+from engines.models.weights import Source
 from traces.schema import Canvas, ModelCard
 
 TITLE: Final = "MAR"
@@ -46,6 +36,12 @@ HEADS: Final = {768: 12, 1024: 16, 1280: 16}
 """Of attention, by width: tensors do not tell."""
 _MOST: Final = 4096
 _EPSILON: Final = 1e-6
+_NAMES: Final = (
+    (".attn.qkv.", ".self_attn.in_proj_"),
+    (".attn.proj.", ".self_attn.out_proj."),
+    (".mlp.fc", ".linear"),
+)
+"""Parts of the release's tensor names and torch's for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +61,11 @@ class MARSize:
     head_depth: int = 6
 
 
-class Attention(nn.Module):
-    """Self-attention with one matrix for Q, K and V."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width)
-        self.proj = nn.Linear(width, width)
-
-    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
-        """Attend to what `mask` allows, everything without one."""
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        out: Tensor = self.proj(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
-        return out
-
-
-class Layer(nn.Module):
-    """A layer of a vision transformer."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
-        self.attn = Attention(width, heads)
-        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
-        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)})
-
-    def forward(self, x: Float[Tensor, "B N C"], mask: Bool[Tensor, "B 1 1 N"] | None) -> Float[Tensor, "B N C"]:
-        """One layer."""
-        x = x + self.attn(self.norm1(x), mask)
-        out: Tensor = x + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(x))))
-        return out
+def _layer(size: MARSize) -> nn.Module:
+    """A layer of a vision transformer: torch's own."""
+    return nn.TransformerEncoderLayer(
+        size.width, size.heads, 4 * size.width, 0.0, F.gelu, _EPSILON, batch_first=True, norm_first=True
+    )
 
 
 class MAR(nn.Module):
@@ -110,12 +80,12 @@ class MAR(nn.Module):
         self.z_proj = nn.Linear(size.token, width)
         self.z_proj_ln = nn.LayerNorm(width, eps=_EPSILON)
         self.encoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
-        self.encoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.encoder_blocks = nn.ModuleList(_layer(size) for _ in range(size.depth))
         self.encoder_norm = nn.LayerNorm(width, eps=_EPSILON)
         self.decoder_embed = nn.Linear(width, width)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, width))
         self.decoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count + size.buffer, width))
-        self.decoder_blocks = nn.ModuleList(Layer(width, size.heads) for _ in range(size.depth))
+        self.decoder_blocks = nn.ModuleList(_layer(size) for _ in range(size.depth))
         self.decoder_norm = nn.LayerNorm(width, eps=_EPSILON)
         self.diffusion_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
         self.diffloss = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
@@ -147,7 +117,7 @@ class MAR(nn.Module):
         x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
         for layer in self.encoder_blocks:
-            x = layer(x, seen[:, None, None])
+            x = layer(x, src_key_padding_mask=~seen)
         out: Tensor = self.encoder_norm(x)
         return out
 
@@ -156,16 +126,9 @@ class MAR(nn.Module):
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
         for layer in self.decoder_blocks:
-            x = layer(x, None)
+            x = layer(x)
         out: Tensor = self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned
         return out
-
-
-@dataclass(frozen=True, slots=True)
-class ClassTask(ContinuousTask):
-    """A picture of a class."""
-
-    label: int = 0
 
 
 class StackedRows:
@@ -176,8 +139,8 @@ class StackedRows:
     def __init__(
         self,
         network: Callable[[Tensor, Tensor, Tensor], Tensor],
-        orders: Int[Tensor, "lanes N"],
-        labels: Shaped[Tensor, "lanes R ..."],
+        orders: Int[Tensor, "B N"],
+        labels: Shaped[Tensor, "B R ..."],
         buffer: int,
     ) -> None:
         """Rows of several sequences on one network.
@@ -199,27 +162,27 @@ class StackedRows:
 
     def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`: conditions [B, R, W, H]."""
-        parts = [self._stack(lane, request) for lane, request in requests.items()]
+        parts = [self._stack(sequence, request) for sequence, request in requests.items()]
         out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
         conditions, start = [], 0
-        for (lane, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
+        for (sequence, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
             own = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
             start += len(tokens)
-            cells = self._order[lane, request.done : request.done + request.wanted]
+            cells = self._order[sequence, request.done : request.done + request.wanted]
             row = torch.zeros_like(cells) if request.unseen else torch.arange(len(cells), device=cells.device)
             conditions.append(own[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
-    def _stack(self, lane: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
+    def _stack(self, sequence: int, request: PathForward) -> tuple[Tensor, Tensor, Tensor]:
         """A sequence's rows: tokens, who is visible, labels; [R * prefixes, ...]."""
-        order, known = self._order[lane], len(request.tokens)
+        order, known = self._order[sequence], len(request.tokens)
         tokens = torch.zeros(1, len(order), request.tokens.shape[1], device=order.device)
         tokens[0, order[:known]] = request.tokens.float()
         lengths = [known - request.unseen] if request.unseen else range(request.done, request.done + request.wanted)
         visible = torch.zeros(len(lengths), len(order), dtype=torch.bool, device=order.device)
         for row, length in enumerate(lengths):
             visible[row, order[:length]] = True
-        labels = self._labels[lane].repeat_interleave(len(lengths), 0)
+        labels = self._labels[sequence].repeat_interleave(len(lengths), 0)
         return tokens.expand(len(labels), -1, -1), visible.repeat(self.rows, 1), labels
 
 
@@ -228,21 +191,14 @@ class AnyOrder(LatentPictures):
 
     def __init__(self, network: nn.Module, mar: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
         """Wrap a network, whose part that draws is `mar`; see `LatentPictures`."""
-        super().__init__(network, autoencoder, card, device, mar.z_proj.in_features)
-        self._mar, self._count = mar, mar.diffusion_pos_embed_learned.shape[1]
-        self._order = torch.randperm(self._count, generator=torch.Generator().manual_seed(0))
+        count = mar.diffusion_pos_embed_learned.shape[1]
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+        super().__init__(network, autoencoder, card, device, mar.z_proj.in_features, order)
+        self._mar = mar
 
     def canvas(self) -> Canvas:
         """The positions of a picture."""
-        side = math.isqrt(self._count)
-        return Canvas(kind="image", shape=(side, side), order=tuple(self._order.tolist()))
-
-    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
-        """See `LatentPictures.raster`."""
-        side = math.isqrt(self._count)
-        placed = torch.zeros(tokens.shape).index_copy(1, self._order, tokens).transpose(1, 2)
-        latents: Tensor = placed.unflatten(2, (side, side))
-        return latents
+        return Canvas(kind="image", shape=(self._side, self._side), order=tuple(self._sequence.tolist()))
 
     def session(
         self, network: Callable[..., Tensor], tasks: Sequence[ContinuousTask], labels: Tensor
@@ -275,28 +231,28 @@ class MARModel(AnyOrder):
         """See `engines.protocol.Model.start`."""
         with torch.inference_mode():
             labels = self._mar.class_emb(torch.tensor([task.label for task in tasks], device=self.device))
-            both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [lanes, R, C]
+            both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [sequences, R, C]
             return self.session(self._mar, tasks, both)
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> MARModel:
     """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
     del dtype
-    size = MARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(MARSize)})
+    size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
             f"config.json has {size.heads} for 'heads', which do not divide its 'width' {size.width}"
         )
-    network = load_state(source, on_meta(lambda: MAR(size)), read_state(source), torch.float32)
+    network = load_state(source, on_meta(lambda: MAR(size)), native_state(source.tensors()), torch.float32)
     autoencoder = read_kl16(source, size.token)
-    card = card_of(source, TITLE, folder_in(source, PIXELS))
+    card = card_of(source, TITLE, source.inside(PIXELS))
     return MARModel(network, autoencoder, card, torch.device(device))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
     del settings
-    return Needs(0, stored(source) + stored(folder_in(source, PIXELS), UNUSED))
+    return Needs(0, source.count() + source.inside(PIXELS).count(UNUSED))
 
 
 def convert(request: Request) -> Converted:
@@ -304,16 +260,17 @@ def convert(request: Request) -> Converted:
     source = request.file("Give the checkpoint-last.pth of a MAR.")
     state = read_pickle(source, ("model_ema", "model"))
     size = size_of(source, state, request.heads)
-    load_state(source, on_meta(lambda: MAR(size)), state)
+    load_state(source, on_meta(lambda: MAR(size)), native_state(state))
     return Converted({"": state, PIXELS: kl16_of(request)}, {"model_type": "mar", **asdict(size)})
 
 
-def size_of(source: Source, state: State, heads: int | None) -> MARSize:
-    """The sizes that tensors have; without `heads` of attention, those of the published models.
+def native_state(state: State) -> State:
+    """Published tensors by the names of torch's layers."""
+    return {renamed(name, _NAMES): part for name, part in state.items()}
 
-    Raises:
-        ModelError: where they are those of no MAR.
-    """
+
+def size_of(source: Source, state: State, heads: int | None) -> MARSize:
+    """The sizes that tensors have; without `heads` of attention, those of the published models."""
     try:
         count, width = state["diffusion_pos_embed_learned"].shape[1:]
         buffer = state["encoder_pos_embed_learned"].shape[1] - count

@@ -1,30 +1,29 @@
 """What published models that draw have in common: prompts, codes or latents, pictures of the canvas."""
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import torch
 from jaxtyping import Float, Int
-from PIL import Image
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engines.models.checkpoints.clip_model import Pictures, frames, shrunk
+from engines.continuous.denoising import ContinuousTask
 from engines.models.errors import ModelError
 from engines.models.memory import cached_numbers, check_cache
-from engines.models.networked import Networked, hidden_states
-from engines.models.pictures import as_uri
+from engines.models.networked import Networked, count_parameters, hidden_states
+from engines.models.pictures import Draws, Pictures
 from engines.models.sessions.picture import Fed, PictureSession, Prompts
-from engines.models.weights import Source
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
-from traces.schema import Canvas, Legend, ModelCard, Output, Token
+from traces.schema import Canvas, ModelCard, Token
 
-FEW_PICTURES: Final = Pictures(most=16, together=4, longest=512)
+_LIMITS: Final = Pictures(most=16, together=4, longest=512)
 """Decoders of published models take seconds a picture on a CPU."""
 CLASSES: Final = 1000
 """Of ImageNet."""
@@ -35,11 +34,7 @@ class TextPrompts:
     """A tokenizer, and the special tokens that a model's prompts are made with."""
 
     def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
-        """Look the special tokens up.
-
-        Raises:
-            ModelError: for the first that is missing.
-        """
+        """Look the special tokens up."""
         self._tokenizer, self.owner = tokenizer, owner
         self._special: dict[str, int] = {}
         for name in special:
@@ -72,6 +67,13 @@ class TextPrompts:
         return prompt.strip()
 
 
+@dataclass(frozen=True, slots=True)
+class ClassTask(ContinuousTask):
+    """A picture of a class of ImageNet."""
+
+    label: int = 0
+
+
 def class_of(prompt: str) -> int:
     """The class of ImageNet that a prompt names.
 
@@ -81,30 +83,6 @@ def class_of(prompt: str) -> int:
     if not prompt.isdecimal() or int(prompt) >= CLASSES:
         raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {CLASSES - 1}.")
     return int(prompt)
-
-
-class Draws(ABC):
-    """A model that shows its canvas as pictures."""
-
-    @abstractmethod
-    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
-        """Pictures of canvases in [-1, 1], which may be overstepped."""
-
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
-        """Pictures of the canvas, drafts included; viewers mark open positions."""
-        return Legend(frames=frames(canvases, self._shrunk, FEW_PICTURES))
-
-    def output(self, tokens: Sequence[Token | None]) -> Output:
-        """The finished picture."""
-        return Output(tokens=tuple(tokens), image=as_uri(self._drawn([tokens])[0], "PNG"))
-
-    def _shrunk(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
-        return [shrunk(picture, FEW_PICTURES) for picture in self._drawn(canvases)]
-
-    @torch.inference_mode()
-    def _drawn(self, canvases: Sequence[Sequence[Token | None]]) -> list[Image.Image]:
-        pixels = (self.pixels_of(canvases).float().clamp(-1, 1) + 1) * 127.5
-        return [Image.fromarray(picture) for picture in pixels.round().byte().permute(0, 2, 3, 1).cpu().numpy()]
 
 
 # ---------------------------------------------------------------- codes
@@ -135,6 +113,7 @@ class PictureModel(Networked, Draws):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
+    limits = _LIMITS
     line_end: int | None = None
     """See `PictureSession`."""
 
@@ -158,7 +137,7 @@ class PictureModel(Networked, Draws):
             unit: Whether codes lie on the unit sphere.
         """
         self.card, self.device, self.shape = card, book.device, shape
-        self.network, self._decoder = network, decoder
+        self._network, self._decoder, self.parameters = network, decoder, count_parameters(network)
         self.embedding = F.normalize(book.double(), dim=-1) if unit else book.double()
         """Where codes lie."""
         self.tokens = digest(book)
@@ -259,16 +238,6 @@ class OneVocabulary(PictureModel):
         return logits
 
 
-def check_vocabulary(source: Source, tokenizer: Tokenizer, ids: Int[Tensor, " K"], size: int) -> None:
-    """See that every token has a place in a network's vocabulary.
-
-    Raises:
-        ModelError: where one has not.
-    """
-    if max(int(ids.max()), *tokenizer.get_vocab().values()) >= size:
-        raise source.incomplete(f"config.json has {size} for 'vocab_size', and its tokenizer has more tokens")
-
-
 def digest(book: Float[Tensor, "K D"]) -> str:
     """Names a codebook, whatever number format it was stored in."""
     data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
@@ -278,7 +247,7 @@ def digest(book: Float[Tensor, "K D"]) -> str:
 # ---------------------------------------------------------------- latents
 
 
-class LatentPictures(Draws):
+class LatentPictures(Networked, Draws):
     """A model of the family continuous-ar that draws latents of KL-16, or groups of them.
 
     All are held in float32: steps of denoising are narrow, down to a standard deviation of 0.006, and half precision
@@ -286,23 +255,34 @@ class LatentPictures(Draws):
     """
 
     families: ClassVar[tuple[Family, ...]] = ("continuous-ar",)
-    dtype: ClassVar[torch.dtype] = torch.float32
+    limits = _LIMITS
     scale: ClassVar[float] = 0.2325
     """Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 
-    def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device, width: int) -> None:
-        """Wrap a network and the AutoencoderKL of its tokens, which have `width` numbers, and move both to `device`."""
+    def __init__(
+        self,
+        network: nn.Module,
+        autoencoder: Any,
+        card: ModelCard,
+        device: torch.device,
+        width: int,
+        sequence: Int[Tensor, " L"],
+    ) -> None:
+        """Wrap a network and the AutoencoderKL of its tokens, and move both to `device`.
+
+        Tokens have `width` numbers. `sequence` says where, in raster order, the latents lie that they are made of.
+        """
         self.card, self.device, self._width = card, device, width
+        self._sequence, self._side = sequence, math.isqrt(len(sequence))
         self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
+        self.parameters = count_parameters(self._network, self._autoencoder)
 
-    @property
-    def parameters(self) -> int:
-        """See `engines.protocol.Model.parameters`; the autoencoder's decoder is counted, too."""
-        return sum(weight.numel() for part in (self._network, self._autoencoder) for weight in part.parameters())
-
-    @abstractmethod
     def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
         """Tokens in the order of generation, on the CPU, as the latents of pictures."""
+        row = tokens.reshape(len(tokens), len(self._sequence), -1)
+        placed = torch.zeros(row.shape).index_copy(1, self._sequence, row).transpose(1, 2)
+        latents: Tensor = placed.unflatten(2, (self._side, self._side))
+        return latents
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold the mean token."""

@@ -26,27 +26,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from engines.config import ConfigError
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Denoiser, Schedule
+from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
 from engines.continuous.flow import of_flow
 from engines.continuous.request import PathForward
-from engines.models.checkpoints.assembling import (
-    PIXELS,
-    State,
-    card_of,
-    counted,
-    folder_in,
-    load_state,
-    on_meta,
-    read_state,
-    stored,
-)
+from engines.models.checkpoints.assembling import PIXELS, State, card_of, counted, load_state, on_meta
 from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.picture_model import CLASSES, LatentPictures, class_of
+from engines.models.checkpoints.picture_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import TimeEmbedding
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.weights import Source, number_of
+from engines.models.weights import Source
 from engines.protocol import Answer, Lap
 from traces.schema import Canvas, ModelCard
 
@@ -168,13 +158,9 @@ class XAR(nn.Module):
         place: Int[Tensor, "B L"],
         attend: Attend,
     ) -> Float[Tensor, "B L D"]:
-        """Velocities of tokens.
+        """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation.
 
-        Args:
-            x: noisy tokens, or clean ones.
-            modulation: see `modulation`; of every row or of every token.
-            place: where the tokens lie, in the order of generation.
-            attend: see `Attend`.
+        The `modulation` is that of every row or of every token; see `Attend` for `attend`.
         """
         h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])
         for i, layer in enumerate(self.encoder_blocks):
@@ -187,19 +173,19 @@ class XAR(nn.Module):
 
 
 class CellSession:
-    """The backbone session: a KV cache of clean cells, a row for every sequence and, with guidance, one without class.
+    """The backbone session: the KV cache of clean cells, with a row for a sequence and, guided, one without class.
 
     What a cell's flow is conditioned on is the row that it lies in and how many clean cells it sees: two numbers.
     """
 
     prefix = 0
 
-    def __init__(self, network: XAR, labels: Int[Tensor, "lanes R"], cell: int) -> None:
-        """Lanes of one network; `labels` of all rows, and how many tokens there are to a cell."""
+    def __init__(self, network: XAR, labels: Int[Tensor, "B R"], cell: int) -> None:
+        """Sequences of one network; `labels` of all rows, and how many tokens there are to a cell."""
         self.rows, self._network, self._cell = labels.shape[1], network, cell
         self._labels = labels.flatten()
         self._fed = [0] * len(labels)
-        """Cells of each lane that are stored."""
+        """Cells of each sequence that are stored."""
         self._before = 0
         """Clean tokens that cells of the latest pass may see, at most."""
         count, layers = network.encoder_pos_embed_learned.shape[1], 2 * len(network.encoder_blocks)
@@ -217,21 +203,21 @@ class CellSession:
         """Store clean cells; see `engines.models.sessions.discrete.DiscreteSession.logits`."""
         conditions = []
         self._before = self._cell * max(request.done + request.wanted - 1 for request in requests.values())
-        for lane, request in requests.items():
-            self._store(lane, request)
+        for sequence, request in requests.items():
+            self._store(sequence, request)
             seen = torch.arange(request.done, request.done + request.wanted, device=self._labels.device)
-            row = torch.arange(lane * self.rows, (lane + 1) * self.rows, device=seen.device)
+            row = torch.arange(sequence * self.rows, (sequence + 1) * self.rows, device=seen.device)
             pairs = torch.cartesian_prod(row, seen).unflatten(0, (self.rows, -1))  # [R, W, 2]
             conditions.append(pairs.transpose(0, 1).float())
         return nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
-    def _store(self, lane: int, request: PathForward) -> None:
+    def _store(self, sequence: int, request: PathForward) -> None:
         """Bring the clean cells before the last position asked for into a sequence's KV cache."""
-        start, stop = min(self._fed[lane], request.cached), request.done + request.wanted - 1
-        self._fed[lane] = max(stop, start)
+        start, stop = min(self._fed[sequence], request.cached), request.done + request.wanted - 1
+        self._fed[sequence] = max(stop, start)
         if stop <= start:
             return
-        rows, size = slice(lane * self.rows, (lane + 1) * self.rows), self._cell
+        rows, size = slice(sequence * self.rows, (sequence + 1) * self.rows), self._cell
         first, last = start * size, stop * size
         place = torch.arange(first, last, device=self._labels.device)
         cells = torch.arange(last, device=place.device) // size
@@ -267,13 +253,6 @@ class CellSession:
         return denoise
 
 
-@dataclass(frozen=True, slots=True)
-class CellTask(ContinuousTask):
-    """A picture of a class."""
-
-    label: int = 0
-
-
 class FlowSession(ContinuousSession):
     """A session whose head is a flow."""
 
@@ -289,16 +268,16 @@ class XARModel(LatentPictures):
         self, network: XAR, autoencoder: Any, card: ModelCard, device: torch.device, cells: tuple[int, int]
     ) -> None:
         """Wrap a network; `cells` are the sides, in tokens, of those it was trained on and of those it is to draw."""
-        trained, self._drawn_side = cells
-        self._channels = network.z_proj.in_features
-        super().__init__(network, autoencoder, card, device, self._drawn_side**2 * self._channels)
-        self._xar, self._side = network, math.isqrt(network.encoder_pos_embed_learned.shape[1])
-        # Where, in raster order, the tokens of a picture lie: cell by cell, and row by row in each.
-        places, across = torch.arange(self._side**2), self._side // trained
-        self._sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        (trained, self._drawn_side), places = cells, torch.arange(network.encoder_pos_embed_learned.shape[1])
+        across = math.isqrt(len(places)) // trained
+        # Cell by cell, and row by row in each.
+        sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        width = self._drawn_side**2 * network.z_proj.in_features
+        super().__init__(network, autoencoder, card, device, width, sequence)
+        self._xar = network
         self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
 
-    def make_task(self, prompt: str, config: Any) -> CellTask:
+    def make_task(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
 
         Raises:
@@ -310,22 +289,15 @@ class XARModel(LatentPictures):
         count, label = self._side // self._drawn_side, class_of(prompt)
         order = tuple(self._sequence.tolist()) if self._drawn_side == 1 else None
         canvas = Canvas(kind="image", shape=(count, count), order=order)
-        return CellTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
+        return ClassTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
 
-    def start(self, tasks: Sequence[CellTask], guided: bool) -> FlowSession:
+    def start(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
         """See `engines.protocol.Model.start`."""
         own = torch.tensor([task.label for task in tasks], device=self.device)
         labels = torch.stack([own, torch.full_like(own, CLASSES)][: 1 + guided], 1)
         with torch.inference_mode():
             rows = CellSession(self._xar, labels, self._drawn_side**2)
         return FlowSession(rows, Head(rows.conditioned_on))
-
-    def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
-        """See `LatentPictures.raster`."""
-        row = tokens.reshape(len(tokens), -1, self._channels)
-        placed = torch.zeros(row.shape).index_copy(1, self._sequence, row).transpose(1, 2)
-        latents: Tensor = placed.unflatten(2, (self._side, self._side))
-        return latents
 
 
 def _check_flow(config: ContinuousSampling) -> None:
@@ -346,15 +318,15 @@ def _check_flow(config: ContinuousSampling) -> None:
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> XARModel:
     """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
     del dtype
-    size = XARSize(**{each.name: int(number_of(source, settings, each.name, most=_MOST)) for each in fields(XARSize)})
+    size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
         raise source.incomplete(
             f"config.json has {size.heads} for 'heads', whose rotary pairs do not divide {size.width}"
         )
-    network = load_state(source, on_meta(lambda: XAR(size)), read_state(source), torch.float32)
+    network = load_state(source, on_meta(lambda: XAR(size)), source.tensors(), torch.float32)
     trained = _trained_cell(source, network.get_buffer("mask"), size.side)
-    cell = _checked_cell(source, trained, int(number_of(source, settings, "cell", most=_MOST)))
-    card = card_of(source, TITLE, folder_in(source, PIXELS))
+    cell = _checked_cell(source, trained, source.number(settings, "cell", most=_MOST))
+    card = card_of(source, TITLE, source.inside(PIXELS))
     return XARModel(network, read_kl16(source, size.token), card, torch.device(device), (trained, cell))
 
 
@@ -362,7 +334,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
     del settings
     tables = ("mask", *(f".rope.{name}" for name in ("freqs", "freqs_cos", "freqs_sin")))
-    return Needs(0, stored(source, tables=tables) + stored(folder_in(source, PIXELS), UNUSED))
+    return Needs(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
 
 
 def convert(request: Request) -> Converted:
@@ -377,11 +349,7 @@ def convert(request: Request) -> Converted:
 
 
 def size_of(source: Source, state: State) -> XARSize:
-    """The sizes that tensors have.
-
-    Raises:
-        ModelError: where they are those of no xAR.
-    """
+    """The sizes that tensors have."""
     try:
         count, width = state["encoder_pos_embed_learned"].shape[1:]
         token, head = state["z_proj.weight"].shape[1], state[_TABLE].shape[1]

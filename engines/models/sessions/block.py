@@ -1,6 +1,6 @@
 """Decode many sequences in lockstep on one diffusion language model, block by block.
 
-Keys and values of finished tokens sit in a preallocated buffer, one slot per position. A pass feeds some tokens that
+The KV cache of finished tokens is a preallocated buffer, one slot per position. A pass feeds some tokens that
 see the finished ones and one another as the request's mask says; all it may leave behind are its leading tokens, where
 the request declares them finished. Everything else was only looked at, so there is nothing to roll back.
 """
@@ -38,23 +38,23 @@ class Network:
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    lane: Tensor
+    sequence: Tensor
     """[rows] whose finished tokens a row sees."""
     end: int
-    """Slots in use by any lane."""
+    """Slots in use by any sequence."""
     stores: list[tuple[int, int, slice | Tensor, int]]
-    """Row, lane, slots and number of the leading tokens that are stored now."""
+    """Row, sequence, slots and number of the leading tokens that are stored now."""
 
 
 class BlockLayer(DynamicLayer):  # type: ignore[misc]
-    """The KV cache of finished tokens [lanes, heads, slots, dim] of one layer."""
+    """The KV cache [sequences, heads, slots, dim] of finished tokens in one layer."""
 
     keys: Tensor | None
     values: Tensor
 
-    def __init__(self, lanes: int, slots: int, current: Callable[[], Pass]) -> None:
+    def __init__(self, sequences: int, slots: int, current: Callable[[], Pass]) -> None:
         super().__init__()
-        self._shape, self._current = (lanes, slots), current
+        self._shape, self._current = (sequences, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """The cached K and V before those of this pass; of the latter, keep what is finished now."""
@@ -66,38 +66,38 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         assert self.keys is not None
         end = at.end + key_states.shape[2]
         in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
-        if len(at.lane) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
+        if len(at.sequence) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
             # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
             self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
             return self.keys[:, :, :end], self.values[:, :, :end]
         there = self.keys.device  # that of the layer
-        past = [buffer[:, :, : at.end][at.lane.to(there)] for buffer in (self.keys, self.values)]
-        for row, lane, where, count in at.stores:
+        past = [buffer[:, :, : at.end][at.sequence.to(there)] for buffer in (self.keys, self.values)]
+        for row, sequence, where, count in at.stores:
             where = where if isinstance(where, slice) else where.to(there)
-            self.keys[lane][:, where] = key_states[row, :, :count]
-            self.values[lane][:, where] = value_states[row, :, :count]
+            self.keys[sequence][:, where] = key_states[row, :, :count]
+            self.values[sequence][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
 
     def _make(self, like: Tensor) -> None:
-        lanes, slots = self._shape
-        self.keys = like.new_zeros(lanes, like.shape[1], slots, like.shape[3])
+        sequences, slots = self._shape
+        self.keys = like.new_zeros(sequences, like.shape[1], slots, like.shape[3])
         self.values = torch.zeros_like(self.keys)
 
 
 class BlockSession(DiscreteSession):
-    """The session of a diffusion language model for `lanes` sequences of at most `slots` positions, prompt included."""
+    """The session of a diffusion language model: sequences of at most `slots` positions, prompt included."""
 
-    def __init__(self, network: Network, lanes: int, slots: int) -> None:
+    def __init__(self, network: Network, sequences: int, slots: int) -> None:
         self._network, self.device = network, network.device
         self._pass: Pass = Pass(torch.empty(0, dtype=torch.long), 0, [])
-        self._cache = Cache(layers=[BlockLayer(lanes, slots, lambda: self._pass) for _ in range(network.layers)])
+        self._cache = Cache(layers=[BlockLayer(sequences, slots, lambda: self._pass) for _ in range(network.layers)])
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
-        """One pass for the lanes that ask.
+        """One pass for the sequences that ask.
 
         Returns:
-            [B, K, 1, T, V]: for each lane and row the logits of the tokens in `read`, left-aligned.
+            [B, K, 1, T, V]: for each sequence and row the logits of the tokens in `read`, left-aligned.
         """
         asked = list(requests.values())
         width = max(request.tokens.shape[1] for request in asked)
@@ -136,7 +136,7 @@ def _stores(
 ) -> list[tuple[int, int, slice | Tensor, int]]:
     firsts = [sum(counts[:i]) for i in range(len(counts))]
     entries = zip(firsts, requests.items(), strict=True)
-    return [(row, lane, _slots(request, device), request.keep) for row, (lane, request) in entries if request.keep]
+    return [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
 
 
 def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:

@@ -1,11 +1,11 @@
 """Decode many sequences in lockstep on one causal transformer, each at its own length.
 
-Keys and values sit in a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
+The KV cache is a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
 and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
 a rejected draft lies behind every later query until the token that replaces it overwrites the slot.
 
-The lanes of a pass have the first rows of the buffer, so that it is read as it lies: when a lane has ended, the last
-one changes places with it.
+The sequences of a pass have the first rows of the buffer, so that it is read as it lies: when a sequence has ended, the
+last one changes places with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from engines.to_device import to_device
 
 
 class SlotLayer(DynamicLayer):  # type: ignore[misc]
-    """Keys and values [rows, heads, slots, dim] of one layer; `slots` is shared by all layers of a cache."""
+    """The KV cache [rows, heads, slots, dim] of one layer; `slots` is shared by all layers of a cache."""
 
     keys: Tensor | None
     values: Tensor
@@ -75,7 +75,7 @@ class CausalSession(DiscreteSession):
     Args:
         network: called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]); gives logits [n, T, V].
             Where tokens are continuous, ids are [n, T, D].
-        prefixes: input ids before the first canvas position [lanes, rows, prefix], with an axis D where tokens have.
+        prefixes: input ids before the first canvas position [B, rows, prefix], with an axis D where tokens have one.
         length: canvas length.
         layers: number of cached layers.
     """
@@ -87,44 +87,44 @@ class CausalSession(DiscreteSession):
         length: int,
         layers: int,
     ) -> None:
-        lanes, self.rows, self.prefix = prefixes.shape[:3]
+        sequences, self.rows, self.prefix = prefixes.shape[:3]
         self._network, self._prefixes = network, prefixes
-        # One slot more than positions takes the padding of lanes that ask for fewer tokens than others.
-        self._slots = Slots(lanes * self.rows, self.prefix + length + 1)
+        # One slot more than positions takes the padding of sequences that ask for fewer tokens than others.
+        self._slots = Slots(sequences * self.rows, self.prefix + length + 1)
         self._layers = [SlotLayer(self._slots) for _ in range(layers)]
         self._cache = Cache(layers=self._layers)
-        self._fed = [0] * lanes
-        self._holders = list(range(lanes))
-        """The lane whose KV cache the rows hold, row by row."""
+        self._fed = [0] * sequences
+        self._holders = list(range(sequences))
+        """The sequence whose KV cache the rows hold, row by row."""
         self._numbers = torch.arange(self._slots.count, device=prefixes.device)
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        lanes = self._seat(requests)
-        asked = [requests[lane] for lane in lanes]
-        starts = [min(self._fed[lane], self.prefix + r.cached) for lane, r in zip(lanes, asked, strict=True)]
-        inputs = [self._inputs(lane, r, start) for lane, r, start in zip(lanes, asked, starts, strict=True)]
-        order = [lanes.index(lane) for lane in requests]
-        logits = self._slice(self._looked(*self._aim(inputs, starts)), starts, asked)
+        sequences = self._seat(requests)
+        ordered = [requests[sequence] for sequence in sequences]
+        starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
+        inputs = [self._inputs(i, r, start) for i, r, start in zip(sequences, ordered, starts, strict=True)]
+        order = [sequences.index(sequence) for sequence in requests]
+        logits = self._slice(self._looked(*self._aim(inputs, starts)), starts, ordered)
         if order != sorted(order):
             logits = logits[to_device(torch.tensor(order), logits.device)]
-        for lane, request in requests.items():
-            self._fed[lane] = self.prefix + len(request.tokens)
+        for sequence, request in requests.items():
+            self._fed[sequence] = self.prefix + len(request.tokens)
         return logits
 
     def _looked(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits [lanes * rows, T, V] of a pass that `_slots` is aimed at."""
+        """Logits [sequences * rows, T, V] of a pass that `_slots` is aimed at."""
         hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
         mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
         return self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
 
-    def _lanes(self, count: int) -> list[int]:
-        """The lanes that the first rows of a pass hold."""
+    def _sequences(self, count: int) -> list[int]:
+        """The sequences that the first rows of a pass hold."""
         return self._holders[:count]
 
     def _seat(self, requests: Mapping[int, Any]) -> list[int]:
-        """Let the lanes of a pass have the first rows; the lanes in the order of their rows."""
+        """Let the sequences of a pass have the first rows; the sequences in the order of their rows."""
         holders, count = self._holders, len(requests)
         empty = [place for place in range(count) if holders[place] not in requests]
         late = [place for place in range(count, len(holders)) if holders[place] in requests]
@@ -134,15 +134,15 @@ class CausalSession(DiscreteSession):
                 layer.swap(*(slice(place * self.rows, (place + 1) * self.rows) for place in (origin, to)))
         return holders[:count]
 
-    def _inputs(self, lane: int, request: Forward | PathForward, start: int) -> Tensor:
-        """Input ids [rows, T] of a lane from position `start` of prefix and canvas on."""
+    def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> Tensor:
+        """Input ids [rows, T] of a sequence from position `start` of prefix and canvas on."""
         canvas = request.tokens.expand(self.rows, *request.tokens.shape).to(self._prefixes.dtype)
         if start >= self.prefix:
             return canvas[:, start - self.prefix :]
-        return torch.cat([self._prefixes[lane, :, start:], canvas], 1)
+        return torch.cat([self._prefixes[sequence, :, start:], canvas], 1)
 
     def _aim(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Ids and positions [lanes * rows, T], and where the cache writes; padding sits in the spare slot."""
+        """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""
         slots, widths = self._slots, [i.shape[1] for i in inputs]
         width, slots.used = max(widths), len(inputs) * self.rows
         slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
@@ -158,11 +158,11 @@ class CausalSession(DiscreteSession):
         slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], positions
         return ids, positions
 
-    def _slice(self, out: Tensor, starts: Sequence[int], asked: Sequence[Forward | PathForward]) -> Tensor:
-        """The rows that were asked for, left-aligned: [lanes, rows, T', V]."""
-        out = out.reshape(len(asked), self.rows, *out.shape[1:])
-        widths = [r.wanted for r in asked]
-        firsts = [self.prefix + r.done - 1 - start for r, start in zip(asked, starts, strict=True)]
+    def _slice(self, out: Tensor, starts: Sequence[int], requests: Sequence[Forward | PathForward]) -> Tensor:
+        """The rows that were asked for, left-aligned: [sequences, rows, T', V]."""
+        out = out.reshape(len(requests), self.rows, *out.shape[1:])
+        widths = [r.wanted for r in requests]
+        firsts = [self.prefix + r.done - 1 - start for r, start in zip(requests, starts, strict=True)]
         if len(set(firsts)) == 1:
             return out[:, :, firsts[0] : firsts[0] + max(widths)]
         offset = to_device(torch.tensor(firsts), out.device)[:, None] + torch.arange(max(widths), device=out.device)

@@ -45,7 +45,7 @@ class Head:
 
 
 class ContinuousSession:
-    """Lanes of one model: conditions from its backbone, paths from its head."""
+    """Sequences of one model: conditions from its backbone, paths from its head."""
 
     def __init__(self, backbone: Backbone, head: Head) -> None:
         self._backbone, self._head = backbone, head
@@ -57,26 +57,26 @@ class ContinuousSession:
         lap("forward", next(iter(conditions.values())))
         paths = self.paths(requests, conditions, sampling)
         lap("logits", next(iter(paths.values())).last.mean)
-        return {lane: Answer(paths[lane], *self.cost(request)) for lane, request in requests.items()}
+        return {sequence: Answer(paths[sequence], *self.cost(request)) for sequence, request in requests.items()}
 
     @torch.inference_mode()
     def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
-        """One forward pass of the backbone: by lane, what the head is conditioned on at the positions asked for."""
+        """One forward pass of the backbone: by sequence, what the head is conditioned on at the positions asked for."""
         conditions = self._backbone.logits(requests)
-        return {lane: conditions[i, :, : r.wanted] for i, (lane, r) in enumerate(requests.items())}
+        return {sequence: conditions[i, :, : r.wanted] for i, (sequence, r) in enumerate(requests.items())}
 
     @torch.inference_mode()
     def paths(
         self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
-        """Run the head for all lanes at once, whose tokens lie end to end in one batch; the answers by lane."""
-        found: dict[int, Paths] = {}
+        """Run the head for all sequences at once, whose tokens lie end to end in one batch; the answers by sequence."""
+        answers: dict[int, Paths] = {}
         for way, do in ((False, self._walk), (True, self._follow)):
-            lanes = [lane for lane, request in requests.items() if (request.follow is not None) is way]
-            if lanes:
-                done = do([requests[lane] for lane in lanes], [conditions[lane] for lane in lanes], sampling)
-                found |= dict(zip(lanes, done, strict=True))
-        return found
+            sequences = [sequence for sequence, request in requests.items() if (request.follow is not None) is way]
+            if sequences:
+                done = do([requests[i] for i in sequences], [conditions[i] for i in sequences], sampling)
+                answers |= dict(zip(sequences, done, strict=True))
+        return answers
 
     def _walk(
         self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
@@ -97,7 +97,7 @@ class ContinuousSession:
     def _follow(
         self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
-        """Tokens along paths of drafts; one a lane is led on where they are left."""
+        """Tokens along paths of drafts; one a sequence is led on where they are left."""
         follows = [request.follow for request in asked if request.follow is not None]
         wanted, counts = _slices([request.wanted for request in asked]), [len(follow.states) for follow in follows]
         scale = torch.cat([request.guidance for request in asked])
@@ -177,31 +177,27 @@ def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sam
 def _lead(leads: Sequence[Lead], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling) -> list[Led]:
     """Run what decides where paths are left, denoising together what it asks for in each round.
 
-    Args:
-        leads: one a lane.
-        places: by lane, where its tokens lie among those of `rows`.
-        rows: the conditions of all.
-        sampling: how the head draws.
+    There is one of `leads` for each sequence, whose tokens lie at `places` among those of `rows`.
     """
     ended: dict[int, Led] = {}
     told: dict[int, Gone | None] = dict.fromkeys(range(len(leads)))
     while told:
         asked: dict[int, Onward] = {}
-        for lane, gone in told.items():
+        for sequence, gone in told.items():
             try:
-                asked[lane] = next(leads[lane]) if gone is None else leads[lane].send(gone)
+                asked[sequence] = next(leads[sequence]) if gone is None else leads[sequence].send(gone)
             except StopIteration as stop:
-                ended[lane] = stop.value
+                ended[sequence] = stop.value
         told = {}
         if asked:
             x, left, noise = (torch.cat([getattr(a, part) for a in asked.values()]) for part in ("x", "left", "noise"))
-            index = [places[lane][one.row] for lane, one in asked.items()]
+            index = [places[sequence][one.row] for sequence, one in asked.items()]
             every = [at.expand(len(one.x)) for at, one in zip(index, asked.values(), strict=True)]
             denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
             whole, states = go_on(denoise, x, left, noise, sampling)
             own = _slices([len(one.x) for one in asked.values()])
-            told = {lane: Gone(whole[:, o], states[o]) for lane, o in zip(asked, own, strict=True)}
-    return [ended[lane] for lane in range(len(leads))]
+            told = {sequence: Gone(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
+    return [ended[sequence] for sequence in range(len(leads))]
 
 
 def _slices(counts: Sequence[int]) -> list[slice]:
@@ -211,12 +207,9 @@ def _slices(counts: Sequence[int]) -> list[slice]:
 
 
 def _led(states: Tensor, whole: Gaussians, led: Led) -> Paths:
-    """The answer of one lane: followed rows, with what was led on in its place; its own row is the last one.
+    """The answer of one sequence: followed rows, with what was led on in its place; its own row is the last one.
 
-    Args:
-        states: of the drafts [W, n + 1, D].
-        whole: the target's distributions of all steps along them.
-        led: where the target left them.
+    Drafts have the states [W, n + 1, D], and `whole` are the target's distributions of all steps along them.
     """
     rows = torch.cat([states, led.states])
     steps = torch.arange(states.shape[1], device=states.device)
@@ -226,7 +219,7 @@ def _led(states: Tensor, whole: Gaussians, led: Led) -> Paths:
 
 
 def _steering(asked: Sequence[PathForward]) -> Steer | None:
-    """The lanes' steers as one, each having a say over its own tokens."""
+    """The sequences' steers as one, each having a say over its own tokens."""
     if all(request.steer is None for request in asked):
         return None
 

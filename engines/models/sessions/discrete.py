@@ -31,10 +31,10 @@ class DiscreteSession(ABC):
 
     @abstractmethod
     def logits(self, requests: Mapping[int, Any]) -> Float[Tensor, "B *K R T V"]:
-        """One forward pass for the lanes that ask.
+        """One forward pass for the sequences that ask.
 
         Returns:
-            For the i-th lane of `requests`, entry i holds the logits of what it asked for, left-aligned and padded:
+            For the i-th sequence of `requests`, entry i holds the logits of what it asked for, left-aligned and padded:
             R rows of guidance, and K drafts before them where requests have several.
         """
 
@@ -46,8 +46,8 @@ class DiscreteSession(ABC):
         probs = to_probs(logits, sampling)
         lap("logits", probs)
         return {
-            lane: Answer(request.cut(probs[row]), *self.cost(request))
-            for row, (lane, request) in enumerate(requests.items())
+            sequence: Answer(request.cut(probs[row]), *self.cost(request))
+            for row, (sequence, request) in enumerate(requests.items())
         }
 
     def cost(self, request: Any) -> tuple[int, int]:

@@ -18,16 +18,12 @@ from engines.sampling.distributions import Sampling
 
 
 class TokenSession:
-    """Lanes of a block-diffusion language model that are decoded from left to right."""
+    """Sequences of a block-diffusion language model that are decoded from left to right."""
 
     def __init__(self, blocks: BlockSession, prompts: Sequence[tuple[int, ...]], mask: int, *, shift: bool) -> None:
-        """Open a session on one of blocks, with a slot for every position and one more.
+        """Open a session on one of blocks that serves it alone, with a slot for every position and one more.
 
-        Args:
-            blocks: Answers the translated requests; its caches serve this session alone.
-            prompts: Ids of the prompt of every lane.
-            mask: Id that stands for an open position.
-            shift: Whether the output at i - 1 predicts token i.
+        The `mask` stands for an open position. With `shift` the output at i - 1 predicts token i.
         """
         self._blocks, self._mask, self._shift = blocks, mask, shift
         self._prompts = [torch.tensor(prompt, dtype=torch.long, device=blocks.device) for prompt in prompts]
@@ -35,17 +31,17 @@ class TokenSession:
 
     def answer(self, requests: Mapping[int, Forward], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
         """See `engines.protocol.Session.answer`."""
-        translated = {lane: self._translate(lane, request) for lane, request in requests.items()}
+        translated = {sequence: self._translate(sequence, request) for sequence, request in requests.items()}
         return self._blocks.answer(translated, sampling, lap)
 
-    def _translate(self, lane: int, request: Forward) -> BlockForward:
+    def _translate(self, sequence: int, request: Forward) -> BlockForward:
         """[tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
-        prompt = self._prompts[lane]
+        prompt = self._prompts[sequence]
         text = torch.cat([prompt, request.tokens])  # on the model's device, where it was drawn
         final = len(prompt) + request.done
         # A shifted model reads at the last final token, too.
-        stored = min(self._stored[lane], len(prompt) + request.cached, final - int(self._shift))
-        self._stored[lane] = len(text)
+        stored = min(self._stored[sequence], len(prompt) + request.cached, final - int(self._shift))
+        self._stored[sequence] = len(text)
         place = torch.arange(stored, len(text))
         masks = torch.arange(final, len(text) + 1)[: 0 if self._shift else None]
         position = torch.cat([place, masks])

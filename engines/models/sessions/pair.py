@@ -13,28 +13,28 @@ from engines.protocol import Answer, Lap, Model, Role, Session, Task
 
 
 class PairSession:
-    """Hands every request to the session of its role; lanes may ask for different roles in one round."""
+    """Hands every request to the session of its role; sequences may ask for different roles in one round."""
 
     def __init__(self, sessions: Mapping[Role, Session], devices: Mapping[Role, torch.device] | None = None) -> None:
-        """Sessions of the same lanes and tokens; `devices` says where each lives, if they live apart."""
+        """Sessions of the same sequences and tokens; `devices` says where each lives, if they live apart."""
         self._sessions, self._devices = sessions, devices or {}
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> dict[int, Answer]:
         """See `engines.protocol.Session.answer`."""
         answers: dict[int, Answer] = {}
         for role in dict.fromkeys(request.role for request in requests.values()):
-            asked = {lane: request for lane, request in requests.items() if request.role == role}
-            answers |= self._ask(role, asked, sampling, lap)
-        return {lane: answers[lane] for lane in requests}
+            own = {sequence: request for sequence, request in requests.items() if request.role == role}
+            answers |= self._answer(role, own, sampling, lap)
+        return {sequence: answers[sequence] for sequence in requests}
 
-    def _ask(self, role: Role, asked: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+    def _answer(self, role: Role, requests: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
         if self._devices.get(role) == self._devices.get("target"):
-            return self._sessions[role].answer(asked, sampling, lap)
+            return self._sessions[role].answer(requests, sampling, lap)
         there, here = self._devices[role], self._devices["target"]
-        moved = {lane: replace(request, tokens=request.tokens.to(there)) for lane, request in asked.items()}
+        moved = {sequence: replace(request, tokens=request.tokens.to(there)) for sequence, request in requests.items()}
         answers = self._sessions[role].answer(moved, sampling, lap)
-        return {lane: replace(answer, value=answer.value.to(here)) for lane, answer in answers.items()}
+        return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
 
 
 def check_pair(target: Model, draft: Model) -> None:
@@ -67,13 +67,7 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
 
 
 def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
-    """See that drafts of a model of vectors come the way the settings say.
-
-    Args:
-        drafter: the setting.
-        task: what the target is to decode.
-        name: id of the model that drafts.
-        own: what it makes of the same prompt.
+    """See that drafts of a model of vectors, called `name`, come the way that the setting `drafter` says.
 
     Raises:
         ConfigError: where it denoises though drafts are to have a closed form, or the other way round.
@@ -98,10 +92,7 @@ def _differs(target: Model, draft: Model) -> str:
     one, other = target.tokens, draft.tokens
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return ""
-    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in _odd(one, other))
-    said = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
-    return f": token {shown(token)} is {said[0]} and {said[1]}"
-
-
-def _odd(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> set[Any]:
-    return {token for token in one.keys() | other.keys() if one.get(token) != other.get(token)}
+    different = (token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
+    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in different)
+    names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
+    return f": token {shown(token)} is {names[0]} and {names[1]}"

@@ -2,7 +2,7 @@
 
 A prompt that is shorter than the longest stands at the right of its row: the slots before it are seen by nobody else,
 and positions count from the prompt's first token on, so that every row computes what it would compute alone. That is
-how a conditional and an unconditional prompt, or the prompts of several lanes, go together.
+how a conditional and an unconditional prompt, or the prompts of several sequences, go together.
 
 Some models close every row of the picture with a token of its own. It says nothing, as it must stand there, and so it
 is no position of the canvas: the session feeds it, and reads the first token of a row behind it.
@@ -22,7 +22,7 @@ from engines.models.sessions.causal import CausalSession
 from engines.to_device import to_device
 
 Prompts = Sequence[Sequence[int]]
-"""Ids of a lane's prompts: the conditional one, and with guidance the unconditional one."""
+"""Ids of a sequence's prompts: the conditional one, and with guidance the unconditional one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,10 @@ class PictureSession(CausalSession):
         layers: int,
         device: torch.device,
     ) -> None:
-        """Open a session.
-
-        Args:
-            network: As for `CausalSession`.
-            prompts: Of every lane.
-            fed: How the picture is fed.
-            layers: Number of cached layers.
-            device: Where the network is.
-        """
+        """Open a session of a network as `CausalSession` takes it, on a device, with the prompts of every sequence."""
         longest = max(map(len, chain.from_iterable(prompts)))
-        filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, lane)] for lane in prompts]
-        before = [[longest - len(row) for row in lane] for lane in prompts]
+        filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, sequence)] for sequence in prompts]
+        before = [[longest - len(row) for row in sequence] for sequence in prompts]
         self._columns, self._line_end = fed.columns, fed.line_end
         self._before = torch.tensor(before, device=device)
         self._even = not any(chain.from_iterable(before))
@@ -69,7 +61,7 @@ class PictureSession(CausalSession):
         """The network, told where every row's prompt begins."""
         if self._even:
             return self._bare(ids, positions, cache, mask)
-        before = self._before[self._lanes(len(ids) // self.rows)].reshape(-1, 1)  # [n, 1]
+        before = self._before[self._sequences(len(ids) // self.rows)].reshape(-1, 1)  # [n, 1]
         slot = torch.arange(mask.shape[-1], device=mask.device)
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
@@ -80,7 +72,7 @@ class PictureSession(CausalSession):
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
         if self._line_end is None:
             return super().logits(requests)
-        out = super().logits({lane: self._laid(request) for lane, request in requests.items()})
+        out = super().logits({sequence: self._laid(request) for sequence, request in requests.items()})
         offsets = [
             torch.tensor([self._place(j) - self._place(r.done) for j in range(r.done, len(r.tokens) + 1)])
             for r in requests.values()
