@@ -53,7 +53,7 @@ class Memory(Cache):  # type: ignore[misc]
 @torch.inference_mode()
 def picture(model: Any, prompt: str, config: Any, seed: int) -> Tensor:
     """A picture by ordinary decoding, one pass a token."""
-    network, slots = model._transformer, model.make_task(prompt, config).asked
+    network, slots = model._transformer, model.make_task(prompt, config).conditions
     generator = torch.Generator().manual_seed(seed)
     ids = condition_ids(torch.tensor([[-1 if value is None else value for value in slots]]))
     start, memory, tokens = ids.shape[1], Memory(network.backbone, network.prefix + GRID**2), []

@@ -218,6 +218,7 @@ def _unzipped(data: bytes, name: str) -> bytes:
 
 
 def _parse(text: bytes, name: str) -> dict[str, Any]:
+    bytearray(2 * len(text))  # Without memory for its strings from_json crashes; this raises MemoryError.
     try:
         document = from_json(text, cache_strings="keys")
     except ValueError as error:

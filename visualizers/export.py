@@ -92,6 +92,7 @@ async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> li
             printer = await stack.enter_async_context(kaleido.Kaleido(n=1, mathjax=False))
         for done, one in enumerate(wanted, 1):
             size = {"width": one.width, "height": one.figure.layout.height, "scale": one.scale}
-            files.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
+            async with asyncio.timeout(_START_SECONDS):
+                files.append(await printer.calc_fig(one.figure.to_dict(), opts={"format": one.kind, **size}))
             report(done)
     return files

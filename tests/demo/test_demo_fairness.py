@@ -123,7 +123,7 @@ def test_a_run_that_cannot_fit_is_refused_before_it_is_shown() -> None:
 
 
 def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = race([asked("ar")], lambda: False, 60)
+    messages = race([asked("ar")], lambda: False, 6000)
     next(messages), next(messages)
     monkeypatch.setattr(Deadline, "over", True)
     *_, ended = messages

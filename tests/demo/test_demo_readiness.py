@@ -52,7 +52,7 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     (tmp_path / "some" / "gallery.json").write_text(json.dumps([{"file": "lost.json.gz"}, 3, {"file": 4}]))
     recorded = recordings(tmp_path / "some")
     assert [path.name for path in recorded[0].paths] == ["ar.json.gz", "scd.json.gz"]
-    assert "psd.json.gz: is left out of the gallery: psd.json.gz: ends in the middle" in caplog.text
+    assert "psd.json.gz: is left out of the gallery: psd.json.gz: cannot be unpacked as gzip" in caplog.text
     gone = left_out(recorded, tmp_path / "some")
     assert gone == ["lost.json.gz", "psd.json.gz"]
     assert notice_of(recorded, gone) == ["lost.json.gz, psd.json.gz: missing or damaged."]

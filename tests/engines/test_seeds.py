@@ -1,6 +1,5 @@
 """One rule for seeds, in one sentence, wherever they are given."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 from support.raster import MODEL
 
 import draftscope as ds
-from benchmarks import sweep
 from demo.pages.api import refusal
 from engines.__main__ import main
 from engines.sampling.chance import LARGEST_SEED, read_seed
@@ -25,21 +23,8 @@ def programs(seed: Any, folder: Path) -> str:
     return refusal("run", {"method": "ar", "prompt": "", "model": MODEL, "seed": seed}) or ""
 
 
-def grid(seed: Any, folder: Path) -> str:
-    with pytest.raises(sweep.GridError) as caught:
-        sweep.read_grid(grid_file(seed, folder))
-    return str(caught.value)
-
-
-def grid_file(seed: Any, folder: Path) -> Path:
-    path = folder / "grid.json"
-    one = {"label": "a", "method": "ar"}
-    path.write_text(json.dumps({"model": "text-target", "problems": 1, "seeds": [0, seed], "configurations": [one]}))
-    return path
-
-
 @pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1, 1.5, "7", True, None])
-@pytest.mark.parametrize("way", [python, programs, grid])
+@pytest.mark.parametrize("way", [python, programs])
 def test_what_is_no_seed(seed: Any, way: Callable[[Any, Path], str], tmp_path: Path) -> None:
     assert way(seed, tmp_path) == f"seed: {seed!r} is not allowed; use a whole number from 0 to 2147483647."
 
