@@ -129,7 +129,7 @@ def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.Monkey
     *_, ended = messages
     assert isinstance(ended, Ended)
     (trace,) = ended.traces
-    assert ended.ended == "Stopped after 60 s, which is what this server gives."
+    assert ended.ended == "Stopped after 6000 s, which is what this server gives."
     assert not trace.summary.complete and 0 < trace.summary.tokens < 256
     assert trace.extensions == {"draftscope": {"ended": ended.ended}}
 
