@@ -274,7 +274,7 @@ class Film:
         pen = ImageDraw.Draw(image)
         pen.rectangle((left, bottom, left + canvas.width - 1, bottom + 4 * unit), fill=surface.line)
         if decoded:
-            end = left + canvas.width * decoded / positions - 1
+            end = max(left, left + canvas.width * decoded / positions - 1)
             pen.rectangle((left, bottom, end, bottom + 4 * unit), fill=surface.accent)
         passes = f"{state.step} pass{'' if state.step == 1 else 'es'}"
         tokens = f"{decoded} tokens in {passes}" if done else f"{decoded} of {positions} tokens, {passes}"
