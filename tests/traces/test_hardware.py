@@ -54,9 +54,9 @@ def test_a_prediction_takes_no_time() -> None:
 
 def test_the_command_prints_what_python_computes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(RUN), "--device", "h100", "--target", "7e9", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["computed"] is True
-    assert told["speed_up"] == pytest.approx(ds.predict(read(RUN), "H100", 7e9).speed_up)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["computed"] is True
+    assert printed["speed_up"] == pytest.approx(ds.predict(read(RUN), "H100", 7e9).speed_up)
 
 
 @pytest.mark.parametrize(
