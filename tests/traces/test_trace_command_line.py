@@ -53,15 +53,12 @@ def test_a_trace_cannot_steer_the_terminal() -> None:
     assert max(map(len, shown.split("\n"))) < 250
 
 
-def test_the_schema_in_the_docs_is_the_schema_of_the_code() -> None:
+def test_the_schema_and_the_tables_in_the_docs_are_those_of_the_code() -> None:
     done = subprocess.run([sys.executable, "-m", "traces", "schema"], capture_output=True, text=True, check=True)
     text = (DOCS / "trace.schema.json").read_text()
     assert text == done.stdout, "run: python -m traces schema > docs/trace.schema.json"
     Draft202012Validator.check_schema(json.loads(text))
     assert json.loads(text)["$id"].endswith(f":{VERSION}")
-
-
-def test_the_tables_in_the_docs_are_those_of_the_code() -> None:
     text = (DOCS / "trace.md").read_text()
     tables = text.split("<!-- tables -->\n")[1]
     assert tables.strip() == markdown(), "put the output of: python -m traces schema --markdown behind the marker"
