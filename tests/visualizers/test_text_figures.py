@@ -94,14 +94,12 @@ class TestOrder:
 
 
 class TestVerdicts:
-    def test_bars_count_verifications_by_accepted_drafts(self) -> None:
+    def test_bars_and_draft_steps_are_the_statistics(self) -> None:
         (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
         judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
         counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
         assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
         assert sum(bars.y) == pytest.approx(100)
-
-    def test_draft_steps_are_the_statistic(self) -> None:
         runs = [simsd(Blocks(block=4, seed=seed)) for seed in range(2)]
         divergence, _, agreement = FIGURES["draft-steps"].draw(runs).data
         rows = by_draft_step([run.steps for run in runs])
