@@ -72,44 +72,37 @@ def test_every_method_is_described(method: str) -> None:
     assert "!docs/methods\n" in (ROOT / ".dockerignore").read_text(encoding="utf-8"), "the page shows these texts"
 
 
-def test_weights_are_those_of_the_manifest() -> None:
+def test_weights_are_those_of_the_manifest_which_says_how_each_was_made() -> None:
     models = ROOT / "assets" / "models"
     manifest = json.loads((models / "MANIFEST.json").read_text(encoding="utf-8"))
     recorded = {entry["file"]: entry["sha256"] for entry in manifest.values() if "file" in entry}
     for folder, entry in manifest.items():
         recorded |= {f"{folder}/{file}": digest for file, digest in entry.get("files", {}).items()}
-    found = {
+    shipped = {
         str(path.relative_to(models)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in models.rglob("*.safetensors")
     }
-    assert found == recorded
-
-
-def test_the_manifest_says_how_each_file_was_made() -> None:
-    manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
+    assert shipped == recorded
     needed = ("data", "command", "metrics", "seed")
     assert [(key, one) for key, entry in manifest.items() for one in needed if entry.get(one) in (None, "", {})] == []
 
 
-def test_assets_stay_small() -> None:
+def test_assets_stay_small_and_no_file_is_larger_than_a_space_takes() -> None:
     assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MOST_ASSET_BYTES
-
-
-def test_no_file_is_larger_than_a_space_takes() -> None:
     large = {name(path): path.stat().st_size for path in tracked() if path.stat().st_size > MOST_FILE_BYTES}
     assert large == {}
 
 
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
-    found = []
+    paths = []
     for path in tracked():
         if path.suffix in (".safetensors", ".png", ".webp", ".pdf"):
             continue
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = gzip.decompress(content)
-        found += [f"{name(path)}: {match.group().decode()}" for match in MACHINE_PATH.finditer(content)]
-    assert found == []
+        paths += [f"{name(path)}: {match.group().decode()}" for match in MACHINE_PATH.finditer(content)]
+    assert paths == []
 
 
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
@@ -129,8 +122,8 @@ def test_locks_hold_what_is_required_by_hash_and_name_no_index(lock: str, file: 
     entries = [entry for entry in text.replace("\\\n", " ").splitlines() if entry and entry.lstrip()[0] != "#"]
     locked = set()
     for entry in entries:
-        found = re.match(r"([\w.-]+)==([\w.]+) ", entry)
-        assert found and re.search(r" --hash=sha256:[0-9a-f]{64}", entry), entry
-        locked.add(found.group(0).strip())
+        pin = re.match(r"([\w.-]+)==([\w.]+) ", entry)
+        assert pin and re.search(r" --hash=sha256:[0-9a-f]{64}", entry), entry
+        locked.add(pin.group(0).strip())
     wanted = re.findall(r"^[\w.-]+==[\w.]+$", (ROOT / f"{file}.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert {one for one in wanted if lock == "gpu" or not one.startswith("torch==")} - locked == set(), "run make lock"

@@ -54,6 +54,10 @@ def test_one_that_fails_is_named_and_the_others_go_on(
     said = capsys.readouterr().out
     assert f"text: ended with 3, see {tmp_path / 'text'}.log after" in said and "toy: done after" in said
     assert len(commands) == 2
+    with pytest.raises(SystemExit) as ended:
+        bench.main(["speeds", "-o", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "name: 'speeds' is no benchmark; use continuous," in capsys.readouterr().err
 
 
 def test_without_names_all_run_but_that_of_a_gpu(
@@ -62,10 +66,3 @@ def test_without_names_all_run_but_that_of_a_gpu(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     bench.main(["-o", str(tmp_path)])
     assert {command[1].partition(".")[2] for command in commands} == set(bench.BRIEF) - {"gpu"}
-
-
-def test_a_name_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        bench.main(["speeds", "-o", str(tmp_path)])
-    assert ended.value.code == 2
-    assert "name: 'speeds' is no benchmark; use continuous," in capsys.readouterr().err

@@ -84,7 +84,7 @@ def test_decodings_are_counted_and_timed() -> None:
     assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
 
 
-def test_the_toy_benchmark_writes_what_the_app_reads(tmp_path: Path) -> None:
+def test_the_toy_benchmark_writes_what_the_app_reads_and_misses_a_figure_off_the_reference(tmp_path: Path) -> None:
     file = tmp_path / "toy.json"
     toy.main(["--images", "1", "--drafts", "16", "--json", str(file)])
     result = json.loads(file.read_text())
@@ -95,12 +95,9 @@ def test_the_toy_benchmark_writes_what_the_app_reads(tmp_path: Path) -> None:
     (shown,) = measured("scd", tmp_path)
     assert shown.title == "Toy raster, 16x16"
     assert {row[0] for row in shown.rows} == {"SJD", "MC-SJD", "GS-SJD"}
-
-
-def test_a_toy_figure_off_the_reference_is_a_missed_claim() -> None:
-    row = {"decoder": "SJD", "drafts": 16, "nfe": 95.0, "nfe_standard_error": 1.0, "nfe_reference": 87.7}
-    assert toy.against_reference([row | {"off_percent": 4.9}]).met is True
-    assert toy.against_reference([row | {"off_percent": 4.9}, row | {"off_percent": 8.3}]).met is False
+    off = {"decoder": "SJD", "drafts": 16, "nfe": 95.0, "nfe_standard_error": 1.0, "nfe_reference": 87.7}
+    assert toy.against_reference([off | {"off_percent": 4.9}]).met is True
+    assert toy.against_reference([off | {"off_percent": 4.9}, off | {"off_percent": 8.3}]).met is False
 
 
 def test_bits_per_token_are_those_of_the_joint_distribution() -> None:

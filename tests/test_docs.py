@@ -58,8 +58,8 @@ def test_every_file_and_folder_that_the_architecture_names_exists() -> None:
 def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
     # Those of docs/examples are run from their own folder by a test of theirs; pip and pytest are not ours.
     ours = ("engines", "visualizers", "traces", "benchmarks", "training", "demo")
-    found = {module for page in PAGES for module in MODULE.findall(page.read_text(encoding="utf-8"))}
-    named = sorted(module.rstrip(".") for module in found if module.split(".")[0] in ours)
+    modules = {module for page in PAGES for module in MODULE.findall(page.read_text(encoding="utf-8"))}
+    named = sorted(module.rstrip(".") for module in modules if module.split(".")[0] in ours)
     assert len(named) > 10
     for module in named:
         path = ROOT.joinpath(*module.split("."))

@@ -48,25 +48,27 @@ def test_things_stand_on_the_ground_fly_above_the_horizon_and_lie_in_the_water()
     assert seen["land"] == seen["sea"] == set(FEET) and max(seen["air"]) <= LOWEST_FLIGHT
 
 
-def test_only_things_of_the_sea_need_one() -> None:
+def test_only_things_of_the_sea_need_one_and_a_prompt_has_the_article_of_its_thing() -> None:
     assert set(GROUNDS) == set(SCENES)
     assert {scene for thing, scene in PAIRS if thing == "fish"} == {"sea", "night", "sunset"}
     assert {scene for thing, scene in PAIRS if thing == "dog"} == {scene for _, scene in PAIRS} == set(SCENES)
-
-
-def test_a_prompt_has_the_article_of_its_thing() -> None:
     assert prompt_of("owl", "forest") == "an owl in the forest"
     assert prompt_of("ewe", "snow") == "a ewe in the snow"
 
 
-def test_the_tokenizer_has_a_code_for_every_patch_of_eight_pixels() -> None:
+def test_the_tokenizer_has_a_code_for_every_patch_and_the_transformer_takes_other_conditions() -> None:
     model = SceneTokenizer(codes=32, encoder=(8, 8), decoder=(8, 8, 8))
     image = torch.rand(2, 3, SIZE, SIZE) * 2 - 1
     codes = model.encode(image)
     assert codes.shape == (2, SIZE // STEP, SIZE // STEP) and model.decode(codes).shape == image.shape
+    network = Transformer(TransformerSize(16, 1, 2, 16), conditions=(len(THINGS), len(SCENES)), codes=1024)
+    ids = condition_ids(torch.tensor([[0, 0], [100, 7], [-1, -1]]), network.conditions, network.codes)
+    assert len(ids.flatten().unique()) == 6 and ids.min() == 1024
+    assert ids.max() == network.backbone.embed_tokens.num_embeddings - 1
+    assert network(ids, torch.arange(2).expand(3, 2)).shape == (3, 2, 1024)
 
 
-def test_the_codebook_starts_at_the_clusters_of_the_outputs_and_follows_them() -> None:
+def test_the_codebook_starts_at_clusters_follows_them_and_restarts_codes_out_of_use() -> None:
     torch.manual_seed(0)
     model = Training()
     centres = 10 * torch.randn(len(model.counts), model.sums.shape[1])
@@ -76,23 +78,12 @@ def test_the_codebook_starts_at_the_clusters_of_the_outputs_and_follows_them() -
     before = book.clone()
     model.follow(book[:1] + 1, torch.tensor([0]))
     assert (book[0] > before[0]).all() and torch.allclose(book[1:], before[1:], atol=1e-5)
-
-
-def test_codes_out_of_use_restart_where_the_error_is_largest() -> None:
     model = Training()
     model.usage += 100
     model.usage[7] = 0
     outputs = torch.stack([model.tokenizer.codebook[0], torch.full((12,), 50.0)])
     model.restart(outputs, torch.tensor([0, 0]))
     assert torch.equal(model.tokenizer.codebook[7], outputs[1])
-
-
-def test_the_transformer_takes_other_conditions_and_codes() -> None:
-    model = Transformer(TransformerSize(16, 1, 2, 16), conditions=(len(THINGS), len(SCENES)), codes=1024)
-    ids = condition_ids(torch.tensor([[0, 0], [100, 7], [-1, -1]]), model.conditions, model.codes)
-    assert len(ids.flatten().unique()) == 6 and ids.min() == 1024
-    assert ids.max() == model.backbone.embed_tokens.num_embeddings - 1
-    assert model(ids, torch.arange(2).expand(3, 2)).shape == (3, 2, 1024)
 
 
 def test_the_learning_rate_can_fall_linearly_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

@@ -49,7 +49,7 @@ def test_what_a_space_installs_beside_the_requirements_goes_with_them() -> None:
     assert resolved.returncode == 0, resolved.stderr
 
 
-def test_the_front_matter_is_what_the_hub_takes() -> None:
+def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes() -> None:
     front = front_matter()
     assert front["sdk"] == "gradio"
     assert (ROOT / front["app_file"]).is_file()
@@ -61,9 +61,6 @@ def test_the_front_matter_is_what_the_hub_takes() -> None:
     assert f'requires-python = ">={front["python_version"]}' in pyproject
     assert isinstance(front["python_version"], str), "unquoted, 3.10 would be 3.1"
     assert all(re.fullmatch(r"[a-z-]+", tag) for tag in front["tags"])
-
-
-def test_packages_of_the_system_are_names_alone() -> None:
     lines = (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines()
     assert "chromium" in lines, "PDF and SVG figures are drawn by Chromium"
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9.+-]+", line)] == []
@@ -73,18 +70,18 @@ def distributions(file: str) -> set[str]:
     """What a file of requirements brings, dependencies included."""
     text = (ROOT / file).read_text(encoding="utf-8")
     waiting = re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
-    found: set[str] = set()
+    names: set[str] = set()
     while waiting:
         name = canonicalize_name(waiting.pop())
-        if name in found:
+        if name in names:
             continue
-        found.add(name)
+        names.add(name)
         try:
             wanted = map(Requirement, requires(name) or ())
         except PackageNotFoundError:
             continue  # for another system
         waiting += [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
-    return found
+    return names
 
 
 @pytest.mark.parametrize("package", ["app.py", "demo", "engines", "traces", "visualizers"])

@@ -38,7 +38,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("options", "begins"), [([], b"<!doctype html>"), (["--format", "gif"], b"GIF89a")])
-def test_a_trace_from_standard_input_is_drawn_to_standard_output(
+def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     options: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
 ) -> None:
     stdin(dumps(handmade.scd()))
@@ -46,9 +46,6 @@ def test_a_trace_from_standard_input_is_drawn_to_standard_output(
     written, said = capfdbinary.readouterr()
     assert written.lower().startswith(begins.lower())
     assert said == b""
-
-
-def test_results_from_standard_input(stdin: Any, capfdbinary: BINARY) -> None:
     rows = [row("ar", label, {"block": len(label)}, problem) for problem in range(3) for label in ("a", "bb")]
     stdin(json.dumps(rows).encode())
     assert draw(["--sweep", "-", "--figure", "frontier", "-o", "-"]) == 0
@@ -115,10 +112,7 @@ def test_what_the_machine_lacks_is_one_line(
     assert piped(fails) == code
     message = capfd.readouterr().err
     assert message.startswith(said) and message.count("\n") == 1
-
-
-def test_other_errors_are_not_hidden() -> None:
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError):  # other errors are not hidden
         piped(lambda: 1 // 0)
 
 

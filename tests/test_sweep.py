@@ -38,6 +38,12 @@ def grid(**changed: Any) -> dict[str, Any]:
     return {"model": "text-target", "problems": 2, "length": 16, "configurations": [CONFIGURATION]} | changed
 
 
+def again(label: str, block: str) -> dict[str, Any]:
+    """What names a setting of the configuration a second time."""
+    other = {"label": label, "method": "blockwise", "config": {"block": block, "threshold": 0.5}}
+    return {"configurations": [CONFIGURATION, other]}
+
+
 @cache
 def roomy() -> Model:
     """The tiny model, with room for whole problems."""
@@ -75,8 +81,6 @@ class TestProblems:
         assert [pair for pair in RIGHT if not solved(*pair)] == []
         assert [text for text in WRONG if solved(text, "15")] == []
         assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
-
-    def test_all_problems_have_an_answer_that_counts(self) -> None:
         assert len(held_out()) >= 200
         assert all(solved(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
         assert given("#### 1\n#### 2 \n") == "2"
@@ -90,6 +94,10 @@ class TestGrids:
         ]
         assert made[1].config["block"] == "4" and made[1].config["threshold"] == 0.9
         assert all(one.config["length"] == 16 and one.config["rule"] == "confidence" for one in made)
+        entry = {"label": "Spiffy", "curve": "Spiffy", "method": "psd", "preset": "Spiffy", "config": {"depth": [1, 3]}}
+        made = expand(grid(configurations=[entry, {"label": "plain", "method": "blockwise"}])).configurations
+        points = [("Spiffy, depth 1", "Spiffy"), ("Spiffy, depth 3", "Spiffy"), ("plain", "")]
+        assert [(one.label, one.curve) for one in made] == points  # a curve joins points
 
     def test_presets_are_settings_that_config_overrules(self, monkeypatch: pytest.MonkeyPatch) -> None:
         presets = {"calm": {"threshold": 0.95, "block": "4"}, "bold": {"threshold": 0.6, "block": "4"}}
@@ -119,24 +127,14 @@ class TestGrids:
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
             ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: .* list different values"),
             ({"curve": 3}, r"^configurations\[0\]\.curve: 3 should be a valid string"),
+            (again("again", "4"), r"'again' has the settings of 'confidence, block 4, threshold 0.5'"),
+            (again("confidence, block 4, threshold 0.5", "2"), r"label: .* used twice"),
         ],
     )
     def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], message: str) -> None:
         whole = changed.keys() & {*grid(), "seeds", "speed"}
         with pytest.raises(GridError, match=message):
             expand(grid(**changed) if whole else grid(configurations=[CONFIGURATION | changed]))
-
-    @pytest.mark.parametrize(
-        ("label", "block", "message"),
-        [
-            ("again", "4", r"'again' has the settings of 'confidence, block 4, threshold 0.5'"),
-            ("confidence, block 4, threshold 0.5", "2", r"label: .* used twice"),
-        ],
-    )
-    def test_the_same_settings_or_label_twice_are_refused(self, label: str, block: str, message: str) -> None:
-        other = {"label": label, "method": "blockwise", "config": {"block": block, "threshold": 0.5}}
-        with pytest.raises(GridError, match=message):
-            expand(grid(configurations=[CONFIGURATION, other]))
 
     @pytest.mark.usefixtures("letters")
     def test_what_the_model_refuses_is_said_before_any_work(
@@ -155,13 +153,6 @@ class TestGrids:
         assert any(one.config["block"] == "1" for one in made.configurations), "speed-ups need ordinary decoding"
         if path.stem == "psd":  # the paper's configurations
             assert sum(bool(one.curve) and one.config["block"] == "16" for one in made.configurations) == 27
-
-    def test_a_curve_joins_points_of_a_name_of_its_own(self) -> None:
-        entry = {"label": "Spiffy", "curve": "Spiffy", "method": "psd", "preset": "Spiffy", "config": {"depth": [1, 3]}}
-        made = expand(grid(configurations=[entry, {"label": "plain", "method": "blockwise"}]))
-        assert [(one.label, one.curve) for one in made.configurations] == [
-            ("Spiffy, depth 1", "Spiffy"), ("Spiffy, depth 3", "Spiffy"), ("plain", "")
-        ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("letters")
@@ -188,13 +179,11 @@ class TestRows:
             assert read_line(written(one), "line 1") == one
         assert min(row.tokens for row in rows) < 16, "some text must end early for this to test anything"
 
-    def test_problems_of_a_batch_get_the_rows_they_get_alone(self) -> None:
+    def test_problems_of_a_batch_get_the_rows_they_get_alone_and_keys_tell_runs_apart(self) -> None:
         together = solve(self.chunk(0, 1, 2))
         alone = [row for i in range(3) for row in solve(self.chunk(i))]
         assert [replace(row, seconds=0, batch=1) for row in together] == [replace(row, seconds=0) for row in alone]
         assert [row.batch for row in together] == [3, 3, 3]
-
-    def test_keys_tell_apart_whatever_changes_a_run(self) -> None:
         one, two = expand(grid()).configurations[:2]
         keys = {key(model, each, problem, seed)
                 for model in ("a", "b") for each in (one, two) for problem in (0, 1) for seed in (0, 1)}  # fmt: skip

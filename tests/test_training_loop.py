@@ -45,6 +45,11 @@ def test_a_finished_run_is_kept_unless_it_is_asked_for_anew(monkeypatch: pytest.
 
 def test_without_a_checkpoint_it_goes_on_from_what_was_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     first = started(monkeypatch)
+    assert torch.equal(weight(first), weight(started(monkeypatch, "--from-exported")))  # its checkpoint goes before
+    assert not torch.equal(weight(first), weight(first).half().float())
+    other = started(monkeypatch, "--from-exported", "--fresh", "--seed", "1")
+    assert not torch.equal(weight(other), weight(first))
+    first = started(monkeypatch, "--fresh")
     first.path.unlink()
     again = started(monkeypatch, "--from-exported")
     assert again.step == 4 and again.seconds == pytest.approx(
@@ -56,15 +61,6 @@ def test_without_a_checkpoint_it_goes_on_from_what_was_exported(monkeypatch: pyt
     longer = started(monkeypatch, "--from-exported", steps=6)
     assert longer.step == 6 and not torch.equal(weight(longer), exported)
     assert "--from-exported" in (loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8")
-
-
-def test_a_checkpoint_goes_before_what_was_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = started(monkeypatch)
-    again = started(monkeypatch, "--from-exported")
-    assert torch.equal(weight(first), weight(again))
-    assert not torch.equal(weight(first), weight(first).half().float())
-    other = started(monkeypatch, "--from-exported", "--fresh", "--seed", "1")
-    assert not torch.equal(weight(other), weight(first))
 
 
 def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,12 +129,6 @@ def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(open
     assert first.output.tokens == second.output.tokens and "at" not in again[page.viewer]
 
 
-def test_a_recording_is_opened_by_its_name(opening: Opening) -> None:
-    (entry, *_) = opening.gallery.entries
-    update = opened(opening, f"#gallery={name_of(entry)}")
-    assert update[opening.run.site.shown].paths == entry.paths
-
-
 def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Opening) -> None:
     groups = opening.run.groups
     update = opened(opening, "#method=s2d2&prompt=1")
@@ -153,8 +147,9 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(openin
     assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
 
 
-def test_gallery_cards_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
+def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
     (entry, *_) = opening.gallery.entries
+    assert opened(opening, f"#gallery={name_of(entry)}")[opening.run.site.shown].paths == entry.paths
     (card, *_) = opening.gallery.cards.value
     ordinary, made = (trace.summary.forwards for trace in entry.traces)
     assert card["group"] == METHODS[entry.method].title

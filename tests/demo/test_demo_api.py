@@ -170,15 +170,12 @@ def test_a_request_that_cannot_be_served_hears_why(path: str, body: object, sent
     check(answer, sentence.partition(":")[0])
 
 
-def test_what_is_left_out_at_the_end_has_its_default(server: str) -> None:
+def test_the_server_is_ready_knows_defaults_and_hands_out_nothing_else(server: str) -> None:
     answer = posted(server, "summary", json.dumps({"data": ["ar", "", 3, MODEL]}).encode())
     assert json.loads(answer.partition("data: ")[2])[0]["forwards"] == decoded("ar", seed=3).summary.forwards
-
-
-def test_the_server_is_ready_and_hands_out_nothing_else(server: str) -> None:
     for path in ("/healthz", "/monitoring/summary"):  # the page asks for the second, and logs a refusal
-        with urllib.request.urlopen(server + path) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(server + path) as page:
+            assert page.status == 200
     for path in ("/monitoring", "/openapi.json", "/docs", f"/gradio_api/file={Path(__file__).resolve()}"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(server + path)
@@ -213,7 +210,7 @@ def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, 
     return answer.isError, content.text
 
 
-def test_every_tool_and_parameter_is_described(server: str) -> None:
+def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
     async def ask(session: ClientSession) -> list[types.Tool]:
         return (await session.list_tools()).tools
 
@@ -231,9 +228,6 @@ def test_every_tool_and_parameter_is_described(server: str) -> None:
     sound = base64.b64encode(dumps(decoded("scd", window=16))).decode()
     failed, text = called(server, "validate", {"file": f"data:application/json;base64,{sound}"})
     assert not failed and json.loads(text)["valid"]
-
-
-def test_a_tool_answers_with_json(server: str) -> None:
     failed, text = called(server, "summary", {"method": "scd", "prompt": "", "model": MODEL, "seed": 3})
     assert not failed and json.loads(text)["forwards"] == decoded("scd", seed=3).summary.forwards
     failed, text = called(server, "run", {"method": "ar", "prompt": "", "model": MODEL})

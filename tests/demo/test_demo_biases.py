@@ -33,13 +33,10 @@ def test_every_mode_is_drawn_and_counted() -> None:
     assert "variances 0.7 times" in bias.said and "2,000 tokens" in bias.said
 
 
-def test_a_draft_that_is_the_target_is_always_kept() -> None:
+def test_a_draft_that_is_the_target_is_always_kept_and_drawing_stops_before_the_next_tokens() -> None:
     *_, last = conduct(Plane(variance=1, shift=0, steps=2))
     assert isinstance(last, tuple)
     rows = last[1]["rows"]
     assert rows[1][1] == "100.0 %" and rows[1][5] == "0.00 %" and rows[-1][2] == "0.000"
-
-
-def test_drawing_stops_before_the_next_tokens() -> None:
     calls = iter(range(10))
     assert list(conduct(Plane(steps=2), lambda: next(calls) == 2)) == [AT_ONCE, 2 * AT_ONCE]

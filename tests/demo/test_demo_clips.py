@@ -42,15 +42,14 @@ def panel() -> ClipPanel:
     return made
 
 
-def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel) -> None:
+def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = panel.show({panel.model: MODEL})
     assert shown[panel.group]["visible"] and len(shown[panel.cards]) == OFFERED
     assert len({card.image for card in shown[panel.cards]}) == OFFERED
     assert panel.choose({panel.model: MODEL}, Chosen(4))[panel.prompt] == "clip 5"
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
-
-
-def test_a_card_is_chosen_before_the_model_is_read(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index in (-1, OFFERED, "0", None, 1.0):
+        assert panel.choose({panel.model: MODEL}, Chosen(index)) == {}
     monkeypatch.delattr("demo.panels.clip.load_model")  # its late answer would take away what was told meanwhile
     assert panel.choose({panel.model: MODEL}, Chosen(2)) == {panel.prompt: "clip 3", panel.problem: {}}
 
@@ -64,11 +63,6 @@ def test_the_cards_that_ship_are_what_the_model_decodes(panel: ClipPanel) -> Non
     for kept, made in zip(panel.show({panel.model: MODEL})[panel.cards], drawn(MODEL), strict=True):
         assert kept._replace(image="") == made._replace(image="")
         assert np.abs(frames(kept).astype(int) - frames(made)).mean() < 1
-
-
-@pytest.mark.parametrize("index", [-1, OFFERED, "0", None, 1.0])
-def test_a_card_that_is_not_there_changes_nothing(panel: ClipPanel, index: object) -> None:
-    assert panel.choose({panel.model: MODEL}, Chosen(index)) == {}
 
 
 def test_a_file_of_ones_own_becomes_the_prompt(panel: ClipPanel) -> None:

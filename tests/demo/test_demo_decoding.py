@@ -101,23 +101,18 @@ def test_experiments_fit_the_limit_and_name_a_figure() -> None:
             make_config(METHODS[method].config, settings)
 
 
-def test_an_experiment_answers_with_its_figure() -> None:
-    whole = EXPERIMENTS["difference"]
+@pytest.mark.parametrize(
+    "name", ["difference", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gamma", "ddim", "ratio"))]
+)
+def test_an_experiment_answers_with_its_figure(name: str) -> None:
+    whole, vectors = EXPERIMENTS[name], name != "difference"
     small = replace(whole, arms=whole.arms[:2])
-    *_, last = conduct(small, load_model(MODEL), "", 2, {})
-    assert {(trace.seed, trace.config["coupling"]) for trace in last} == {
-        (seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")
-    }
+    fewer = {"steps": 2, "last": 150} if vectors else {}
+    *_, last = conduct(small, load_model(whole.model if vectors else MODEL), "", 2 - vectors, fewer)
     assert FIGURES[small.figure].supports(last) is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gamma", "ddim", "ratio"])
-def test_an_experiment_with_vectors_answers_with_its_figure(name: str) -> None:
-    whole = EXPERIMENTS[name]
-    small = replace(whole, arms=whole.arms[:2])
-    *_, last = conduct(small, load_model(whole.model), "", 1, {"steps": 2, "last": 150})
-    assert FIGURES[small.figure].supports(last) is None
+    if not vectors:
+        couplings = {(trace.seed, trace.config["coupling"]) for trace in last}
+        assert couplings == {(seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")}
 
 
 def test_an_experiment_takes_the_model_of_the_run_page_where_it_fits() -> None:

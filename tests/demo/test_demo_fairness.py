@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -31,20 +32,12 @@ ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"
 ALONE = "The model decodes for one visitor at a time."
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 # ---------------------------------------------------------------- the line
 
 
 def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
-    clock = Clock()
-    line = Line(LAPTOP, clock)
+    clock = SimpleNamespace(now=100.0)
+    line = Line(LAPTOP, lambda: clock.now)
     first, second, third = (line.enter(asker, "run") for asker in (ONE, TWO, THREE))
     assert [place.before for place in (first, second, third)] == [0, 1, 2]
     assert first.ready.is_set() and not second.ready.is_set()

@@ -49,14 +49,11 @@ def test_a_server_that_others_reach_has_no_field(environment: dict[str, str], ex
     assert local(environment) == expected
 
 
-def test_a_public_page_is_built_without_the_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
-    assert page().folders is None
-
-
 def test_a_folder_becomes_a_model_and_its_licence_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
+    assert page().folders is None
     monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
     run = page()
     panel: Any = run.folders

@@ -90,6 +90,14 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
     assert shares == sorted(shares)
 
 
+def test_what_would_take_too_long_or_is_refused_by_a_model_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="the prompt 'nonsense'"):
+        next(fill(columns(SHORT), (Row("", 0), Row("nonsense", 0)), never))
+    monkeypatch.setattr(series, "tried", lambda job: 150.0)
+    with pytest.raises(ConfigError, match="4 would take about 20 min here, and the server gives 10 min; use at most 2"):
+        next(fill(columns(SHORT, LONG), tuple(Row("", seed) for seed in range(4)), never))
+
+
 def test_stop_keeps_the_cells_that_are_whole() -> None:
     passes = iter(range(10**6))
     messages: list[Progress] = list(
@@ -97,19 +105,6 @@ def test_stop_keeps_the_cells_that_are_whole() -> None:
     )
     assert messages[-1].ended == "Stopped." and messages[-1].done == 1
     assert sum(one.trace is not None for one in messages) == 1
-
-
-def test_a_grid_that_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "tried", lambda job: 150.0)
-    rows = tuple(Row("", seed) for seed in range(4))
-    with pytest.raises(ConfigError, match="4 would take about 20 min here, and the server gives 10 min; use at most 2"):
-        next(fill(columns(SHORT, LONG), rows, never))
-
-
-def test_a_prompt_that_a_model_refuses_is_named_before_anything_is_decoded() -> None:
-    (column,) = columns(SHORT)
-    with pytest.raises(ConfigError, match="the prompt 'nonsense'"):
-        next(fill([column], (Row("", 0), Row("nonsense", 0)), never))
 
 
 def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -150,18 +150,22 @@ def draw_every_figure(page: Page, drawn: set[str], count: int) -> None:
         harmless(page)
 
 
-def test_results_are_only_text(page: Page) -> None:
+def test_results_and_timings_are_only_text(page: Page) -> None:
     page.get_by_role("tab", name="Figures", exact=True).click()
     page.get_by_role("tab", name="Accuracy and speed").click()
     place = page.locator("#results-upload")
     row = sweep(1)[0]
-    for text in TEXTS:
-        data = json.dumps([row | {"seconds": text}, row | {"config": {text: {}}}]).encode()
+
+    def refuse(name: str, read: Callable[[bytes], object], document: object) -> None:
+        data = json.dumps(document).encode()
         with pytest.raises(SweepError) as caught:
-            read_results(data)
-        give(place, data)
-        expect(page.locator("#results-problem [role=alert] > span")).to_have_text(str(caught.value))
+            read(data)
+        give(page.locator(f"#{name}-upload"), data)
+        expect(page.locator(f"#{name}-problem [role=alert] > span")).to_have_text(str(caught.value))
         harmless(page)
+
+    for text in TEXTS:
+        refuse("results", read_results, [row | {"seconds": text}, row | {"config": {text: {}}}])
     names = dict.fromkeys(("device", "model", "curve"), EVERY)
     rows = []
     for one in sweep(2):
@@ -176,19 +180,9 @@ def test_results_are_only_text(page: Page) -> None:
     harmless(page)
     page.get_by_label("Accuracy and speed by one setting").check()
     expect(page.locator("#results-plot")).to_contain_text("Accuracy and speed by one setting")
-
-
-def test_timings_are_only_text(page: Page) -> None:
-    page.get_by_role("tab", name="Figures", exact=True).click()
     page.get_by_role("tab", name="What drafting gains").click()
-    place = page.locator("#timings-upload")
-    row: Mapping[str, object] = {field.name: EVERY[:40] if field.default == "" else 1 for field in fields(Timing)}
+    timing: Mapping[str, object] = {field.name: EVERY[:40] if field.default == "" else 1 for field in fields(Timing)}
     for text in TEXTS:
-        data = json.dumps({"rows": [{**row, "gamma": text}]}).encode()
-        with pytest.raises(SweepError) as caught:
-            read_timings(data)
-        give(place, data)
-        expect(page.locator("#timings-problem [role=alert] > span")).to_have_text(str(caught.value))
-        harmless(page)
-    give(place, json.dumps({"title": EVERY[:200], "rows": [row]}).encode())
+        refuse("timings", read_timings, {"rows": [{**timing, "gamma": text}]})
+    give(page.locator("#timings-upload"), json.dumps({"title": EVERY[:200], "rows": [timing]}).encode())
     expect(page.locator("#timings-plot")).to_contain_text(EVERY[:40])

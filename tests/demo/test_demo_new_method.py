@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import gradio as gr
 import pytest
 from support.raster import MODEL
 
@@ -58,8 +59,6 @@ def test_a_method_without_prose_is_described_by_the_registry(
     assert "Drafts are copied from the text itself." in described(example.METHOD)
     assert [setting.name for setting in own_settings(example.METHOD)] == ["match", "drafts"]
     monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)
-    import gradio as gr
-
     with gr.Blocks(analytics_enabled=False) as page:
         methods_page.build()
     assert "Prompt lookup" in [tab.label for tab in page.blocks.values() if isinstance(tab, gr.Tab)]

@@ -123,7 +123,7 @@ def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page
     assert 0 < still(page, f"{SNAPSHOT}.lanes[0].steps") < 256
 
 
-def test_a_bad_prompt_is_answered_and_loses_nothing(page: Page) -> None:
+def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the_form(page: Page) -> None:
     take_over(page)
     before = steps(page)
     prompt = page.get_by_label("Prompt", exact=True)
@@ -134,6 +134,10 @@ def test_a_bad_prompt_is_answered_and_loses_nothing(page: Page) -> None:
     expect(prompt).to_have_value("<img src=x onerror=alert(1)> boot")
     assert steps(page) == before
     assert page.locator("#problem img").count() == 0
+    prompt.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "run"
+    assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
 
 
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
@@ -208,7 +212,7 @@ def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> 
     accessible(page, 1280, 390)
 
 
-def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
+def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="Accuracy and speed").click()
     upload = page.locator("#results-upload input[type=file]")
@@ -236,20 +240,16 @@ def test_results_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> 
         page.locator("#results-csv").click()
     lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
     assert {line["method"] for line in lines} == {"ar", "s2d2"} and float(lines[0]["speed-up-time"]) == 1
+    accessible(page, 390, 1280)
 
-    accessible(page, 1280, 390)
-
-
-def test_timings_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
-    page.get_by_role("tab", name="Figures").click()
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
     expect(plot).to_contain_text("SJD, video", timeout=20_000)  # of what ships
     upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
-    row = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
-    row |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
-    row |= {f"share_{name}": 0.25 for name in ("draft", "target", "head", "deciding")}
-    own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [row]}))
+    timing = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
+    timing |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
+    timing |= {f"share_{name}": 0.25 for name in ("draft", "target", "head", "deciding")}
+    own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [timing]}))
     upload.set_input_files(own)
     expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"], timeout=20_000)
     expect(page.locator("#timings-problem")).to_be_hidden()
@@ -284,10 +284,3 @@ def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
             expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible(timeout=60_000)
         unfold(page, tab)
         accessible(page)
-
-
-def test_the_form_is_reached_by_keyboard(page: Page) -> None:
-    page.get_by_label("Prompt", exact=True).focus()
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "run"
-    assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))

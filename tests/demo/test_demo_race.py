@@ -105,7 +105,7 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     assert not page.evaluate(f"{SNAPSHOT}.playing")
 
 
-def test_a_sentence_says_what_the_pass_did(page: Page) -> None:
+def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: Page) -> None:
     page.get_by_role("button", name="First", exact=True).click()
     said = page.locator("#viewer .ds-say strong")
     expect(said).to_have_text("The same model decodes the same prompt twice. One of the two runs drafts ahead.")
@@ -117,6 +117,17 @@ def test_a_sentence_says_what_the_pass_did(page: Page) -> None:
         drafts = len(steps[number - 1].fate) - fates[number - 1][Fate.DRAFTED]
         page.evaluate(f"draftscopePlayers.viewer.set({number})")
         expect(said).to_have_text(f"{drafts} drafts verified in one pass: {words}")
+    button, timeline = page.get_by_role("button", name="Every view"), page.locator("#viewer .ds-timeline").first
+    expect(timeline).to_be_hidden()
+    button.click()
+    expect(timeline).to_be_visible()
+    expect(button).to_be_focused()
+    empty, pictures = page.locator("#viewer .ds-cells").first, page.locator("#viewer .ds-picture canvas")
+    box, left, right = empty.bounding_box(), *(one.bounding_box() for one in pictures.all())
+    assert box is not None and left is not None and right is not None
+    assert left["width"] > 0.9 * box["width"] and left["width"] == pytest.approx(right["width"], abs=2)
+    button.click()
+    expect(timeline).to_be_hidden()
 
 
 def test_play_slider_and_pointer_take_over(page: Page) -> None:
@@ -186,17 +197,3 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     assert {chip.get_attribute("aria-pressed") for chip in chips.all()} == {"false"}
     chips.nth(1).click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 1")
-
-
-def test_every_view_is_a_click_away(page: Page) -> None:
-    button = page.get_by_role("button", name="Every view")
-    expect(page.locator("#viewer .ds-timeline").first).to_be_hidden()
-    button.click()
-    expect(page.locator("#viewer .ds-timeline").first).to_be_visible()
-    expect(button).to_be_focused()
-    empty, pictures = page.locator("#viewer .ds-cells").first, page.locator("#viewer .ds-picture canvas")
-    box, left, right = empty.bounding_box(), *(one.bounding_box() for one in pictures.all())
-    assert box is not None and left is not None and right is not None
-    assert left["width"] > 0.9 * box["width"] and left["width"] == pytest.approx(right["width"], abs=2)
-    button.click()
-    expect(page.locator("#viewer .ds-timeline").first).to_be_hidden()

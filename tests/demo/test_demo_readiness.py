@@ -57,18 +57,15 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     assert gone == ["lost.json.gz", "psd.json.gz"]
     assert notice_of(recorded, gone) == ["lost.json.gz, psd.json.gz: missing or damaged."]
     assert notice_of(recorded, []) == []
+    for text in ("{", "{}", '"a"', "[" * 9000, "\x00"):
+        (tmp_path / "gallery.json").write_text(text)
+        assert listed(tmp_path) == []
 
 
 def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
     blocks = build(Visitors(), recorded, gone)
     boxes = [block for block in blocks.blocks.values() if getattr(block, "elem_id", "") == "gallery-gone"]
     return [box.value["text"] for box in boxes]  # type: ignore[union-attr]
-
-
-def test_a_damaged_list_is_none(tmp_path: Path) -> None:
-    for text in ("{", "{}", '"a"', "[" * 9000, "\x00"):
-        (tmp_path / "gallery.json").write_text(text)
-        assert listed(tmp_path) == []
 
 
 def test_memory_does_not_grow_with_every_visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,13 @@ from support.raster import MODEL, decoded
 
 from demo.panels.repeat import repeat, rows_of, summarized, whole_seeds
 from demo.runs import series
-from demo.runs.series import Progress, duration
+from demo.runs.series import duration
 from demo.server.limits import Deadline
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.runtime.request import Request
 from traces.pairing import estimate, paired, target_forwards
 from traces.results import SweepError, read_results
-from traces.schema import Trace
 from visualizers import FIGURES
 from visualizers.groups import gathered
 
@@ -29,14 +28,9 @@ def never() -> bool:
     return False
 
 
-def decode(seeds: int) -> tuple[list[Progress], list[Trace]]:
-    """The messages, and the runs of whole seeds."""
-    messages = list(repeat(asked("ar", "scd"), seeds, never))
-    return messages, whole_seeds([one.trace for one in messages if one.trace], 2)
-
-
 def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
-    (first, *rest), traces = decode(3)
+    (first, *rest) = messages = list(repeat(asked("ar", "scd"), 3, never))
+    traces = whole_seeds([one.trace for one in messages if one.trace], 2)
     assert (first.done, first.total, first.share) == (0, 6, 0.0) and first.seconds_left > 0
     assert [(trace.method, trace.seed) for trace in traces] == [(m, s) for s in range(3) for m in ("ar", "scd")]
     for trace in traces:
@@ -57,7 +51,7 @@ def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     assert lines == [[a.summary.forwards, b.summary.forwards] for a, b in zip(ordinary, made, strict=True)]
 
 
-def test_stop_keeps_whole_seeds() -> None:
+def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter(range(10**6))
     messages = list(repeat(asked("ar", "scd"), 4, lambda: next(calls) > 600))
     assert messages[-1].ended == "Stopped." and messages[-1].over
@@ -65,6 +59,11 @@ def test_stop_keeps_whole_seeds() -> None:
     whole = whole_seeds(decoded_runs, 2)
     assert 0 < len(whole) == len(decoded_runs) // 2 * 2 < 8
     assert all(trace.summary.complete for trace in whole)
+    running = repeat(asked("ar", "scd"), 8, never)
+    next(one for one in running if one.done == 2)
+    monkeypatch.setattr(Deadline, "over", True)
+    *_, last = running
+    assert "which is what this server gives" in last.ended and last.done == 2
 
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,20 +73,10 @@ def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytes
     monkeypatch.setattr(series, "tried", lambda job: 1000.0)
     with pytest.raises(ConfigError, match="choose a shorter text, a smaller model"):
         next(repeat(asked("scd"), 2, never))
-
-
-def test_time_that_runs_out_after_all_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = repeat(asked("ar", "scd"), 8, never)
-    next(one for one in messages if one.done == 2)
-    monkeypatch.setattr(Deadline, "over", True)
-    *_, last = messages
-    assert "which is what this server gives" in last.ended and last.done == 2
-
-
-@pytest.mark.parametrize("seeds", [1, 33, -1, 2.5, "8", None, True])
-def test_numbers_of_seeds_that_cannot_be_are_named(seeds: object) -> None:
-    with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
-        next(repeat(asked("scd"), seeds, never))  # type: ignore[arg-type]
+    assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]
+    for seeds in (1, 33, -1, 2.5, "8", None, True):
+        with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
+            next(repeat(asked("scd"), seeds, never))  # type: ignore[arg-type]
 
 
 def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:
@@ -99,7 +88,3 @@ def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:
     assert {row.correct for row in rows} == {None}
     with pytest.raises(SweepError, match="`correct` is null in 3 of 3, so there is no accuracy"):
         gathered(rows)
-
-
-def test_durations_are_said_as_people_say_them() -> None:
-    assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]

@@ -137,7 +137,7 @@ def test_who_sends_is_told_by_network(
     assert address_of("203.0.113.7", {"x-forwarded-for": TEN}) == "203.0.113.7"
 
 
-def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
+def test_doors_are_closed_bodies_have_an_end_and_failures_are_a_sentence(gradio: Gradio) -> None:
     client = gradio.app(Middleware(RequestFilter, 1000))
     for place in ("vibe-edit/", "process_recording", "deep_link?session_hash=a", "component_server", "proxy=https://a.b",
                   "file=http://example.org/a", "file=HTTPS://a.b/c", "file/ftp://a", "stream/a"):  # fmt: skip
@@ -158,9 +158,6 @@ def test_doors_are_closed_and_bodies_have_an_end(gradio: Gradio) -> None:
         client.post("/gradio_api/run/refused").status_code == client.post("/gradio_api/api/refused").status_code == 400
     )
     assert client.get("/refused").status_code == 500
-
-
-def test_what_fails_while_a_request_is_read_is_a_sentence(gradio: Gradio, caplog: pytest.LogCaptureFixture) -> None:
     gradio.meanwhile = lambda: json.loads("{")
     answer = gradio.app(Middleware(RequestFilter)).post("/gradio_api/upload", content=b"a")
     assert answer.status_code == 400

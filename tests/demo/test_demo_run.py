@@ -62,7 +62,7 @@ def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
     assert last[page.problem]["text"].startswith("prompt: toy-raster draws without a prompt")
 
 
-def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: RunPage) -> None:
+def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: RunPage) -> None:
     block, length = page.own["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
 
     def opened(model: str) -> dict[Any, Any]:
@@ -78,9 +78,6 @@ def test_a_text_model_opens_in_blocks_of_32_and_an_address_keeps_its_own(page: R
     asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
     named = page.opened(Address(request=asked))
     assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
-
-
-def test_a_patch_model_opens_with_guidance_and_other_families_keep_theirs(page: RunPage) -> None:
     guidance = page.sampling["continuous-ar"].of["guidance"]
     settings = page.choose_model({page.model: "patch-target"})
     assert settings[guidance]["value"] == 3.0

@@ -25,20 +25,33 @@ def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
     return {fact.label: (fact.figure, fact.note) for fact in outcome(traces)}
 
 
-def test_a_method_that_drafts_is_not_said_to_make_none() -> None:
+def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() -> None:
     """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
     assert facts(decoded("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+    base, made = decoded("ar"), decoded("scd")
+    base = replace(base, summary=replace(base.summary, seconds=1.234))
+    made = replace(made, summary=replace(made.summary, seconds=12.34))
+    assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
+    figure, note = facts(base, made)["Decoding time"]
+    assert figure == "12 s"
+    assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
 
 
-def test_runs_of_one_method_say_what_sets_them_apart() -> None:
+def test_runs_are_named_by_what_sets_them_apart_and_ordinary_decoding_of_text_is_called_that() -> None:
     usual, short, long = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
     scd = METHODS["scd"].title
     assert titles_of([usual, short]) == [ORDINARY, scd]
     assert titles_of([usual, short, long]) == [ORDINARY, f"{scd} (window 8)", f"{scd} (window 16)"]
     assert titles_of([short, replace(short, seed=9)]) == [f"{scd}, seed 0", f"{scd}, seed 9"]
     assert titles_of([short, decoded("scd", window=8, coupling="none")]) == [f"{scd}: MC-SJD", f"{scd}: SJD"]
+    text = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
+    assert is_ordinary(text) and title_of(text) == ORDINARY
+    assert title_of(replace(text, config={"block": "8"})) == "Block diffusion decoding"
+    assert title_of(replace(text, method="psd", variant="Spiffy")) == "Spiffy"
+    assert title_of(replace(text, method="of somebody else")) == "of somebody else"
+    assert f'"{ORDINARY}"' in player.script()
 
 
 def test_the_licence_of_a_model_stands_beside_its_name() -> None:
@@ -65,16 +78,6 @@ def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
     assert made["psd"].forwards < made["blockwise"].forwards
 
 
-def test_a_time_that_was_measured_once_has_two_digits_and_says_so() -> None:
-    base, made = decoded("ar"), decoded("scd")
-    base = replace(base, summary=replace(base.summary, seconds=1.234))
-    made = replace(made, summary=replace(made.summary, seconds=12.34))
-    assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
-    figure, note = facts(base, made)["Decoding time"]
-    assert figure == "12 s"
-    assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
-
-
 def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     made = handmade.cspd()
     target = sum(step.call.role == "target" for step in made.steps)
@@ -88,15 +91,6 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     assert said[1].note.endswith("where drafting pays")
     slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
     assert outcome([slow, made])[1].note.endswith("where drafting does not pay")
-
-
-def test_ordinary_decoding_of_text_is_called_that() -> None:
-    text = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
-    assert is_ordinary(text) and title_of(text) == ORDINARY
-    assert title_of(replace(text, config={"block": "8"})) == "Block diffusion decoding"
-    assert title_of(replace(text, method="psd", variant="Spiffy")) == "Spiffy"
-    assert title_of(replace(text, method="of somebody else")) == "of somebody else"
-    assert f'"{ORDINARY}"' in player.script()
 
 
 @pytest.mark.slow

@@ -34,25 +34,19 @@ def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
     tray = Tray().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
     assert [one.title for one in tray.chosen][1:] == [one.title for one in tray.added][1:]
     assert [one.note.split(",")[0] for one in tray.chosen] == ["seed 0: 256 passes", "window 8", "window 16"]
-
-
-def test_a_run_of_another_kind_begins_a_new_choice_and_loses_nothing() -> None:
     text = handmade.s2d2()
     tray = Tray().with_run([entry(SHORT)]).with_run([entry(text)])
     assert [one.kind for one in tray.chosen] == ["text"]
     assert [one.kind for one in tray.added] == ["picture", "text"]
 
 
-def test_what_cannot_stand_together_is_said() -> None:
+def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     text = handmade.s2d2()
     empty = replace(SHORT, steps=())
     assert refusal([entry(SHORT), entry(LONG)]) == ""
     assert "decodes a picture, another a text" in refusal([entry(SHORT), entry(text)])
     assert "has no forward pass, so it has no clock to share: untick it" in refusal([entry(SHORT), entry(empty)])
     assert refusal([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
-
-
-def test_what_is_to_be_minded_is_said() -> None:
     stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
     assert remark([entry(SHORT), entry(LONG)]) == ""
     assert "compare by forward passes" in remark([entry(LONG), entry(untimed(SHORT))])
@@ -88,6 +82,12 @@ def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, p
     assert message["kind"] == "compare" and len(message["urls"]) == 2
     assert len(update[page.costs]["rows"]) == 2
     assert update[page.chooser.panel.plot]["visible"]
+    update = opened(parts, dumps(SHORT), b"{", dumps(SHORT))
+    assert len(update[page.tray].added) == 1  # the same run twice is one chip
+    assert update[page.problem]["text"].startswith("file 2: ")
+    tokens = SHORT.output.tokens or ()
+    other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
+    assert len(Tray().with_run([entry(SHORT), entry(other)]).added) == 2  # of other tokens, it is another run
 
 
 def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(
@@ -99,12 +99,6 @@ def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_n
         assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
     kept = page.take({page.site.shown: Shown(paths, "a recorded run"), page.tray: Tray()})
     assert not isinstance(kept[page.tray], Tray)  # it stays as it is
-
-
-def test_a_broken_file_is_named_and_the_sound_ones_come_in(parts: Parts, page: ComparePage) -> None:
-    update = opened(parts, dumps(SHORT), b"{", dumps(SHORT))
-    assert len(update[page.tray].added) == 1  # the same run twice is one chip
-    assert update[page.problem]["text"].startswith("file 2: ")
 
 
 def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: ComparePage) -> None:
@@ -129,17 +123,6 @@ def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage)
     for wrong in (None, "<b>", ["x"]):
         with pytest.raises(gr.Error, match="run: is none of the tray"):
             page.drop(parts.values(tray=tray), MINE, gr.EventData(None, {"run": wrong}))
-
-
-def test_two_uploads_of_one_name_and_settings_are_two_runs_when_their_tokens_differ(
-    parts: Parts, page: ComparePage
-) -> None:
-    tokens = SHORT.output.tokens
-    assert tokens is not None
-    other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
-    assert entry(SHORT).id != entry(other).id
-    tray = Tray().with_run([entry(SHORT), entry(other)])
-    assert len(tray.added) == 2
 
 
 def test_ticks_of_a_stranger_are_refused(parts: Parts) -> None:

@@ -28,16 +28,13 @@ def test_a_request_to_stop_concerns_one_visitor_and_one_run() -> None:
     assert not me.stopped()
 
 
-def test_kept_traces_can_be_read_again_until_the_visitor_leaves() -> None:
+def test_kept_traces_can_be_read_until_the_visitor_leaves_and_choose_no_place() -> None:
     visitors, trace = Visitors(), decoded("scd", window=16)
     visitor = visitors.of("me")
     shown = visitor.keep([trace], "your last run")
     assert shown.traces() == (trace,)
     visitor.leave()
     assert not shown.paths[0].exists() and visitor.stopped()
-
-
-def test_a_trace_cannot_choose_where_it_is_kept() -> None:
     visitors, trace = Visitors(), decoded("ar")
     visitor = visitors.of("me")
     for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):

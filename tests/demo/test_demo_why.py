@@ -41,9 +41,6 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
     assert costs.with_cheap_checks == pytest.approx(3 / 1.6)
     assert costs.break_even is not None
     assert 1 + costs.break_even + costs.break_even**2 == pytest.approx(2.6)
-
-
-def test_no_acceptance_is_enough_where_a_check_costs_more_than_it_can_yield() -> None:
     assert acceptance_for(3.01, 2) is None
     assert acceptance_for(3, 2) == pytest.approx(1)
     assert acceptance_for(1, 2) == pytest.approx(0, abs=1e-9)

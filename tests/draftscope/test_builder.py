@@ -40,16 +40,10 @@ def test_counts_make_a_coarse_trace() -> None:
     assert (trace.summary.tokens, trace.summary.judged, trace.summary.accepted) == (10, 9, 7)
     assert trace.output.tokens == ()
     assert trace.steps[1].fate == (Fate.RESAMPLED,)
+    assert (trace.summary.complete, builder.trace(complete=False).summary.complete) == (True, False)
     known = builder.trace(range(10))
     assert known.output.tokens == tuple(range(10))
     assert known.steps[2].token == (5, 6, 7, 8, 9)
-
-
-def test_a_run_that_was_stopped() -> None:
-    builder = ds.TraceBuilder("served", "owner/model")
-    builder.count(3)
-    assert not builder.trace(complete=False).summary.complete
-    assert builder.trace().summary.complete
 
 
 def test_a_picture() -> None:

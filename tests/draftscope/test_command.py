@@ -79,11 +79,9 @@ def test_without_weights_the_error_says_where_they_are(
 
 
 def imported(packages: tuple[str, ...]) -> set[str]:
-    found: set[str] = set()
-    for package in packages:
-        for path in (ROOT / package).rglob("*.py"):
-            found |= set(re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
-    return found - set(sys.stdlib_module_names) - set(PACKAGES)
+    paths = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    names = {name for p in paths for name in re.findall(r"^(?:from|import) (\w+)", p.read_text(), re.MULTILINE)}
+    return names - set(sys.stdlib_module_names) - set(PACKAGES)
 
 
 def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:
@@ -114,13 +112,8 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     write(handmade.scd(), tmp_path / "run.json")
     code = "import sys, draftscope as ds; ds.view(ds.read(sys.argv[1]), sys.argv[2]); print(ds.__file__)"
     environment = os.environ | {"PYTHONPATH": str(target)}
-    made = subprocess.run(
-        [sys.executable, "-c", code, "run.json", "run.html"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", code, "run.json", "run.html"]
+    made = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert made.stdout.startswith(str(target)), made.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert not (target / "tests").exists()

@@ -53,9 +53,6 @@ def python(code: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_reading_replaying_and_drawing_need_no_torch(tmp_path: Path) -> None:
+def test_reading_replaying_and_drawing_need_no_torch_and_importing_loads_nothing_heavy(tmp_path: Path) -> None:
     python(READS, str(TRACE), str(tmp_path))
-
-
-def test_importing_loads_nothing_heavy() -> None:
     python(IMPORTS)

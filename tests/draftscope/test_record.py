@@ -24,22 +24,30 @@ def judging(trace: ds.Trace) -> list[Step]:
     return [step for step in trace.steps if step.call.role == "target"]
 
 
+def recorded(
+    target: Any, draft: Any = None, prompt: list[int] = PROMPT, tokenizer: Any = None, **options: Any
+) -> tuple[ds.Trace, list[int]]:
+    """The checked trace of a recorded generate, which begins with what it returned, and what it returned."""
+    assisting = {} if draft is None else {"assistant_model": draft}
+    with ds.record(target, draft, tokenizer=tokenizer) as recording:
+        out = target.generate(**inputs(prompt), **{"max_new_tokens": NEW, "do_sample": False} | assisting | options)
+    trace = recording.trace(out if options.get("do_sample") else None)
+    check(trace)
+    returned = [int(token) for token in out[0, len(prompt) :]]
+    assert list(trace.output.tokens)[: len(returned)] == returned
+    return trace, returned
+
+
 def assisted(amount: float, **options: Any) -> tuple[ds.Trace, list[int]]:
-    """A recorded generate with a drafter that is right less often the larger `amount` is, and what it returned."""
+    """With a drafter that is right less often the larger `amount` is."""
     target = llama()
-    draft = noisy(target, amount)
-    with ds.record(target, draft) as recording:
-        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, **options)
-    returned = [int(token) for token in out[0, len(PROMPT) :]]
-    return recording.trace(out if options.get("do_sample") else None), returned
+    return recorded(target, noisy(target, amount), **options)
 
 
 @pytest.mark.parametrize(("amount", "sampled"), [(0.0, False), (0.05, False), (0.3, False), (1.0, False), (0.1, True)])
 def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float, sampled: bool) -> None:
     torch.manual_seed(5)
     trace, returned = assisted(amount, do_sample=sampled)
-    check(trace)
-    assert list(trace.output.tokens)[: len(returned)] == returned
     assert sampled or returned == greedy(llama(), PROMPT, NEW)
     assert trace.summary.complete
     assert trace.summary.accepted + len(judging(trace)) == len(returned) == trace.summary.tokens
@@ -48,7 +56,7 @@ def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float
 
 def test_drafts_are_judged_as_generate_judges_them() -> None:
     """Of greedy decoding a draft passes where it is the likeliest token, and the drafter's passes gave the drafts."""
-    trace, _ = assisted(0.1, do_sample=False)
+    trace, _ = assisted(0.1)
     drafted: list[int] = []
     seen = Counter[Fate]()
     for step in trace.steps:
@@ -73,9 +81,7 @@ def test_drafts_are_judged_as_generate_judges_them() -> None:
 
 def test_p_and_q_are_those_of_the_networks() -> None:
     target, draft = llama(), noisy(llama(), 0.1)
-    with ds.record(target, draft) as recording:
-        target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
-    trace = recording.trace()
+    trace, _ = recorded(target, draft)
     text = [*PROMPT, *(int(token) for token in trace.output.tokens if token is not None)]  # type: ignore[arg-type]
     checked = 0
     for step in judging(trace):
@@ -102,21 +108,10 @@ def test_without_it_a_sampled_generate_lacks_its_last_token_and_says_so() -> Non
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_prompt_lookup(sampled: bool) -> None:
-    target = llama(3)
     prompt = PROMPT * 3
     torch.manual_seed(2)
-    with ds.record(target, tokenizer=Letters()) as recording:
-        out = target.generate(
-            **inputs(prompt),
-            prompt_lookup_num_tokens=4,
-            max_matching_ngram_size=1,
-            max_new_tokens=NEW,
-            do_sample=sampled,
-        )
-    trace = recording.trace(out)
-    check(trace)
-    returned = [int(token) for token in out[0, len(prompt) :]]
-    assert list(trace.output.tokens)[: len(returned)] == returned
+    options = {"prompt_lookup_num_tokens": 4, "max_matching_ngram_size": 1, "do_sample": sampled}
+    trace, returned = recorded(llama(3), prompt=prompt, tokenizer=Letters(), **options)
     assert (trace.method, trace.prompt) == ("prompt lookup", Letters().decode(prompt))
     assert trace.summary.judged > 0
     assert trace.summary.accepted + trace.summary.forwards == len(returned)
@@ -124,12 +119,9 @@ def test_prompt_lookup(sampled: bool) -> None:
 
 
 def test_an_ordinary_generate() -> None:
-    target = llama()
-    with ds.record(target) as recording:
-        target.generate(**inputs(), max_new_tokens=10, do_sample=False)
-    trace = recording.trace()
+    trace, _ = recorded(llama(), max_new_tokens=10)
     assert (trace.method, trace.draft_model) == ("generate", None)
-    assert list(trace.output.tokens) == greedy(target, PROMPT, 10)
+    assert list(trace.output.tokens) == greedy(llama(), PROMPT, 10)
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
     assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * 9
     assert trace.summary.complete
@@ -140,11 +132,7 @@ def test_a_draft_that_ends_the_text() -> None:
     draft = noisy(llama(), 0.02)
     stop = greedy(target, PROMPT, NEW)[6]
     target.generation_config.eos_token_id = draft.generation_config.eos_token_id = stop
-    with ds.record(target, draft) as recording:
-        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=NEW, do_sample=False)
-    trace = recording.trace(out)
-    check(trace)
-    returned = [int(token) for token in out[0, len(PROMPT) :]]
+    trace, returned = recorded(target, draft)
     assert returned[-1] == stop
     assert [token for token in trace.output.tokens if token is not None] == returned
     assert trace.summary.complete
@@ -160,11 +148,7 @@ def test_a_network_that_cannot_leave_out_logits() -> None:
     torch.manual_seed(1)
     sizes = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": None}
     target = Whole(GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, **sizes)).eval()
-    draft = noisy(target, 0.1)
-    with ds.record(target, draft) as recording:
-        out = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=False)
-    trace = recording.trace()
-    assert list(trace.output.tokens)[:20] == [int(token) for token in out[0, len(PROMPT) :]]
+    trace, _ = recorded(target, noisy(target, 0.1), max_new_tokens=20)
     assert trace.summary.accepted + len(judging(trace)) == 20
     with ds.record(target) as recording:
         target.generate(**inputs(PROMPT * 3), prompt_lookup_num_tokens=3, max_new_tokens=20, do_sample=False)
@@ -258,14 +242,8 @@ def test_early_exit(sampled: bool) -> None:
     """Drafts are those of the first layers, verdicts those of all, and the text is what generate gave."""
     target = llama(layers=4)
     torch.manual_seed(3)
-    with ds.record(target) as recording:
-        out = target.generate(**inputs(), max_new_tokens=NEW, assistant_early_exit=3, do_sample=sampled)
-    trace = recording.trace(out)
-    check(trace)
-    returned = [int(token) for token in out[0, len(PROMPT) :]]
-    assert list(trace.output.tokens)[:NEW] == returned
-    if not sampled:
-        assert returned == greedy(target, PROMPT, NEW)
+    trace, returned = recorded(target, assistant_early_exit=3, do_sample=sampled)
+    assert sampled or returned == greedy(target, PROMPT, NEW)
     assert (trace.method, trace.draft_model) == ("early exit", None)
     assert trace.config == {"assistant_early_exit": 3}
     assert trace.summary.complete
@@ -273,13 +251,10 @@ def test_early_exit(sampled: bool) -> None:
     fates = Counter(fate for step in trace.steps for fate in step.fate)
     assert fates[Fate.DRAFTED] > fates[Fate.ACCEPTED] > 2
     assert fates[Fate.RESAMPLED] > 2
-    text = torch.tensor([PROMPT + returned])
     target.model.config.num_hidden_layers = 3
-    try:
-        with torch.inference_mode():
-            q = target(text).logits[0].softmax(-1)
-    finally:
-        target.model.config.num_hidden_layers = 4
+    with torch.inference_mode():
+        q = target(torch.tensor([PROMPT + returned])).logits[0].softmax(-1)
+    target.model.config.num_hidden_layers = 4
     compared = 0
     for step in judging(trace):
         if step.q and step.draft:  # The first draft's text is final; those behind it have drafts before them.

@@ -160,9 +160,6 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
     refuse("window", "1000 is not allowed", "from 1 to 256", method="scd", window=1000)
     refuse("model", "runs on models of the family", "use ", method="cspd", target=target, **ids)
-
-
-def test_ids_and_models_on_another_device_are_named() -> None:
     elsewhere = torch.tensor([PROMPT], device="meta")
     refuse("ids", "are on meta and the model on cpu", "ids.to('cpu')", method="ar", target=llama(), ids=elsewhere)
     draft = noisy(llama(), 0.0).to("meta")

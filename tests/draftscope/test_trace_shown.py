@@ -30,22 +30,16 @@ def page() -> Any:
         assert errors == []
 
 
-def test_a_trace_says_itself_in_one_line() -> None:
+def test_a_trace_to_show_equals_the_trace_and_says_itself_in_one_line() -> None:
+    same = displayable(handmade.scd())
+    assert same == handmade.scd() == same != handmade.ar() and same != "trace"
+    assert isinstance(replace(same, note="x"), ds.Trace)
+    assert traces.dumps(same) == traces.dumps(handmade.scd())
     trace = replace(handmade.scd(), method="scd\n<b>", seed=None)
     assert repr(trace) == "<Trace scd <b> on hand/made: 6 tokens in 3 forward passes>"
     assert repr(displayable(handmade.simsd())) == (
         "<Trace simsd on hand/made, seed 7: 1 tokens in 3 forward passes, incomplete>"
     )
-
-
-def test_it_is_equal_to_the_trace_that_it_shows() -> None:
-    trace = handmade.scd()
-    assert displayable(trace) == trace
-    assert trace == displayable(trace)
-    assert displayable(trace) != handmade.ar()
-    assert displayable(trace) != "trace"
-    assert isinstance(replace(displayable(trace), note="x"), ds.Trace)
-    assert traces.dumps(displayable(trace)) == traces.dumps(trace)
 
 
 def test_a_later_trace_keeps_what_is_not_known(tmp_path: Path) -> None:
@@ -94,16 +88,11 @@ def test_a_table_has_a_row_for_every_entry() -> None:
     assert table["coin"][4] is None
     assert table["tv"][:4] == [0.5, 0.875, 0.75, 0.5]
     assert displayable(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
-
-
-@pytest.mark.parametrize("name", handmade.ALL)
-def test_every_kind_of_trace_becomes_a_frame(name: str) -> None:
     pandas = pytest.importorskip("pandas")
-    trace = displayable(handmade.ALL[name]())
-    frame = trace.frame()
-    assert isinstance(frame, pandas.DataFrame)
-    assert len(frame) == sum(len(step.position) for step in trace.steps)
-    assert list(frame["position"]) == [at for step in trace.steps for at in step.position]
+    for make in handmade.ALL.values():
+        frame = displayable(make()).frame()
+        assert isinstance(frame, pandas.DataFrame)
+        assert list(frame["position"]) == [at for step in make().steps for at in step.position]
 
 
 def test_figures_by_name() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import handmade
 
-from traces import VERSION, Fate, TraceError, check, dumps, filled, loads, state_after, states
+from traces import VERSION, Fate, check, dumps, filled, loads, state_after, states
 from visualizers import FIGURES, FigureError
 
 HEAD: dict[str, Any] = {
@@ -64,14 +64,6 @@ def test_traces_with_positions_are_left_as_they_are() -> None:
     assert loads(dumps(coarse_trace)) == filled(coarse_trace) == coarse_trace
     for trace in (maker() for maker in handmade.ALL.values()):
         assert filled(trace) is trace
-
-
-def test_too_many_tokens_are_named() -> None:
-    with pytest.raises(TraceError) as caught:
-        loads(coarse(COUNTS, 7))
-    assert str(caught.value) == (
-        "steps[2].signals: make 3 tokens final where 2 positions are open; give canvas.shape room for every token"
-    )
 
 
 def test_ids_may_be_missing_where_positions_are_known() -> None:

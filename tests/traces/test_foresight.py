@@ -37,18 +37,15 @@ def test_perfect_foresight_is_the_best_in_hindsight() -> None:
         assert (one.precision, one.coverage) == (one.precision_best, one.coverage_best)
         assert one.precision == pytest.approx(min(one.size, one.horizon) / one.size)
         assert one.coverage == pytest.approx(min(one.size, one.horizon) / one.horizon)
-
-
-def test_passes_cut_by_the_end_of_their_block_are_left_out() -> None:
     assert foresight([speculated(ONE_BLOCK).steps], (5,), (9,)) == ()
     assert foresight([speculated(ONE_BLOCK).steps], (8,), (1,)) == ()
 
 
 def test_mechanisms_add_up_to_the_block() -> None:
-    found = contributions([speculated().steps, speculated(Plan(held=(0, 1))).steps])
-    assert {one.stage for one in found} == {"early", "middle"}
+    shares = contributions([speculated().steps, speculated(Plan(held=(0, 1))).steps])
+    assert {one.stage for one in shares} == {"early", "middle"}
     for stage in ("early", "middle"):
-        here = [one for one in found if one.stage == stage]
+        here = [one for one in shares if one.stage == stage]
         assert sum(one.percent for one in here) == pytest.approx(100)
         assert {one.blocks for one in here} == {2}
         parallel = sum(one.percent for one in here if one.mechanism == "parallel")

@@ -17,7 +17,7 @@ RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-boot.json.gz"
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
 
 
-def test_a_pass_over_few_tokens_is_bound_by_memory_and_over_many_by_compute() -> None:
+def test_a_pass_over_few_tokens_is_bound_by_memory_with_its_kv_cache_and_over_many_by_compute() -> None:
     size, free = SIZES["Llama 3.1 8B"], replace(GRAPHS, overhead=0.0)
     one = pass_cost(H100, size, free, Work(query_tokens=1))
     many = pass_cost(H100, size, free, Work(query_tokens=1024, rows=128))
@@ -25,9 +25,6 @@ def test_a_pass_over_few_tokens_is_bound_by_memory_and_over_many_by_compute() ->
     assert one.seconds == pytest.approx(8e9 * 2 / (3350e9 * 0.8))
     assert many.compute == pytest.approx((2 * 8e9 * 1024 + 4 * 32 * 4096 * 1024 * 4) / (989e12 * 0.6))
     assert pass_cost(H100, size, EAGER, Work(query_tokens=1)).bound == "launches"
-
-
-def test_the_kv_cache_is_read_for_every_row() -> None:
     size, free = SIZES["Llama 3.1 8B"], replace(GRAPHS, overhead=0.0)
     one, two = (pass_cost(H100, size, free, Work(query_tokens=n, rows=n, context=1000)).memory for n in (1, 2))
     assert two - one == pytest.approx(1000 * 2 * 32 * 1024 * 2 / (3350e9 * 0.8))
@@ -54,9 +51,9 @@ def test_a_prediction_takes_no_time() -> None:
 
 def test_the_command_prints_what_python_computes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(RUN), "--device", "h100", "--target", "7e9", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["computed"] is True
-    assert told["speed_up"] == pytest.approx(ds.predict(read(RUN), "H100", 7e9).speed_up)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["computed"] is True
+    assert printed["speed_up"] == pytest.approx(ds.predict(read(RUN), "H100", 7e9).speed_up)
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ def judged(*passes: tuple[int, int]) -> Trace:
 
 
 def test_both_rates_counted_by_hand() -> None:
-    found = by_place([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
-    assert found is not None
-    assert found.passes == 5
-    assert [(place.judged, place.accepted) for place in found.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
-    assert [place.conditional for place in found.places] == [4 / 5, 3 / 4, 1 / 2, 1.0]
-    assert [place.marginal for place in found.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
-    assert found.mean_accepted_length == pytest.approx(9 / 5)
+    rates = by_place([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
+    assert rates is not None
+    assert rates.passes == 5
+    assert [(place.judged, place.accepted) for place in rates.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
+    assert [place.conditional for place in rates.places] == [4 / 5, 3 / 4, 1 / 2, 1.0]
+    assert [place.marginal for place in rates.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
+    assert rates.mean_accepted_length == pytest.approx(9 / 5)
     assert by_place([handmade.ar().steps]) is None
 
 
@@ -48,11 +48,11 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
     for accepted in (3, 0, 4, 1):
         builder.count(accepted, 4 if window else None, accepted + 1)
     trace = builder.trace()
-    found = by_place([trace.steps])
-    assert found is not None
-    assert [place.marginal for place in found.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
-    assert found.mean_accepted_length == 2
-    conditional = [place.conditional for place in found.places]
+    rates = by_place([trace.steps])
+    assert rates is not None
+    assert [place.marginal for place in rates.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
+    assert rates.mean_accepted_length == 2
+    conditional = [place.conditional for place in rates.places]
     assert conditional == ([3 / 4, 2 / 3, 1.0, 1 / 2] if window else [None] * 4)
     figure = FIGURES["by-place"].draw([trace])
     assert len(figure.data) == (2 if window else 1)
@@ -63,8 +63,8 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     numbers = {"order": (1.0, 0.0)}
     builder.step([0, 1], ["resampled", "accepted"], [4, 5], draft=[3, 5], numbers=numbers)
-    found = by_place([builder.trace().steps])
-    assert found is not None and [(place.judged, place.accepted) for place in found.places] == [(1, 1), (1, 0)]
+    rates = by_place([builder.trace().steps])
+    assert rates is not None and [(place.judged, place.accepted) for place in rates.places] == [(1, 1), (1, 0)]
     nodes = [((), True), ((0,), False), ((0,), True), ((2,), False), ((3,), False)]
     graph = tuple(
         Node(row=i, parents=parents, positions=(), accepted=accepted) for i, (parents, accepted) in enumerate(nodes)
@@ -72,22 +72,22 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     builder.step([0, 1], ["accepted", "resampled"], [4, 5], draft=[4, 6])
     (step,) = builder.trace().steps
-    found = by_place([[replace(step, graph=graph)]])
-    assert found is not None and [(place.judged, place.accepted) for place in found.places] == [(1, 1), (1, 0)]
+    rates = by_place([[replace(step, graph=graph)]])
+    assert rates is not None and [(place.judged, place.accepted) for place in rates.places] == [(1, 1), (1, 0)]
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_every_recording_adds_up(path: Path) -> None:
     trace = read(path)
-    found = by_place([trace.steps])
-    assert (found is None) == (trace.summary.judged == 0)
-    if found is None:
+    rates = by_place([trace.steps])
+    assert (rates is None) == (trace.summary.judged == 0)
+    if rates is None:
         assert "accepted length" not in at_a_glance(trace)
         return
-    assert sum(place.accepted for place in found.places) == trace.summary.accepted
-    assert sum(place.marginal for place in found.places) == pytest.approx(found.mean_accepted_length)
-    assert found.places[0].judged == found.passes
-    assert f"accepted length     {found.mean_accepted_length:.3f} in {found.passes} passes" in at_a_glance(trace)
+    assert sum(place.accepted for place in rates.places) == trace.summary.accepted
+    assert sum(place.marginal for place in rates.places) == pytest.approx(rates.mean_accepted_length)
+    assert rates.places[0].judged == rates.passes
+    assert f"accepted length     {rates.mean_accepted_length:.3f} in {rates.passes} passes" in at_a_glance(trace)
 
 
 @pytest.mark.parametrize(

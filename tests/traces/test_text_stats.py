@@ -20,28 +20,21 @@ from traces.text_stats import (
 
 
 class TestArNess:
-    @pytest.mark.parametrize("k", [1, 2, 5])
-    def test_left_to_right_is_one(self, k: int) -> None:
-        assert local_ar_ness(range(20), k) == global_ar_ness(range(20), k) == 1
-
-    def test_right_to_left_is_none_locally_and_the_last_globally(self) -> None:
-        order = range(9, -1, -1)
-        assert local_ar_ness(order, 1) == 0
-        assert global_ar_ness(order, 1) == 0.1
-        assert global_ar_ness(order, 2) == 0.2
-
-    def test_a_mixed_order_counted_by_hand(self) -> None:
-        order = (0, 1, 4, 2, 3)
-        assert local_ar_ness(order, 1) == 2 / 4  # 0 1 and 2 3
-        assert local_ar_ness(order, 2) == 0
-        assert global_ar_ness(order, 1) == 4 / 5  # all but 4
-        assert global_ar_ness(order, 3) == 1
-
-    def test_what_was_not_decoded_does_not_count(self) -> None:
-        assert global_ar_ness((10, 20, 30), 1) == 1
-
-    def test_few_tokens(self) -> None:
-        assert local_ar_ness((3,), 1) == local_ar_ness((), 1) == global_ar_ness((), 1) == 0
+    @pytest.mark.parametrize(
+        ("order", "k", "local", "wide"),
+        [
+            *((tuple(range(20)), k, 1, 1) for k in (1, 2, 5)),
+            (tuple(range(9, -1, -1)), 1, 0, 0.1),
+            (tuple(range(9, -1, -1)), 2, 0, 0.2),
+            ((0, 1, 4, 2, 3), 1, 2 / 4, 4 / 5),  # locally 0 1 and 2 3, globally all but 4
+            ((0, 1, 4, 2, 3), 3, 0, 1),
+            ((10, 20, 30), 1, 0, 1),  # what was not decoded does not count
+            ((3,), 1, 0, 1),
+            ((), 1, 0, 0),
+        ],
+    )
+    def test_orders_counted_by_hand(self, order: tuple[int, ...], k: int, local: float, wide: float) -> None:
+        assert (local_ar_ness(order, k), global_ar_ness(order, k)) == (local, wide)
 
     def test_it_is_a_share_that_falls_with_k_locally_and_rises_globally(self) -> None:
         for order in itertools.permutations(range(5)):
@@ -53,17 +46,13 @@ class TestArNess:
 
 
 class TestDecodeOrder:
-    def test_parallel_tokens_come_by_confidence_then_position(self) -> None:
+    def test_tokens_come_by_confidence_or_as_they_were_judged_and_edits_decode_nothing_anew(self) -> None:
         one = step("0:1=unmasked 1:1=unmasked 2:1=unmasked 3:1=unmasked", numbers={"confidence": (0.5, 0.9, 0.9, 0.7)})
         assert decode_order([one]) == (1, 2, 3, 0)
-
-    def test_verified_tokens_come_as_they_were_judged(self) -> None:
         span = step("1:1=accepted 0:1=accepted 2:2=resampled", numbers={"confidence": (0.9, 0.1, 0.5)})
         assert decode_order([span]) == (0, 1, 2)
         ordered = step("2:1=accepted 0:1=accepted 1:2=resampled", numbers={"order": (0, 1, 2)})
         assert decode_order([ordered]) == (2, 0, 1)
-
-    def test_edits_decode_nothing_anew(self) -> None:
         steps = [step("1:4=unmasked"), step("1:5=edited"), step("0:6=fallback")]
         assert decode_order(steps) == (1, 0)
 
@@ -76,21 +65,19 @@ class TestDecodeOrder:
 
 class TestRouting:
     def test_a_decision_meets_the_verdict_of_the_next_pass_that_judges(self) -> None:
-        found = decisions(ALL["s2d2"]().steps)
-        assert [(one.step, one.expected, one.score, one.verify, one.accepted) for one in found] == [
+        routed = decisions(ALL["s2d2"]().steps)
+        assert [(one.step, one.expected, one.score, one.verify, one.accepted) for one in routed] == [
             (0, 2.2, 1.2, True, 1),
             (2, None, None, False, None),
         ]
-
-    def test_a_pass_may_decide_and_judge_at_once(self) -> None:
         (one,) = decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
         assert (one.expected, one.accepted, one.verify) == (1.5, 1, None)
-
-    def test_no_verdict_is_borrowed_where_the_router_declined(self) -> None:
         steps = [step("0:1=unmasked", signals={"verify": 0, "score": -1.0}), step("1:2=accepted")]
         assert decisions(steps)[0].accepted is None
+        assert decisions(simsd().steps) == ()
+        assert estimator_errors([diffusion().steps]) == ()
 
-    def test_errors_are_expected_less_accepted(self) -> None:
+    def test_errors_are_expected_less_accepted_estimator_by_estimator(self) -> None:
         signals = {"verify": 1.0, "expected_accepted": 9.0}
         steps = []
         for expected, words in ((2.0, "0:1=accepted 1:1=resampled"), (1.0, "0:1=accepted 1:1=accepted 2:1=accepted")):
@@ -98,19 +85,11 @@ class TestRouting:
         (error,) = estimator_errors([steps])
         assert (error.name, error.count, error.mean, error.mean_absolute) == ("margin", 2, -0.5, 1.5)
         assert error.deviation == pytest.approx(4.5**0.5)
-
-    def test_without_estimators_the_routers_own_guess_is_judged(self) -> None:
         (error,) = estimator_errors([ALL["s2d2"]().steps])
         assert (error.name, error.count, error.deviation) == ("router", 1, 0)
         assert error.mean == pytest.approx(1.2)
-
-    def test_estimators_come_in_the_order_of_the_table(self) -> None:
         names = [error.name for error in estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])]
         assert names == ["random", "entropy", "power", "renyi", "hard_entropy", "margin"]
-
-    def test_runs_without_a_router_decide_nothing(self) -> None:
-        assert decisions(simsd().steps) == ()
-        assert estimator_errors([diffusion().steps]) == ()
 
 
 class TestDecoded:
@@ -122,9 +101,9 @@ class TestDecoded:
             step("3:6=edited", numbers={"confidence": (1.0,)}),
             step("4:1=accepted", q=(0.25,), draft=(1,), p=(0.5,)),
         ]
-        found = decoded_by_step(steps)
-        assert [(one.step, one.tokens) for one in found] == [(1, 2), (2, 2), (4, 1)]
-        assert [one.confidence for one in found] == [0.9, pytest.approx(0.7), 0.25]
+        by_step = decoded_by_step(steps)
+        assert [(one.step, one.tokens) for one in by_step] == [(1, 2), (2, 2), (4, 1)]
+        assert [one.confidence for one in by_step] == [0.9, pytest.approx(0.7), 0.25]
 
 
 class TestJudged:

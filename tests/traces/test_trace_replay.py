@@ -20,17 +20,11 @@ def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None
     assert state.final == (True, True, False, False, False, False)
     assert state.fates == (Fate.ACCEPTED, Fate.RESAMPLED, Fate.DRAFTED, Fate.DRAFTED, None, None)
     assert (state.step, state.decoded, state.pending, state.open) == (1, 2, 2, 2)
-
-
-def test_refused_and_discarded_drafts_leave_the_position_open() -> None:
     state = state_after(handmade.s2d2(), 2)
     assert state.tokens == (4, 8, None, None)
     assert state.fates[2] is Fate.DISCARDED
     assert (state.decoded, state.pending, state.open) == (2, 0, 2)
     assert state_after(handmade.simsd(), 3).tokens == (None, None, 5, None)
-
-
-def test_an_edit_replaces_a_final_token() -> None:
     trace = handmade.s2d2()
     assert state_after(trace, 3).tokens[3] == 9
     assert state_after(trace, 4).tokens[3] == 7

@@ -24,22 +24,16 @@ from traces.stats import (
 )
 
 
-def test_summary_of_a_jacobi_run() -> None:
+def test_summaries_count_tokens_passes_and_judged_drafts() -> None:
     summary = summarise(handmade.scd().steps, 6, complete=True)
     assert (summary.tokens, summary.forwards, summary.tokens_per_forward) == (6, 3, 2.0)
     assert (summary.judged, summary.accepted, summary.acceptance) == (6, 4, 4 / 6)
     assert (summary.query_tokens, summary.row_forwards) == (22, 6)
     assert (summary.seconds, summary.forward_seconds) == (0.015, 0.012)
     assert summary.complete
-
-
-def test_summary_without_verdicts_or_steps() -> None:
     assert summarise(handmade.ar().steps, 4, complete=True).acceptance is None
     summary = summarise([], 4, complete=False)
     assert (summary.tokens, summary.forwards, summary.tokens_per_forward, summary.seconds) == (0, 0, 0.0, 0.0)
-
-
-def test_discarded_drafts_are_not_judged_and_edits_decode_nothing_new() -> None:
     summary = handmade.s2d2().summary
     assert (summary.judged, summary.accepted, summary.tokens) == (2, 1, 4)
 
@@ -89,7 +83,7 @@ def test_race_is_cumulative_and_starts_at_zero() -> None:
     assert line.milliseconds == (0, 5, 10, 15, 20)
 
 
-def test_differences_between_successive_windows() -> None:
+def test_differences_between_successive_windows_leave_out_initial_guesses() -> None:
     steps = handmade.jacobi().steps
     assert token_difference(steps) == (
         Difference(step=1, compared=2, changed=1),
@@ -97,16 +91,6 @@ def test_differences_between_successive_windows() -> None:
     )
     assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
     assert token_difference(steps, 3) == token_difference(steps, 9) == ()
-
-
-def test_mean_difference_counts_every_iteration_once() -> None:
-    mean = mean_difference([Difference(step=1, compared=4, changed=1), Difference(step=2, compared=1, changed=1)])
-    assert mean is not None
-    assert (mean.share, mean.tokens, mean.iterations) == (0.625, 1.0, 2)
-    assert mean_difference([]) is None
-
-
-def test_an_initial_guess_that_was_already_placed_is_not_compared() -> None:
     steps = [
         handmade.step("0:1=drafted 1:2=drafted"),
         handmade.step("0:1=drafted 1:3=changed", draft=(1, 2), numbers={"initial": (0, 1)}),
@@ -117,6 +101,10 @@ def test_an_initial_guess_that_was_already_placed_is_not_compared() -> None:
         Difference(step=2, compared=2, changed=1),
     )
     assert token_difference(steps, 2) == (Difference(step=2, compared=1, changed=0),)
+    mean = mean_difference([Difference(step=1, compared=4, changed=1), Difference(step=2, compared=1, changed=1)])
+    assert mean is not None
+    assert (mean.share, mean.tokens, mean.iterations) == (0.625, 1.0, 2)
+    assert mean_difference([]) is None
 
 
 def test_agreement_excludes_initial_guesses() -> None:

@@ -19,9 +19,6 @@ def test_the_fastest_that_loses_no_more_than_allowed_is_best() -> None:
     assert best([SAFE, LOSSY], 4) is LOSSY
     assert best([SAFE, NOISY], 0) is NOISY  # its loss is below its own standard error
     assert best([SAFE, replace(NOISY, error=0.9)], 0) is SAFE
-
-
-def test_what_is_not_surely_faster_or_is_only_reported_is_no_answer() -> None:
     assert best([replace(SAFE, speed=0.9)], 10) is None
     assert best([replace(SAFE, speed=1.1, speed_low=0.97)], 10) is None
     assert best([replace(SAFE, reported=True)], 10) is None

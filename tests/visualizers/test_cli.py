@@ -163,6 +163,16 @@ def test_wrong_usage_names_option_and_remedy_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_broken_or_missing_trace_is_one_line(
+    traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(Path(traces[0]).read_text("utf-8").replace('"sampled"', '"guessed"', 1), encoding="utf-8")
+    for file, problem in ((broken, "fate"), (tmp_path / "absent.json", "check the path")):
+        code, error = failing(capsys, str(file), "-o", str(tmp_path / "x.html"))
+        assert code == 1 and file.name in error and problem in error
+
+
 def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "race.gif"
     words = ["--name", "Ordinary", "--name", "Jacobi", "--size", "small", "--every", "12", "--theme", "dark"]
@@ -171,12 +181,3 @@ def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys:
     with Image.open(target) as image:
         assert (image.width, image.n_frames) == (480, 4)
         assert image.convert("RGB").getpixel((1, 1)) == (0x16, 0x17, 0x1A)
-
-
-def test_a_broken_trace_is_one_line(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken, page = tmp_path / "broken.json", str(tmp_path / "x.html")
-    broken.write_text(Path(traces[0]).read_text("utf-8").replace('"sampled"', '"guessed"', 1), encoding="utf-8")
-    code, error = failing(capsys, str(broken), "-o", page)
-    assert code == 1 and error.startswith(str(broken)) and "fate" in error
-    code, error = failing(capsys, str(tmp_path / "absent.json"), "-o", page)
-    assert code == 1 and "check the path" in error

@@ -92,9 +92,6 @@ def test_both_shares_and_the_tries_are_counted() -> None:
     assert acceptances(RUN) == (0.5, 0.5) and tries(RUN) == 3
     assert acceptances(rejecting(RUN)) == (0, 0) and tries(rejecting(RUN)) == 5
     assert acceptances(ALL["ar"]()) is None
-
-
-def test_shares_differ_by_the_drafts_behind_a_refusal() -> None:
     verify = rejecting(RUN).steps[1]
     run = replace(RUN, steps=(*RUN.steps, verify), summary=summarise((*RUN.steps, verify), 2, complete=True))
     assert acceptances(run) == (pytest.approx(1 / 3), 1 / 4)
@@ -108,15 +105,12 @@ def test_the_setting_with_most_values_is_the_axis() -> None:
     assert "needs complete runs that differ" in str(FIGURES["by-setting"].supports([RUN, given(RUN, seed=1)]))
 
 
-def test_means_over_seeds_are_drawn_by_setting() -> None:
+def test_means_over_seeds_are_drawn_by_setting_in_the_order_of_a_choice() -> None:
     runs = [given(RUN, gamma=2), given(rejecting(RUN), seed=1, gamma=2), given(RUN, gamma=4)]
     judged, drafted, proposals = FIGURES["by-setting"].draw(runs).data
     assert list(judged.x) == [2, 4] and list(judged.y) == list(drafted.y) == [25, 50]
     assert judged.error_y.array[0] == pytest.approx(50 / sqrt(2))
     assert list(proposals.y) == [4, 3]
-
-
-def test_a_choice_keeps_the_order_of_the_runs() -> None:
     runs = [given(RUN, sampler=name) for name in ("ddpm", "ddim")]
     assert list(FIGURES["by-setting"].draw(runs).data[0].x) == ["ddpm", "ddim"]
 

@@ -142,7 +142,9 @@ def test_what_is_out_of_range_or_too_long_says_what_to_do() -> None:
         moments([trace] * 7, look)
 
 
-def test_what_has_no_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_room_or_cannot_be_read_or_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flat = replace(ALL["scd"](), canvas=Canvas(kind="image", shape=(1, 60_000)))
     text = replace(ALL["ar"](), output=Output(tokens=(5,) * 60_000), canvas=Canvas(kind="text", shape=(60_000,)))
     text = replace(text, summary=replace(text.summary, complete=False))
@@ -153,6 +155,14 @@ def test_what_has_no_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(MovingError, match="pixels in all: choose a smaller width"):
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    with pytest.raises(FileNotFoundError):
+        write_moving([RUN], tmp_path / "no" / "run.gif", SMALL)
+    with pytest.raises(MovingError, match=r"run\.avi: choose a file that ends in \.gif, \.mp4, \.webp"):
+        write_moving([RUN], tmp_path / "run.avi", SMALL)
+    legend = replace(RUN.legend, tiles=replace(RUN.legend.tiles, png="data:image/png;base64,AAAA"))  # type: ignore[type-var]
+    with pytest.raises(MovingError, match="a picture in the trace is damaged"):
+        write_moving([replace(RUN, legend=legend)], tmp_path / "run.gif", SMALL)
 
 
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
@@ -176,16 +186,6 @@ def test_a_broken_ffmpeg_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(MovingError, match=r"ffmpeg.*IMAGEIO_FFMPEG_EXE") as caught:
         write_moving([RUN], tmp_path / "run.mp4", SMALL)
     assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
-
-
-def test_what_cannot_be_read_or_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_moving([RUN], tmp_path / "no" / "run.gif", SMALL)
-    with pytest.raises(MovingError, match=r"run\.avi: choose a file that ends in \.gif, \.mp4, \.webp"):
-        write_moving([RUN], tmp_path / "run.avi", SMALL)
-    legend = replace(RUN.legend, tiles=replace(RUN.legend.tiles, png="data:image/png;base64,AAAA"))  # type: ignore[type-var]
-    with pytest.raises(MovingError, match="a picture in the trace is damaged"):
-        write_moving([replace(RUN, legend=legend)], tmp_path / "run.gif", SMALL)
 
 
 def test_words_of_strangers_are_letters_that_fit() -> None:

@@ -23,15 +23,9 @@ def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -
     assert not re.search(r"<(link|iframe|img|object|embed)\b|\bsrc=|@import", standalone(traces[:1], "Page"))
     assert set(re.findall(r"https?://[^\s\"'<>]+", standalone(traces[:1], "Page"))) <= {"http://www.w3.org/2000/svg"}
     assert "default-src &#x27;none&#x27;" in html
-
-
-def test_nothing_in_a_trace_or_a_title_becomes_markup() -> None:
     html = standalone([written()], HOSTILE)
     assert HOSTILE not in html and "<img" not in html
     assert html.count("<script") == html.count("</script>") == 3
-
-
-def test_a_page_of_no_trace_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^traces: a page needs at least one trace"):
         standalone([], "Nothing")
 

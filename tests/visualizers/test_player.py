@@ -199,7 +199,7 @@ def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None
     assert snapshot(page)["now"] == pytest.approx(now, abs=0.1)
 
 
-def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
+def test_live_steps_may_repeat_or_get_lost_and_are_followed_until_the_reader_goes_back(page: Page) -> None:
     trace = jacobi()
     whole = start(page, trace)
     push(page, whole, 0, 1, 1, 2, 4, 3, 6, 6)
@@ -213,9 +213,6 @@ def test_live_steps_may_repeat_or_get_lost(page: Page) -> None:
     lane = snapshot(page)["lanes"][0]
     assert lane["steps"] == len(trace.steps)
     assert lane["tokens"] == list(trace.output.tokens)
-
-
-def test_live_drawing_follows_until_the_reader_goes_back(page: Page) -> None:
     whole = start(page, jacobi(), 10)
     assert snapshot(page)["now"] == 10
     page.get_by_role("button", name="One pass back").click()
@@ -251,7 +248,7 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
         assert page.evaluate("heard.at(-1)[0]") == "failed"
 
 
-def test_text_of_a_trace_stays_text(page: Page) -> None:
+def test_text_of_a_trace_stays_text_and_pictures_from_elsewhere_are_never_fetched(page: Page) -> None:
     trace = written()
     show(page, trace, fragment="#step=1")
     page.get_by_label("Mark what became of each token").check()
@@ -264,10 +261,6 @@ def test_text_of_a_trace_stays_text(page: Page) -> None:
     page.locator(".ds-table summary").click()
     assert page.evaluate("globalThis.pwned") is None
     assert page.locator("img").count() == 0
-
-
-def test_pictures_from_elsewhere_are_never_fetched(page: Page) -> None:
-    harness(page)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     whole = plain(jacobi())

@@ -17,8 +17,12 @@ def drafted(trace: Trace) -> list[int]:
 
 def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> None:
     trace = speculated()
+    show(page, trace, speculated(variant="Spiffy"))
+    assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
     show(page, trace)
-    go(page, drafted(trace)[0])
+    number = drafted(trace)[0]
+    step = trace.steps[number - 1]
+    go(page, number)
     assert page.locator(".ds-graph .ds-words").inner_text() == (
         "3 drafts in this pass: the largest one kept fills “ w2”, “ w3”."
     )
@@ -35,11 +39,13 @@ def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> Non
         page.locator(".ds-graph canvas").hover(position={"x": spot[0], "y": spot[1]})
         settle(page)
         assert snapshot(page)["position"] == position
-
-
-def test_a_run_of_a_variant_goes_by_its_name(page: Page) -> None:
-    show(page, speculated(), speculated(variant="Spiffy"))
-    assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
+    # What was put to the test is framed, and its depth told.
+    assert set(chips(page, "is-framed")) == {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
+    accepted = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED]
+    glyphs = [page.locator(".ds-token").nth(p).get_attribute("data-glyph") for p in accepted]
+    assert glyphs == ["●1", "●2"]
+    go(page, number + 1)
+    assert page.locator(".ds-token").nth(accepted[0]).get_attribute("data-glyph") == ""
 
 
 def test_a_pass_without_drafts_keeps_the_last_graph_faint(page: Page) -> None:
@@ -51,18 +57,3 @@ def test_a_pass_without_drafts_keeps_the_last_graph_faint(page: Page) -> None:
     assert page.locator(".ds-graph canvas").evaluate("canvas => canvas.style.opacity") == "0.3"
     go(page, 1)
     assert page.locator(".ds-graph .ds-words").inner_text() == "No drafts so far."
-
-
-def test_what_was_put_to_the_test_is_framed_and_its_depth_told(page: Page) -> None:
-    trace = speculated()
-    number = drafted(trace)[0]
-    step = trace.steps[number - 1]
-    show(page, trace)
-    go(page, number)
-    judged = {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
-    assert set(chips(page, "is-framed")) == judged
-    accepted = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED]
-    glyphs = [page.locator(".ds-token").nth(p).get_attribute("data-glyph") for p in accepted]
-    assert glyphs == ["●1", "●2"]
-    go(page, number + 1)
-    assert page.locator(".ds-token").nth(accepted[0]).get_attribute("data-glyph") == ""

@@ -34,7 +34,7 @@ def test_chips_say_what_is_masked_drafted_and_final(page: Page, trace: Trace) ->
         assert texts == [words[t].strip(" ").replace("\n", "↵") for t in state.tokens if isinstance(t, int)]
 
 
-def test_the_prompt_stands_before_the_text_and_lines_break_where_the_text_does(page: Page) -> None:
+def test_the_prompt_lines_and_blocks_stand_where_the_trace_says(page: Page) -> None:
     trace = s2d2()
     show(page, trace)
     assert page.locator(".ds-prompt").text_content() == PROMPT
@@ -44,9 +44,6 @@ def test_the_prompt_stands_before_the_text_and_lines_break_where_the_text_does(p
     tops = page.locator(".ds-token").evaluate_all("all => all.map(chip => chip.getBoundingClientRect().top)")
     assert tops[after] > tops[after - 1] + 10
     assert "↵" in page.locator(".ds-token").nth(after - 1).inner_text()
-
-
-def test_blocks_are_bordered_where_the_canvas_says(page: Page) -> None:
     trace = s2d2(Blocks(block=8, length=24))
     for offset, expected in ((0, [8, 16]), (3, [5, 13, 21])):
         show(page, replace(trace, canvas=Canvas(kind="text", shape=(24,), block=8, block_offset=offset)))
@@ -92,7 +89,7 @@ def test_arrows_move_along_the_lines_that_are_seen(page: Page) -> None:
     assert abs(tops[snapshot(page)["position"]] - tops[1]) < 5
 
 
-def test_the_mask_is_filled_where_a_query_sees_a_key_and_says_so(page: Page) -> None:
+def test_the_mask_and_the_routing_are_drawn_and_said(page: Page) -> None:
     trace = s2d2()
     first, _, number = passes(trace, "verify")[:3]
     show(page, trace)
@@ -121,11 +118,6 @@ def test_the_mask_is_filled_where_a_query_sees_a_key_and_says_so(page: Page) -> 
     settle(page)
     assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
     assert snapshot(page)["now"] == first
-
-
-def test_routing_is_said_with_its_signals_and_the_verdict(page: Page) -> None:
-    trace = s2d2()
-    show(page, trace)
     decisions = [n for n, step in enumerate(trace.steps, start=1) if "verify" in step.signals]
     for number in decisions[:6]:
         go(page, number)

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 from playwright.sync_api import Page
+from support.browser import still
 from support.film import EACH, film
 from support.playing import go, pixels, settle, show, snapshot, tile_color
 
@@ -57,7 +58,7 @@ def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
                 assert color == (0xF4, 0xF5, 0xF7)
 
 
-def test_pointing_at_a_latent_frame_finds_its_position_and_between_them_nothing(page: Page) -> None:
+def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_plays(page: Page) -> None:
     show(page, run())
     for position in (0, SIDE * SIDE + 8, 3 * SIDE * SIDE - 1):
         hover(page, position)
@@ -70,9 +71,6 @@ def test_pointing_at_a_latent_frame_finds_its_position_and_between_them_nothing(
     for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
         canvas.hover(position={"x": x * cell, "y": y * cell})
         assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
-
-
-def test_the_timeline_has_a_line_where_a_latent_frame_ends(page: Page) -> None:
     show(page, run())
     assert "lines: where latent frames end" in page.locator(".ds-timeline .ds-note").inner_text()
     go(page, 0)
@@ -82,6 +80,10 @@ def test_the_timeline_has_a_line_where_a_latent_frame_ends(page: Page) -> None:
     wanted = [round(len(row) * frame / FRAMES) for frame in range(1, FRAMES)]
     assert len(dark) == len(wanted)
     assert all(abs(x - at) <= 2 for x, at in zip(dark, wanted, strict=True))
+    page.get_by_role("button", name="Play the clip").click()
+    page.wait_for_function("Number(document.querySelector('.ds-scrubber').value) > 3")
+    page.get_by_role("button", name="Pause the clip").click()
+    still(page, "document.querySelector('.ds-scrubber').value")
 
 
 def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
@@ -124,13 +126,3 @@ def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Pag
     page.keyboard.press("ArrowRight")
     settle(page)
     assert "frames 10 to 17" in page.locator(".ds-place").first.inner_text()
-
-
-def test_the_clip_plays_and_pauses(page: Page) -> None:
-    show(page, run())
-    page.get_by_role("button", name="Play the clip").click()
-    page.wait_for_function("Number(document.querySelector('.ds-scrubber').value) > 3")
-    page.get_by_role("button", name="Pause the clip").click()
-    at = page.locator(".ds-scrubber").input_value()
-    page.wait_for_timeout(300)
-    assert page.locator(".ds-scrubber").input_value() == at

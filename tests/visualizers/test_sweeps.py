@@ -78,12 +78,17 @@ class TestReading:
 
 
 class TestGathering:
-    def test_groups_are_methods_labels_and_configs(self) -> None:
+    def test_groups_are_models_methods_labels_and_configs(self) -> None:
         rows = read_rows(
             [row("a", "A", {"x": 1}), row("a", "A", {"x": 2}), row("a", "A", {"x": 1}, 1), row("b", "A", {"x": 1})]
         )
         sizes = [(group.method, group.config["x"], len(group.rows)) for group in gathered(rows)]
         assert sizes == [("a", 1, 2), ("a", 2, 1), ("b", 1, 1)]
+        rows = read_rows([row("a", "A", {"x": x}, model=model) for model in ("small", "large") for x in (1, 2)])
+        assert [group.model for group in gathered(rows)] == ["small", "small", "large", "large"]
+        assert list(curves(gathered(rows), "x")) == ["a on small", "a on large"]
+        names = {mark.name.partition(",")[0] for mark in SWEEP_FIGURES["frontier"].draw(rows).data}
+        assert names == {"a on small", "a on large"}
 
     def test_accuracy_counts_problems_not_runs(self) -> None:
         rows = [row("a", "A", {}, 0, correct=correct) for correct in (True, True, True, False)]
@@ -104,13 +109,6 @@ class TestGathering:
         rates |= {"speed-up-forwards": (1, 4), "speed-up-time": (1, 10)}
         assert {name: speeds(groups, name, "AR") for name in rates} == rates
 
-    def test_models_are_told_apart(self) -> None:
-        rows = read_rows([row("a", "A", {"x": x}, model=model) for model in ("small", "large") for x in (1, 2)])
-        assert [group.model for group in gathered(rows)] == ["small", "small", "large", "large"]
-        assert list(curves(gathered(rows), "x")) == ["a on small", "a on large"]
-        names = {mark.name.partition(",")[0] for mark in SWEEP_FIGURES["frontier"].draw(rows).data}
-        assert names == {"a on small", "a on large"}
-
     def test_records_hold_every_speed_and_no_formula(self) -> None:
         groups = gathered(ROWS)
         table = records(groups, "AR")
@@ -125,24 +123,18 @@ class TestGathering:
         assert (cells["method"], cells["label"], cells["config"]) == ('\'=cmd|"x"', "'-1,2", '{"block": 4}')
         assert as_csv([]) == "\n"
 
-    @pytest.mark.parametrize(
-        ("speed", "baseline", "problem"),
-        [
-            ("warp", None, "speed: 'warp' is unknown; choose one of tokens-per-forward"),
-            ("speed-up-time", None, "baseline: speed-up-time needs one"),
-            ("speed-up-time", "nobody", "baseline: 'nobody' names no group; choose one of AR, B 4"),
-            ("speed-up-time", "s2d2", "baseline: 's2d2' names 8 groups"),
-        ],
-    )
-    def test_questions_without_an_answer(self, speed: str, baseline: str | None, problem: str) -> None:
-        with pytest.raises(SweepError, match=problem):
-            speeds(gathered(ROWS), speed, baseline)
-
-    def test_runs_that_were_not_timed_have_no_speed(self) -> None:
+    def test_questions_without_an_answer(self) -> None:
         untimed = gathered(read_rows([row("ar", "AR", {}, seconds=0), row("x", "X", {})]))
         assert speeds(untimed, "tokens-per-second") == (None, 40)
-        with pytest.raises(SweepError, match="the rows of 'AR' have no cost"):
-            speeds(untimed, "speed-up-time", "AR")
+        for groups, speed, baseline, problem in (
+            (gathered(ROWS), "warp", None, "speed: 'warp' is unknown; choose one of tokens-per-forward"),
+            (gathered(ROWS), "speed-up-time", None, "baseline: speed-up-time needs one"),
+            (gathered(ROWS), "speed-up-time", "nobody", "baseline: 'nobody' names no group; choose one of AR, B 4"),
+            (gathered(ROWS), "speed-up-time", "s2d2", "baseline: 's2d2' names 8 groups"),
+            (untimed, "speed-up-time", "AR", "the rows of 'AR' have no cost"),
+        ):
+            with pytest.raises(SweepError, match=problem):
+                speeds(groups, speed, baseline)
 
     def test_the_frontier_is_what_nothing_beats(self) -> None:
         assert on_frontier([(1, 5), (2, 4), (3, 4), (3, 1), (0.5, 5)]) == (True, False, True, False, False)
@@ -187,8 +179,6 @@ class TestDrawing:
         group = curves(gathered(ROWS), "block")["dynamic"][2]
         assert (accuracy.name, accuracy.x[2], accuracy.y[2]) == ("dynamic", 16, 100 * group.accuracy)
         assert speed.y[2] == pytest.approx(speeds((group, gathered(ROWS)[0]), "speed-up-forwards", "AR")[0])
-
-    def test_numbers_written_as_text_are_numbers(self) -> None:
         rows = read_rows([row("a", "A", {"block": block}) for block in ("16", "4", "32")])
         drawn = SWEEP_FIGURES["setting"].draw(rows)
         assert list(drawn.data[0].x) == [4, 16, 32]
@@ -212,18 +202,8 @@ def test_broken_results_are_one_line(
     results = tmp_path / "results.json"
     results.write_text(content, encoding="utf-8")
     try:
-        left = main(
-            [
-                "--sweep",
-                str(results),
-                "--figure",
-                "frontier",
-                "--speed",
-                "speed-up-time",
-                "-o",
-                str(tmp_path / "x.html"),
-            ]
-        )
+        options = ["--figure", "frontier", "--speed", "speed-up-time", "-o"]
+        left = main(["--sweep", str(results), *options, str(tmp_path / "x.html")])
     except SystemExit as leaving:
         left = int(leaving.code or 0)
     error = capsys.readouterr().err

@@ -94,14 +94,12 @@ class TestOrder:
 
 
 class TestVerdicts:
-    def test_bars_count_verifications_by_accepted_drafts(self) -> None:
+    def test_bars_and_draft_steps_are_the_statistics(self) -> None:
         (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
         judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
         counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
         assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
         assert sum(bars.y) == pytest.approx(100)
-
-    def test_draft_steps_are_the_statistic(self) -> None:
         runs = [simsd(Blocks(block=4, seed=seed)) for seed in range(2)]
         divergence, _, agreement = FIGURES["draft-steps"].draw(runs).data
         rows = by_draft_step([run.steps for run in runs])
@@ -124,7 +122,7 @@ class TestSpeculation:
         assert kept.customdata == ("w2, w3",)
         assert len(marks["accepted under"].x) == 3 * sum(len(node.vouched_by) for node in graph)
 
-    def test_foresight_is_the_statistic_with_its_bound(self) -> None:
+    def test_foresight_and_contributions_are_the_statistics(self) -> None:
         runs = [speculated(), speculated(Plan(held=(0, 1)), seed=1, config=speculated().config)]
         drawn = FIGURES["foresight"].draw(runs).data
         five = [one for one in foresight([run.steps for run in runs], SIZES, HORIZONS) if one.size == 5]
@@ -134,8 +132,6 @@ class TestSpeculation:
         assert all(best >= y for y, best in zip(drawn[0].y, drawn[1].y, strict=True))
         other = speculated(config={"depth": 9})
         assert FIGURES["foresight"].supports([*runs, other]) == "draws one group of runs, 2 given"
-
-    def test_contributions_are_the_statistic(self) -> None:
         parallel = named(FIGURES["contributions"].draw([speculated()]), "parallel")[0]
         rows = [one for one in contributions([speculated().steps]) if one.mechanism == "parallel"]
         assert list(parallel.y) == [one.percent for one in rows if one.stage == "early"]
@@ -150,7 +146,7 @@ class TestSpeculation:
 
 
 class TestThroughput:
-    def test_the_line_is_the_model_and_the_mark_is_measured(self) -> None:
+    def test_the_line_is_a_geometric_sum_and_the_mark_is_measured(self) -> None:
         trace = simsd()
         pair = rates([trace])
         assert pair is not None and rates([s2d2()]) is None
@@ -161,8 +157,6 @@ class TestThroughput:
         line, mark = FIGURES["throughput"].draw([trace]).data
         assert list(line.y) == pytest.approx([pair.per_second(count) for count in line.x])
         assert (mark.x[0], mark.y[0]) == (pair.drafts, pair.measured)
-
-    def test_expected_tokens_are_a_geometric_sum(self) -> None:
         rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
         assert [rate.tokens(count) for count in (1, 2, 3)] == [1, 1.5, 1.75]
         assert rate.per_second(2) == pytest.approx(1.5 / 0.07)

@@ -22,7 +22,8 @@ def written(rows: object = ROWS) -> bytes:
 
 
 def test_speed_and_tokens_are_drawn_by_batch_in_the_order_of_gamma() -> None:
-    figure = TIMING_FIGURES["speed-up"].draw(read_timings(written()))
+    timings = read_timings(written())
+    figure = TIMING_FIGURES["speed-up"].draw(timings)
     faster, tokens, expected, *_ = figure.data
     assert list(faster.x) == [4, 8] and list(faster.y) == [1.25, 1.5]
     assert list(faster.error_y.array) == [0.75, 0.5] and list(faster.error_y.arrayminus) == [0, 0.25]

@@ -46,7 +46,7 @@ def test_what_is_no_video_or_judges_nothing_is_refused() -> None:
         assert "a video with judged drafts" in str(FIGURES["redundancy"].supports([trace]))
 
 
-def test_every_latent_frame_has_a_panel_of_its_own() -> None:
+def test_every_latent_frame_has_a_panel_and_its_end_a_line_in_the_timeline() -> None:
     trace = film(3, SIDE)
     figure = FIGURES["acceptance"].draw([trace])
     panels = [mark for mark in figure.data if mark.type == "heatmap"]
@@ -58,9 +58,6 @@ def test_every_latent_frame_has_a_panel_of_its_own() -> None:
     assert len({panel.xaxis for panel in panels}) == 3
     legend = [mark.name for mark in figure.data if mark.showlegend]
     assert len(legend) == len(set(legend))
-
-
-def test_the_timeline_has_a_line_where_a_latent_frame_ends() -> None:
     trace = film(3, SIDE)
     assert frame_ends(trace.canvas) == (SIDE * SIDE, 2 * SIDE * SIDE)
     lines = [shape.x0 for shape in FIGURES["churn"].draw([trace]).layout.shapes]
