@@ -62,7 +62,7 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
     again = Row(row.task, 4, causal=row._causal)
     session = open_session([job(model=model, prompt="abcdeabcd")])
     session.logits({0: again.look()})
-    found = []
+    logits = []
     for place in row.span.tolist():
         position = torch.arange(row.block.start, place + (0 if row.task.shift else 1))
         tokens = filled[position].clone()
@@ -70,8 +70,8 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
             tokens[-1] = MASK
         last = torch.tensor([len(position) - 1])
         layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(position, 1))
-        found.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
-    return torch.stack(found)
+        logits.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
+    return torch.stack(logits)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -312,9 +312,9 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
     modes = Counter(step.call.mode for step in again.steps)
     assert set(modes) <= {"draft", "verify"}
     assert again.summary.forwards == sum(modes.values())
-    found = decisions(again.steps)
-    assert len(found) == modes["draft"]
-    assert sum(bool(one.verify) for one in found) == modes["verify"]
+    routed = decisions(again.steps)
+    assert len(routed) == modes["draft"]
+    assert sum(bool(one.verify) for one in routed) == modes["verify"]
     for draft, check in zip(again.steps, again.steps[1:], strict=False):
         if check.call.mode == "verify":
             assert draft.signals["verify"] == 1

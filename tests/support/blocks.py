@@ -43,7 +43,7 @@ def s2d2(run: Blocks = Blocks(), **fields: Any) -> Trace:
 
 def diffusion(run: Blocks = Blocks(), **fields: Any) -> Trace:
     """The same model without verification: every pass unmasks what is confident enough."""
-    return replace(_decoded("blockwise", run, rule="dynamic", threshold=run.threshold), **fields)
+    return replace(_decoded("blockwise", run, mode="sample", rule="confidence", threshold=run.threshold), **fields)
 
 
 def simsd(run: Blocks = Blocks(block=4), **fields: Any) -> Trace:

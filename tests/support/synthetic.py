@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from PIL import Image
 
+from engines.models.pictures import as_uri
 from traces.schema import (
     Call,
     Canvas,
@@ -118,7 +119,7 @@ def tiles() -> Tiles:
         red, green, blue = colorsys.hls_to_rgb(hue / 16, 0.12 + 0.8 * light / 31, 0.45)
         color = tuple(round(255 * channel) for channel in (red, green, blue))
         sheet.paste(color, (code % 32 * TILE, code // 32 * TILE, (code % 32 + 1) * TILE, (code // 32 + 1) * TILE))
-    return Tiles(png=_png(sheet), size=TILE, columns=32)
+    return Tiles(png=as_uri(sheet, "PNG"), size=TILE, columns=32)
 
 
 @dataclass
@@ -233,10 +234,4 @@ def _picture(tokens: Sequence[int | None], atlas: Tiles, size: Size) -> str:
         left, top = (token or 0) % 32 * TILE, (token or 0) // 32 * TILE
         tile = sheet.crop((left, top, left + TILE, top + TILE))
         image.paste(tile, (position % size.columns * TILE, position // size.columns * TILE))
-    return _png(image)
-
-
-def _png(image: Image.Image) -> str:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return as_uri(image, "PNG")
