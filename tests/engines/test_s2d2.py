@@ -14,7 +14,7 @@ from engines.config import make_config
 from engines.diffusion_lm import masks, s2d2_layouts
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
-from engines.methods.s2d2 import PRESETS, Config, decode
+from engines.methods.s2d2 import Config, decode
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session
 from engines.sampling.chance import Chance, Draw, SeededChance
@@ -322,13 +322,6 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
             assert check.mask is not None
             assert check.p is not None and check.q is not None
             assert (check.coin is None) == (name not in ("greedy_paper", "sample"))
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_settings(name: str) -> None:
-    config = make_config(Config, PRESETS[name])
-    exact = name.startswith("SDAR") and config.router == "always"
-    assert (METHODS["s2d2"].deviation(config) == "") == exact
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:
