@@ -3,9 +3,11 @@
 from typing import Any, cast
 
 import pytest
+import torch
 from support.language import END, MASK, tiny
 
 from engines.config import make_config
+from engines.diffusion_lm import unmasking
 from engines.methods import METHODS
 from engines.runtime.driver import Job
 from engines.testing.conformance import finish
@@ -16,6 +18,12 @@ from traces.schema import Fate
 def job(method: str = "editing", prompt: str = "abcde", kind: str = "aligned", seed: int = 0, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"block": "4", "length": 16, "threshold": 0.3, **values})
     return Job(METHODS[method], cast(Any, tiny(kind)), prompt, config, seed)
+
+
+def test_edits_are_confident_and_change_something() -> None:
+    confidence = torch.tensor([0.9, 0.95, 0.95])
+    chosen = unmasking.edits(confidence, torch.tensor([1, 2, 3]), torch.tensor([0, 2, 0]), 0.9)
+    assert chosen.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
