@@ -31,29 +31,6 @@ def job(
     return Job(METHODS[method], model or tiny(kind), prompt, config, seed, small=small)
 
 
-def test_block_causal_of_size_one_is_causal() -> None:
-    assert masks.block_causal(torch.arange(4), 1).equal(torch.ones(4, 4).tril().bool())
-
-
-def test_the_verifier_is_causal_over_filled_tokens_and_its_copies_see_only_what_is_before() -> None:
-    seen = masks.verifier(4, 2)
-    assert seen[:4, :4].equal(torch.ones(4, 4).tril().bool())
-    assert not seen[:4, 4:].any()
-    assert seen[4:].int().tolist() == [[1, 1, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1]]
-
-
-def test_under_the_temporal_mask_every_row_sees_each_position_once() -> None:
-    order = torch.tensor([2, 0, 3, 1])
-    seen = masks.temporal(order)
-    assert (seen[:, :4].int() + seen[:, 4:].int()).eq(1).all()
-    identity = masks.temporal(torch.arange(4))
-    lower = torch.ones(4, 4).tril().bool()
-    assert identity[:4, :4].equal(lower)
-    assert identity[:4, 4:].equal(~lower)
-    assert identity[4:, :4].equal(torch.ones(4, 4).tril(-1).bool())
-    assert identity[4:, 4:].equal(torch.ones(4, 4).triu().bool())
-
-
 def test_runs_begin_with_what_may_not_be_seen() -> None:
     seen = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1]]).bool()
     assert masks.runs(seen) == ((0, 2, 1, 1), (4,), (1, 3), (0, 4), (3, 1))

@@ -94,7 +94,7 @@ def test_tokens_of_a_mixture_follow_it() -> None:
 
 def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Paths drawn anew for rejected drafts, in lockstep: token, tries and whether these ran out."""
-    shape, waiting, found = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Led]()
+    shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Led]()
     for row in rows.tolist():
         search = maximal.redrawn(0, density, shape, most, CHANCE, Draw("anew", 0, torch.tensor([row])))
         waiting[row] = (search, next(search))
@@ -108,9 +108,9 @@ def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tenso
             try:
                 after[row] = (search, search.send(Gone(whole[:, own], states[own])))
             except StopIteration as stop:
-                found[row] = stop.value
+                redrawn[row] = stop.value
         waiting = after
-    ends = [found[row] for row in rows.tolist()]
+    ends = [redrawn[row] for row in rows.tolist()]
     return tuple(torch.cat([getattr(end, part) for end in ends]) for part in ("token", "tries", "capped"))  # type: ignore[return-value]
 
 

@@ -89,18 +89,18 @@ def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Cal
 
 def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
-    found = broken(mutant("scd", scd.decode), coupling="none")
-    assert list(found) == [CLAIM]
-    assert found[CLAIM].startswith("no, although the method says so: TV 0.")
+    result = broken(mutant("scd", scd.decode), coupling="none")
+    assert list(result) == [CLAIM]
+    assert result[CLAIM].startswith("no, although the method says so: TV 0.")
 
 
 def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"mode": "sample", "verdict": "ratio"}
     assert claims(METHODS["s2d2"], values)
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
-    found = proof(subject(METHODS["s2d2"], values))
-    assert not found.holds
-    assert found.said.startswith("TV 0.")
+    result = proof(subject(METHODS["s2d2"], values))
+    assert not result.holds
+    assert result.said.startswith("TV 0.")
 
 
 def test_a_bias_that_needs_a_vocabulary_is_seen() -> None:
@@ -141,8 +141,8 @@ def test_a_bias_that_shows_at_three_drafts_is_seen() -> None:
 
 def test_randomness_of_ones_own_is_caught() -> None:
     seeds = count()
-    found = broken(mutant("scd", lambda task, config, _: scd.decode(task, config, SeededChance(next(seeds)))))
-    assert found["draws the same tokens twice"].startswith("no, two runs of seed 0 differ")
+    result = broken(mutant("scd", lambda task, config, _: scd.decode(task, config, SeededChance(next(seeds)))))
+    assert result["draws the same tokens twice"].startswith("no, two runs of seed 0 differ")
 
 
 def test_drafts_that_are_called_cached_are_caught() -> None:
@@ -156,8 +156,8 @@ def test_drafts_that_are_called_cached_are_caught() -> None:
 
 
 def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
-    found = broken(mutant("ar", altered(ar.decode, lambda request: replace(request, cached=request.done))))
-    assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in found["cached equals uncached"]
+    result = broken(mutant("ar", altered(ar.decode, lambda request: replace(request, cached=request.done))))
+    assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in result["cached equals uncached"]
 
 
 def test_sequences_that_know_of_each_other_are_caught() -> None:

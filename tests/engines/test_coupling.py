@@ -9,7 +9,6 @@ from engines.sampling.chance import Draw, SeededChance
 from engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
-    entropy_bits,
     residual,
     total_variation,
     verify,
@@ -65,9 +64,3 @@ def test_equal_distributions_always_agree_and_leave_a_residual_to_draw_from() ->
     x = SeededChance(0).categorical(p, Draw("draft", 0, torch.arange(1000)))
     assert verify(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
     assert torch.equal(residual(p, p), p)
-
-
-def test_entropy_is_in_bits() -> None:
-    uniform = torch.full((1, 8), 1 / 8, dtype=torch.float64)
-    torch.testing.assert_close(entropy_bits(uniform), torch.tensor([3.0], dtype=torch.float64))
-    assert entropy_bits(torch.tensor([[1.0, 0.0]], dtype=torch.float64)) == 0

@@ -240,16 +240,6 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
 # ---------------------------------------------------------------- batches and records
 
 
-@pytest.mark.parametrize("values", [*({"method": method} for method in DRAFTING), {"tied": 0, "align": False}], ids=str)
-def test_a_ragged_batch_equals_single_runs(values: dict[str, object]) -> None:
-    jobs = [job(seed=seed, gamma=7, **values) for seed in range(3)]  # type: ignore[arg-type]
-    together = run_batch(jobs)
-    for trace, alone in zip(together, map(finish, jobs), strict=True):
-        assert trace.output.tokens == alone.output.tokens
-    if values.get("method") != "cspd-release":
-        assert len({len(trace.steps) for trace in together}) > 1, "the batch was not ragged"
-
-
 def from_columns(step: Step, i: int) -> float:
     """The log ratio that entry i was judged by, from what a trace keeps of the densities."""
     column = {name: values[i] for name, values in step.numbers.items()}

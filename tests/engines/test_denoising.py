@@ -36,11 +36,6 @@ def test_mar_visits_every_tenth_step_down_to_the_first() -> None:
     assert sum(widths) == pytest.approx(5.05, abs=0.01)
 
 
-def test_a_later_last_step_leaves_more_to_chance() -> None:
-    assert respaced(20, 100).timestep[0] == 100
-    assert math.sqrt(respaced(20, 100).beta(0)) > 20 * math.sqrt(respaced(20).beta(0))
-
-
 @pytest.mark.parametrize("last", [0, 100])
 @pytest.mark.parametrize("steps", [2, 3, 25])
 def test_an_ideal_head_draws_its_distribution_exactly(steps: int, last: int) -> None:

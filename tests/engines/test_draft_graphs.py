@@ -68,10 +68,10 @@ def test_a_chain_is_followed_until_a_draft_fails() -> None:
 
 
 def test_any_one_parent_is_enough() -> None:
-    found = accepted(dag(2), {(): "010", (2,): "100"})
-    assert dag(2).nodes[int(found.winner)] == (1, 2)
-    assert found.accepted_under[:, 3].tolist() == [False, False, True, False, False]
-    assert not found.accepted[1]  # one of its parents is not accepted
+    result = accepted(dag(2), {(): "010", (2,): "100"})
+    assert dag(2).nodes[int(result.winner)] == (1, 2)
+    assert result.accepted_under[:, 3].tolist() == [False, False, True, False, False]
+    assert not result.accepted[1]  # one of its parents is not accepted
 
 
 def test_of_sets_of_one_size_the_surer_one_wins_then_the_lower() -> None:
@@ -88,8 +88,8 @@ def test_of_sets_of_one_size_the_surer_one_wins_then_the_lower() -> None:
 
 def test_exactly_wants_all_of_it() -> None:
     everything = torch.tensor([[True, True, False], [False, True, False], [False, False, True], [False] * 3])
-    found = accepted(chain(3), {(): "110", (1,): "010", (1, 2): "001"}, exactly=everything)
-    assert found.accepted.tolist() == [True, False, True, True]
+    result = accepted(chain(3), {(): "110", (1,): "010", (1, 2): "001"}, exactly=everything)
+    assert result.accepted.tolist() == [True, False, True, True]
 
 
 # ---------------------------------------------------------------- policies
@@ -98,8 +98,8 @@ def test_exactly_wants_all_of_it() -> None:
 def chosen(rule: str, confidence: list[float], position: list[int] | None = None, threshold: float = 0.9) -> list[int]:
     values = torch.tensor(confidence, dtype=torch.float64)
     place = torch.tensor(position or list(range(len(confidence))))
-    found = unmasking.at_least_one(unmasking.RULES[rule](values, place, threshold), values)
-    return found.nonzero().squeeze(1).tolist()
+    result = unmasking.at_least_one(unmasking.RULES[rule](values, place, threshold), values)
+    return result.nonzero().squeeze(1).tolist()
 
 
 def test_local_leap_takes_what_is_nearly_sure_beside_an_anchor() -> None:
@@ -134,10 +134,10 @@ def test_many_rows_at_once_are_each_row_alone() -> None:
     place = torch.arange(6) * 3
     for rule in unmasking.RULES.values():
         together = unmasking.at_least_one(rule(rows, place, 0.8), rows)
-        for row, found in zip(rows, together, strict=True):
-            assert found.equal(unmasking.at_least_one(rule(row, place, 0.8), row))
-            assert not (found & (row == NOTHING)).any()
-            assert found.any() or (row == NOTHING).all()
+        for row, result in zip(rows, together, strict=True):
+            assert result.equal(unmasking.at_least_one(rule(row, place, 0.8), row))
+            assert not (result & (row == NOTHING)).any()
+            assert result.any() or (row == NOTHING).all()
 
 
 # ---------------------------------------------------------------- calibration

@@ -37,8 +37,9 @@ from engines.models.checkpoints.mar import MAR, MARSize
 from engines.models.checkpoints.xar import CellSession
 from engines.models.errors import ModelError
 from engines.models.weights import Source
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
 from engines.sampling.distributions import GuidedSampling, Sampling
+from engines.testing.conformance import finish
 from traces import dumps, loads, read
 
 CODED = ("janus", "emu3", "lumina-mgpt", "lumina-mgpt-2", "anole")
@@ -80,12 +81,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for family in LATENT:
         drawing.write(family, place / f"{family}-small", seed=1)
     return place
-
-
-def finished(job: Job) -> Any:
-    running = Run(job)
-    list(running)
-    return running.trace()
 
 
 def picture(address: str) -> np.ndarray[Any, Any]:
@@ -166,21 +161,13 @@ def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollba
 def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: Path, family: str) -> None:
     model, method = loading.load_folder(home / family), METHODS["scd"]
     config = make_config(method.config, method.preset("Janus-Pro"))
-    trace = finished(Job(method, model, "a boot", config))
+    trace = finish(Job(method, model, "a boot", config))
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert trace.canvas.shape == (SIDE, SIDE)
     codes = torch.tensor([[int(str(token)) for token in trace.output.tokens]])
     drawn = as_picture(native_pixels(family, codes)[0])
     assert np.abs(picture(trace.output.image) - drawn).max() <= 0.51
     assert picture(trace.legend.frames[-1].image).shape == drawn.shape
-
-
-def test_greedy_speculation_ends_where_ordinary_decoding_does(home: Path) -> None:
-    model, ends = loading.load_folder(home / "lumina-mgpt"), []
-    for name, settings in (("ar", {}), ("scd", {"window": 6}), ("speculative", {"drafter": "itself"})):
-        config = make_config(METHODS[name].config, {"top_k": 1, "guidance": 3.0, **settings})
-        ends.append(finished(Job(METHODS[name], model, "a boot", config)).output.tokens)
-    assert ends[0] == ends[1] == ends[2]
 
 
 def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
@@ -244,7 +231,7 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: s
     model, small = (loading.load_folder(home / name) for name in (family, f"{family}-small"))
     given = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
     config, prompt = make_config(METHODS[method].config, given), "a boot" if family == "harmon" else "207"
-    trace = finished(Job(METHODS[method], model, prompt, config, small=None if method == "continuous" else small))
+    trace = finish(Job(METHODS[method], model, prompt, config, small=None if method == "continuous" else small))
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert any(step.call.mode == "verify" for step in trace.steps) == (method != "continuous")
     latents = model.raster(torch.tensor(trace.output.tokens)[None]) / 0.2325
@@ -339,7 +326,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
     with pytest.raises(ValueError, match="'cat' is no class; give a number from 0 to 999"):
         cells.make_task("cat", None)
     settings = {"steps": 4, "gamma": 3, "prefill": 0.0, "drafter": "itself"}
-    trace = finished(Job(METHODS["cspd"], cells, "1", make_config(METHODS["cspd"].config, settings)))
+    trace = finish(Job(METHODS["cspd"], cells, "1", make_config(METHODS["cspd"].config, settings)))
     assert [fate.value for fate in trace.steps[-1].fate] == ["accepted"] * 3 + ["bonus"]
 
 

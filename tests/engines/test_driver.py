@@ -1,6 +1,6 @@
 """One sequence, a batch, a stopped run: the same tokens, and traces that hold."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -10,15 +10,13 @@ from torch import Tensor
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_raster
-from engines.models.bundled.image import PromptTask
-from engines.models.bundled.networks import GRID, Transformer, TransformerSize, condition_ids
-from engines.models.sessions.causal import CausalSession
+from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from engines.sampling.distributions import to_probs
 from engines.testing.conformance import finish
 from engines.testing.tables import Table
-from traces.schema import Canvas, Fate, Legend, ModelCard, Output
+from traces.schema import Fate
 
 TOY = toy_raster.load()
 
@@ -91,49 +89,21 @@ def test_jobs_that_do_not_go_together_are_refused() -> None:
 # ---------------------------------------------------------------- the cached transformer
 
 
-class TinyImage:
-    """The studio architecture at toy size with random weights."""
-
-    def __init__(self) -> None:
-        torch.manual_seed(0)
-        self.network = Transformer(TransformerSize(width=32, layers=2, heads=2, feed_forward=48)).eval()
-        with torch.no_grad():
-            for parameter in self.network.parameters():
-                parameter.mul_(3)  # distributions worth disagreeing about
-        self.families, self.tokens, self.parameters = ("discrete-ar",), "table", 0
-        self.card, self.device, self.dtype = ModelCard(id="tiny"), torch.device("cpu"), torch.float32
-
-    def make_task(self, prompt: str, config: Any) -> PromptTask:
-        canvas = Canvas(kind="image", shape=(GRID, GRID))
-        return PromptTask(canvas, 512, self.device, conditions=(len(prompt) % 10, 1, 2))
-
-    def start(self, tasks: Any, guided: bool) -> CausalSession:
-        values = torch.tensor([[task.conditions, [-1, -1, -1]][: 1 + guided] for task in tasks])
-        prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
-        return CausalSession(self.network, prefixes, GRID**2, 2)
-
-    def legend(self, canvases: Any, mentioned: Any = ()) -> Legend:
-        return Legend()
-
-    def output(self, tokens: Any) -> Output:
-        return Output(tokens=tuple(tokens))
-
-
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
-    model = TinyImage()
-    asked = job("scd", cast(Any, model), prompt="abc", window=12, guidance=guidance)
+    model: Any = load_model("studio-image-draft")
+    asked = job("scd", model, prompt="a red boot", window=12, guidance=guidance)
     prefixes = model.start([asked.task], guidance != 1)._prefixes[0]
     for request, probs, _ in passes(asked):
         ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
         with torch.inference_mode():
-            logits = model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))[:, 2 + request.done :]
+            logits = model._transformer(ids, torch.arange(ids.shape[1]).expand_as(ids))[:, 2 + request.done :]
         torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
 
 
 def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
-    model: Any = TinyImage()
-    jobs = [job("scd", model, seed, "a" * (3 + seed), window=10, guidance=2.0) for seed in range(3)]
+    model, prompts = load_model("studio-image-draft"), ("a red boot", "a blue bag", "a dress")
+    jobs = [job("scd", model, seed, prompt, window=10, guidance=2.0) for seed, prompt in enumerate(prompts)]
     for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
         assert trace.output.tokens == alone.output.tokens
         assert trace.steps[0].call.rows == 2

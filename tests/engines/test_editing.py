@@ -26,13 +26,6 @@ def test_edits_are_confident_and_change_something() -> None:
     assert chosen.tolist() == [False, False, True]
 
 
-def test_top_up_adds_the_most_confident_of_what_is_left() -> None:
-    confidence, taken = torch.tensor([0.9, 0.5, 0.7, 0.7]), torch.tensor([True, False, False, False])
-    assert unmasking.top_up(confidence, taken, 2).tolist() == [False, False, True, False]
-    assert unmasking.top_up(confidence, taken, 1).tolist() == [False] * 4
-    assert unmasking.top_up(confidence, taken, 9).tolist() == [False, True, True, True]
-
-
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
 @pytest.mark.parametrize("mode", ["greedy", "sample"])
 def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:

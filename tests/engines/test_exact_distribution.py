@@ -38,8 +38,8 @@ def error(method: str, table: Table, coin_key: CoinKey | None = None, **values: 
 
 
 def total_variation(method: str, table: Table, **values: object) -> float:
-    found, joint = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
-    return sum(abs(found.get(tokens, 0.0) - joint[tokens]) for tokens in joint) / 2
+    probs, joint = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
+    return sum(abs(probs.get(tokens, 0.0) - joint[tokens]) for tokens in joint) / 2
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (4, 3), (3, 4)])

@@ -58,8 +58,8 @@ def passes(asked: Sequence[Job]) -> list[float]:
 def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window: int, coupling: str) -> None:
     mean, standard_error = PASSES[window, coupling]
     count = {2: 2, 4: 4, 8: 8, 16: 4}[window]
-    found = statistics.fmean(passes(jobs("scd", count, coupling=coupling, window=window)))
-    assert abs(found - mean) < 3 * standard_error * (1 + 32 / count) ** 0.5
+    measured = statistics.fmean(passes(jobs("scd", count, coupling=coupling, window=window)))
+    assert abs(measured - mean) < 3 * standard_error * (1 + 32 / count) ** 0.5
 
 
 @pytest.fixture(scope="module")

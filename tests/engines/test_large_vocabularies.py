@@ -29,9 +29,9 @@ def test_the_nucleus_is_that_of_a_stable_sort(mass: float, kind: str) -> None:
     logits = {"apart": some(), "tied": some().round(), "even": torch.zeros(W, V, dtype=torch.float64)}[kind]
     probs = logits.softmax(-1)
     expected = by_sorting(probs, mass)
-    found = truncate_mass(probs, mass)
-    assert torch.equal(found > 0, expected > 0)
-    torch.testing.assert_close(found, expected / expected.sum(-1, keepdim=True), rtol=1e-12, atol=0)
+    kept = truncate_mass(probs, mass)
+    assert torch.equal(kept > 0, expected > 0)
+    torch.testing.assert_close(kept, expected / expected.sum(-1, keepdim=True), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("values", [{}, {"top_k": 5, "temperature": 0.7}, {"top_p": 0.8}])

@@ -31,24 +31,24 @@ def native(**changed: Any) -> Qwen3Model:
 def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     """States of windows that overlap what was fed before, as after a rejection."""
     slots = Slots(rows, LENGTH)
-    cache, found = Cache(layers=[SlotLayer(slots) for _ in range(3)]), []
+    cache, states = Cache(layers=[SlotLayer(slots) for _ in range(3)]), []
     for first, end in ((0, 9), (9, 10), (10, 18), (12, 13), (13, 24)):
         positions = torch.arange(first, end).expand(rows, -1)
         slots.end, slots.contiguous = end, slice(first, end)
         mask = torch.zeros(rows, 1, end - first, end)
         mask.masked_fill_(torch.arange(end) > positions[:, None, :, None], torch.finfo(torch.float32).min)
         asked = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
-        found.append(model(input_ids=ids[:, first:end], **asked).last_hidden_state)
-    return found
+        states.append(model(input_ids=ids[:, first:end], **asked).last_hidden_state)
+    return states
 
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(rows: int) -> None:
     model, ids = native(), torch.randint(11, (rows, LENGTH), generator=torch.Generator().manual_seed(1))
     expected = passes(model, ids, rows)
-    found = passes(LeanQwen3(model), ids, rows)
+    states = passes(LeanQwen3(model), ids, rows)
     assert expected[-1].std() > 0.1
-    torch.testing.assert_close(found, expected, **CLOSE)
+    torch.testing.assert_close(states, expected, **CLOSE)
 
 
 @pytest.mark.parametrize("given", ["ids", "embedded"])
@@ -57,8 +57,8 @@ def test_without_a_cache_attention_is_causal(given: str) -> None:
     inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.embed_tokens(ids)}
     with torch.inference_mode():
         expected = model(**inputs, position_ids=torch.arange(LENGTH)[None], use_cache=False).last_hidden_state
-        found = LeanQwen3(model)(**inputs, position_ids=torch.arange(LENGTH)[None]).last_hidden_state
-    torch.testing.assert_close(found, expected, **CLOSE)
+        states = LeanQwen3(model)(**inputs, position_ids=torch.arange(LENGTH)[None]).last_hidden_state
+    torch.testing.assert_close(states, expected, **CLOSE)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ def drawn_by_target(plane: Plane) -> Tensor:
 def off(mode: Mode, plane: Plane) -> float:
     """z-score of the chi-square of cells against what the target draws; the cells left out are one more."""
     expected = COUNT * drawn_by_target(plane)
-    found = counted(sample(mode, plane, torch.arange(COUNT), CHANCE).token)
+    counts = counted(sample(mode, plane, torch.arange(COUNT), CHANCE).token)
     large = expected >= FEWEST
-    cells = [torch.cat([each[large], (COUNT - each[large].sum())[None]]) for each in (found, expected)]
+    cells = [torch.cat([each[large], (COUNT - each[large].sum())[None]]) for each in (counts, expected)]
     chi = float(((cells[0] - cells[1]).square() / cells[1]).sum())
     free = int(large.sum())
     return (chi - free) / (2 * free) ** 0.5

@@ -153,16 +153,6 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
 # ---------------------------------------------------------------- MAR
 
 
-@pytest.mark.parametrize(("method", "rows"), [("cspd", 3), ("cspd-block", 3), ("cspd-release", 1)])
-def test_mar_decodes_with_drafts(method: str, rows: int) -> None:
-    trace = finish(job(mar(0), "7", method, mar(1), gamma=2))
-    assert trace.summary.complete
-    assert trace.canvas.order is not None
-    assert loads(dumps(trace)) == trace
-    verify = next(step for step in trace.steps if step.call.mode == "verify")
-    assert verify.call.rows == rows
-
-
 @pytest.mark.parametrize("method", ["cspd", "cspd-block"])
 def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
     trace = finish(job(mar(0), "7", method, drafter="itself", gamma=2))

@@ -40,10 +40,10 @@ def alone(policy: str, kind: str = "aligned", seed: int = 0) -> Trace:
 
 def sets(trace: Trace) -> list[frozenset[int]]:
     """What each pass made final."""
-    found = [
+    positions = [
         frozenset(p for p, fate in zip(step.position, step.fate, strict=True) if fate.final) for step in trace.steps
     ]
-    return [each for each in found if each]
+    return [each for each in positions if each]
 
 
 def counted(trace: Trace, like: Trace) -> bool:
@@ -200,9 +200,9 @@ def verifications(trace: Trace) -> list[Step]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_graph_says_which_parents_accepted_a_row(policy: str) -> None:
-    found = verifications(finish(job(kind="full", policy=policy, depth=4)))
-    assert any(node.accepted and node.parents for step in found for node in step.graph or ())
-    for step in found:
+    steps = verifications(finish(job(kind="full", policy=policy, depth=4)))
+    assert any(node.accepted and node.parents for step in steps for node in step.graph or ())
+    for step in steps:
         assert step.graph is not None
         root, *others = step.graph
         assert root.accepted

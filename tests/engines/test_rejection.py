@@ -97,12 +97,12 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     log_w = block_verification.log_weights(p, q, states)
     kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()
-    found = block_verification.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
+    raced = block_verification.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
     fresh = CHANCE.normal(Draw("led", 0, rows), sampling.steps + 1)[..., None]
-    _, led = go_on(TARGET, found.state, sampling.steps - 1 - found.step, fresh, sampling)
+    _, led = go_on(TARGET, raced.state, sampling.steps - 1 - raced.step, fresh, sampling)
     token = x.index_copy(0, rows, led[:, -1])
     ratio = DensityRatio("exact", p[-1], q[-1], torch.zeros(len(x)))
-    return Outcome(token[:, 0], kept, found.tries, found.capped, log_w[-1], ratio)
+    return Outcome(token[:, 0], kept, raced.tries, raced.capped, log_w[-1], ratio)
 
 
 def off(token: Tensor) -> float:
@@ -154,16 +154,16 @@ def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
         for mean, std in ((0.0, torch.full((1, COUNT, 1, 1), 0.5)), (0.1, torch.full((1, COUNT, 1, 1), 0.5)))
     )
     log_w = torch.zeros(1, COUNT, dtype=torch.float64)
-    found = block_verification.race(p, q, log_w, tries, CHANCE, Draw("leave", 0, POSITION))
-    assert float(found.tries.max()) == tries  # 60,000 races, of which some are long
+    raced = block_verification.race(p, q, log_w, tries, CHANCE, Draw("leave", 0, POSITION))
+    assert float(raced.tries.max()) == tries  # 60,000 races, of which some are long
     apart = 2 * float(torch.special.ndtr(torch.tensor(0.1 / 0.5 / 2, dtype=torch.float64))) - 1
     lost = (1 - apart / 2) ** tries
-    assert float(found.capped.double().mean()) == pytest.approx(lost, abs=4 * (lost * (1 - lost) / COUNT) ** 0.5)
-    assert bool((found.tries[found.capped] == tries).all())
+    assert float(raced.capped.double().mean()) == pytest.approx(lost, abs=4 * (lost * (1 - lost) / COUNT) ** 0.5)
+    assert bool((raced.tries[raced.capped] == tries).all())
     # What won follows (p - q)+, all of it below the middle of the two means, and a plain draw of the target follows p.
     middle = 0.05
-    assert bool((found.state[~found.capped] < middle).all())
-    assert off(found.state[found.capped][:, 0]) > 1e-3
+    assert bool((raced.state[~raced.capped] < middle).all())
+    assert off(raced.state[raced.capped][:, 0]) > 1e-3
 
 
 def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +177,8 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
 
     def forgotten(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
         """As if all steps up to the last one always passed."""
-        found = right(p, q, states)
-        return torch.cat([torch.zeros_like(found[:-1]), found[-1:]])
+        weights = right(p, q, states)
+        return torch.cat([torch.zeros_like(weights[:-1]), weights[-1:]])
 
     for defect in (summed, forgotten):
         monkeypatch.setattr(block_verification, "log_weights", defect)

@@ -50,7 +50,7 @@ def test_expected_drafts_have_their_limits() -> None:
 def test_estimates_are_the_papers() -> None:
     probs = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
-    found = estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
+    estimated = estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
     share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
     wanted = {
         "random": [0.1, 0.2, 0.3],
@@ -61,10 +61,10 @@ def test_estimates_are_the_papers() -> None:
         "margin": [1, 0, 1],
         "clipped_margin": [0.25, 0, 0.5],
     }
-    assert found.keys() == wanted.keys()
+    assert estimated.keys() == wanted.keys()
     for name, values in wanted.items():
-        torch.testing.assert_close(found[name], torch.tensor(values, dtype=torch.float64))
-    assert set(TABLE) == found.keys() - {"clipped_margin"}
+        torch.testing.assert_close(estimated[name], torch.tensor(values, dtype=torch.float64))
+    assert set(TABLE) == estimated.keys() - {"clipped_margin"}
 
 
 def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None:
@@ -81,11 +81,19 @@ def decide(config: RouterSettings, seen: View, memory: Memory | None = None) -> 
     return bool(route(config, seen, memory or fresh(config, CPU)).verify)
 
 
-def test_simple_routers() -> None:
-    assert decide(settings(router="always"), view([0.0]))
-    assert not decide(settings(router="never"), view([1.0]))
-    assert decide(settings(router="span", span_threshold=2), view([0.0, 0.0]))
-    assert not decide(settings(router="span", span_threshold=2), view([1.0]))
+@pytest.mark.parametrize(
+    ("values", "confidence", "verifies"),
+    [
+        ({"router": "always"}, [0.0], True),
+        ({"router": "never"}, [1.0], False),
+        ({"router": "span", "span_threshold": 2}, [0.0, 0.0], True),
+        ({"router": "span", "span_threshold": 2}, [1.0], False),
+        ({"router": "score", "score_threshold": 0.5}, [0.5], True),
+        ({"router": "score", "score_threshold": 0.5}, [0.499], False),
+    ],
+)
+def test_a_router_decides_at_its_threshold(values: dict[str, object], confidence: list[float], verifies: bool) -> None:
+    assert decide(settings(**values), view(confidence)) is verifies
 
 
 @pytest.mark.parametrize(
@@ -101,11 +109,6 @@ def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, con
     assert taken.estimate.tolist() == [1.0, 0.5]
 
 
-def test_a_score_at_the_threshold_verifies() -> None:
-    assert decide(settings(router="score", score_threshold=0.5), view([0.5]))
-    assert not decide(settings(router="score", score_threshold=0.5), view([0.499]))
-
-
 def test_nothing_is_decided_without_a_span() -> None:
     config = settings(router="bandit")
     taken = route(config, view([]), fresh(config, CPU))
@@ -116,13 +119,13 @@ def test_nothing_is_decided_without_a_span() -> None:
 
 def test_hysteresis_switches_late_both_ways() -> None:
     config = settings(router="hysteresis", switch_on=1.0, switch_off=0.5)
-    memory, said = fresh(config, CPU), []
+    memory, verified = fresh(config, CPU), []
     for score in (0.9, 1.0, 0.6, 0.5, 0.4, 0.9, 1.2, 0.0):
         taken = route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
         memory = learn(taken, torch.tensor(1))
         assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals["switch"])
-        said.append(bool(taken.verify))
-    assert said == [False, True, True, True, False, False, True, False]
+        verified.append(bool(taken.verify))
+    assert verified == [False, True, True, True, False, False, True, False]
 
 
 def turn(config: RouterSettings, memory: Memory, seen: View, gained: int) -> tuple[Route, Memory]:

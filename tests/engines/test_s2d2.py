@@ -14,7 +14,7 @@ from engines.config import make_config
 from engines.diffusion_lm import masks, s2d2_layouts
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
-from engines.methods.s2d2 import PRESETS, Config, decode
+from engines.methods.s2d2 import Config, decode
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session
 from engines.sampling.chance import Chance, Draw, SeededChance
@@ -62,7 +62,7 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
     again = Row(row.task, 4, causal=row._causal)
     session = open_session([job(model=model, prompt="abcdeabcd")])
     session.logits({0: again.look()})
-    found = []
+    logits = []
     for place in row.span.tolist():
         position = torch.arange(row.block.start, place + (0 if row.task.shift else 1))
         tokens = filled[position].clone()
@@ -70,8 +70,8 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
             tokens[-1] = MASK
         last = torch.tensor([len(position) - 1])
         layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(position, 1))
-        found.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
-    return torch.stack(found)
+        logits.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
+    return torch.stack(logits)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -312,9 +312,9 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
     modes = Counter(step.call.mode for step in again.steps)
     assert set(modes) <= {"draft", "verify"}
     assert again.summary.forwards == sum(modes.values())
-    found = decisions(again.steps)
-    assert len(found) == modes["draft"]
-    assert sum(bool(one.verify) for one in found) == modes["verify"]
+    routed = decisions(again.steps)
+    assert len(routed) == modes["draft"]
+    assert sum(bool(one.verify) for one in routed) == modes["verify"]
     for draft, check in zip(again.steps, again.steps[1:], strict=False):
         if check.call.mode == "verify":
             assert draft.signals["verify"] == 1
@@ -322,13 +322,6 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
             assert check.mask is not None
             assert check.p is not None and check.q is not None
             assert (check.coin is None) == (name not in ("greedy_paper", "sample"))
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_settings(name: str) -> None:
-    config = make_config(Config, PRESETS[name])
-    exact = name.startswith("SDAR") and config.router == "always"
-    assert (METHODS["s2d2"].deviation(config) == "") == exact
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:

@@ -77,9 +77,9 @@ def test_a_batch_holds_whole_games_of_one_length_and_noise_hides_answers_alone()
 
 
 def test_the_player_has_the_same_rules() -> None:
-    found = re.search(r"const SNAKES = \{ first: (\d+), last: (\d+), line: (\d+), jumps: \{(.*?)\} \}", script())
-    assert found and tuple(map(int, found.groups()[:3])) == (snakes.FIRST, snakes.LAST, snakes.LINE)
-    assert {int(a): int(b) for a, b in re.findall(r"(\d+): (\d+)", found[4])} == JUMPS
+    table = re.search(r"const SNAKES = \{ first: (\d+), last: (\d+), line: (\d+), jumps: \{(.*?)\} \}", script())
+    assert table and tuple(map(int, table.groups()[:3])) == (snakes.FIRST, snakes.LAST, snakes.LINE)
+    assert {int(a): int(b) for a, b in re.findall(r"(\d+): (\d+)", table[4])} == JUMPS
 
 
 def test_the_shipped_models_read_and_spell_games() -> None:

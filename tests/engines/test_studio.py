@@ -34,8 +34,8 @@ def test_pictures_show_what_the_prompt_says() -> None:
     with torch.inference_mode():
         read = [head.argmax(-1).tolist() for head in image.load_classifier()(model.pixels(torch.tensor(tokens)))]
     right = [
-        sum(a == b for a, b in zip(found, wanted, strict=True))
-        for found, wanted in zip(
+        sum(a == b for a, b in zip(guessed, wanted, strict=True))
+        for guessed, wanted in zip(
             read, zip(*((p.garment, p.tint, p.background) for p in PROMPTS), strict=True), strict=True
         )
     ]
@@ -94,11 +94,11 @@ def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch
 def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:
     """Logits [144, 512] of the codes of a picture, by cached passes of `chunk` codes."""
     session = model.start([model.make_task(prompt, make_config(METHODS["ar"].config, {}))], guided=False)
-    found = []
+    logits = []
     for done in range(0, 144, chunk):
         request = Forward(codes[: min(done + chunk, 144) - 1], done, max(done - 1, 0))
-        found.append(session.logits({0: request})[0, 0])
-    return torch.cat(found).double()
+        logits.append(session.logits({0: request})[0, 0])
+    return torch.cat(logits).double()
 
 
 def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice() -> None:

@@ -90,15 +90,15 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
         whole = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
-    session, found = model.start([task], guided=False), []
+    session, logits = model.start([task], guided=False), []
     wanted = codes[GIVEN:]
     for done in range(0, len(wanted), chunk):
         last = min(done + chunk, len(wanted)) - 1
         wrong = (wanted[done : last + 1] + 1) % CODES  # drafts that are rejected: their slots are written over
         if done:
             session.logits({0: Forward(torch.cat([wanted[:done], wrong])[:last], done, done - 1)})
-        found.append(session.logits({0: Forward(wanted[:last], done, max(done - 1, 0))})[0, 0])
-    torch.testing.assert_close(torch.cat(found), whole, rtol=0, atol=1e-4)
+        logits.append(session.logits({0: Forward(wanted[:last], done, max(done - 1, 0))})[0, 0])
+    torch.testing.assert_close(torch.cat(logits), whole, rtol=0, atol=1e-4)
 
 
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:

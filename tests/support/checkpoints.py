@@ -26,7 +26,8 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.runtime.driver import Job, Run
+from engines.runtime.driver import Job
+from engines.testing.conformance import finish
 
 LAYERS, LONGEST, SEED = 2, 96, 5
 PROMPT = "a hero"
@@ -303,6 +304,4 @@ def job(model: Any, method: str = "blockwise", prompt: str = PROMPT, small: Any 
 
 def decoded(asked: Job) -> tuple[Any, ...]:
     """The tokens of a whole run."""
-    run = Run(asked)
-    list(run)
-    return tuple(run.trace().output.tokens)
+    return tuple(finish(asked).output.tokens)

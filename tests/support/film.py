@@ -28,7 +28,7 @@ def film(frames: int = 3, side: int = 12, seed: int = 0, given: int = 0) -> Trac
     run.goal = moving_tokens(frames, side)
     while run.front < size.positions:
         run.step()
-    return _as_video(_trace("scd", run.steps, run.goal, size, {"window": size.window}), frames, side, given)
+    return _as_video(_trace("scd", run.steps, size, {"window": size.window}), frames, side, given)
 
 
 def plain_film(frames: int = 3, side: int = 12) -> Trace:

@@ -1,10 +1,11 @@
 """Small traces written by hand, one for every kind of method, to show that the records fit them all."""
 
-import base64
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from PIL import Image
+
+from engines.models.pictures import as_uri
 from traces.replay import canvas_size, replayed
 from traces.schema import (
     Call,
@@ -63,14 +64,7 @@ def step(entries: str = "", *, role: Any = "target", mode: str = "causal", **fie
 
 def png(width: int, height: int) -> str:
     """A black picture."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return len(body).to_bytes(4) + kind + body + zlib.crc32(kind + body).to_bytes(4)
-
-    header = width.to_bytes(4) + height.to_bytes(4) + bytes([8, 0, 0, 0, 0])
-    pixels = zlib.compress(bytes((width + 1) * height))
-    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return as_uri(Image.new("L", (width, height)), "PNG")
 
 
 def ar() -> Trace:

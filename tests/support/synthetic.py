@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from PIL import Image
 
+from engines.models.pictures import as_uri
 from traces.schema import (
     Call,
     Canvas,
-    Environment,
     Fate,
     Legend,
     Milliseconds,
@@ -25,6 +25,8 @@ from traces.schema import (
     Trace,
 )
 from traces.stats import summarise
+
+from .handmade import make
 
 CODES = 512
 TILE = 4
@@ -54,7 +56,7 @@ def jacobi(size: Size = Size(), **overrides: object) -> Trace:
     while run.front < size.positions:
         run.step()
     config: dict[str, Scalar] = {"window": size.window, "coupling": "gumbel"}
-    return replace(_trace("scd", run.steps, picture_tokens(size), size, config), **overrides)  # type: ignore[arg-type]
+    return replace(_trace("scd", run.steps, size, config), **overrides)  # type: ignore[arg-type]
 
 
 def ordinary(size: Size = Size(), **overrides: object) -> Trace:
@@ -64,7 +66,7 @@ def ordinary(size: Size = Size(), **overrides: object) -> Trace:
         Step(call=_call("target", "causal", 1, chance), position=(position,), token=(token,), fate=(Fate.SAMPLED,))
         for position, token in enumerate(picture_tokens(size))
     ]
-    return replace(_trace("ar", steps, picture_tokens(size), size, {}), **overrides)  # type: ignore[arg-type]
+    return replace(_trace("ar", steps, size, {}), **overrides)  # type: ignore[arg-type]
 
 
 def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) -> Trace:
@@ -87,7 +89,7 @@ def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) ->
     )
     steps = (drafted, judged)
     canvas = Canvas(kind="text", shape=(len(words),))
-    blank = _trace("s2d2", steps, ids, Size(1, len(words)), {})
+    blank = _trace("s2d2", steps, Size(1, len(words)), {})
     return replace(
         blank,
         canvas=canvas,
@@ -118,7 +120,7 @@ def tiles() -> Tiles:
         red, green, blue = colorsys.hls_to_rgb(hue / 16, 0.12 + 0.8 * light / 31, 0.45)
         color = tuple(round(255 * channel) for channel in (red, green, blue))
         sheet.paste(color, (code % 32 * TILE, code // 32 * TILE, (code % 32 + 1) * TILE, (code // 32 + 1) * TILE))
-    return Tiles(png=_png(sheet), size=TILE, columns=32)
+    return Tiles(png=as_uri(sheet, "PNG"), size=TILE, columns=32)
 
 
 @dataclass
@@ -202,41 +204,19 @@ def _call(role: str, mode: str, tokens: int, chance: random.Random) -> Call:
     return Call(role=role, mode=mode, query_tokens=tokens, milliseconds=stages)  # type: ignore[arg-type]
 
 
-def _trace(method: str, steps: Sequence[Step], tokens: tuple[int, ...], size: Size, config: dict[str, Scalar]) -> Trace:
-    atlas = tiles()
-    final: list[int | None] = [None] * size.positions
-    for step in steps:
-        for position, token, fate in zip(step.position, step.token, step.fate, strict=True):
-            if fate.final:
-                assert isinstance(token, int)
-                final[position] = token
-    return Trace(
-        method=method,
-        model=ModelCard(id="synthetic", title="Synthetic picture model"),
-        prompt="a disc",
-        config=config,
-        seed=size.seed,
-        created="2026-01-01T00:00:00Z",
-        environment=Environment(device="cpu", dtype="float32", python="3.11", platform="test"),
-        canvas=Canvas(kind="image", shape=(size.rows, size.columns)),
-        legend=Legend(tiles=atlas),
-        steps=tuple(steps),
-        output=Output(tokens=tuple(final), image=_picture(final, atlas, size)),
-        summary=summarise(tuple(steps), size.positions, complete=True),
-    )
+def _trace(method: str, steps: Sequence[Step], size: Size, config: dict[str, Scalar]) -> Trace:
+    atlas, canvas = tiles(), Canvas(kind="image", shape=(size.rows, size.columns))
+    model, legend = ModelCard(id="synthetic", title="Synthetic picture model"), Legend(tiles=atlas)
+    trace = make(method, canvas, steps, model=model, prompt="a disc", config=config, seed=size.seed, legend=legend)
+    return replace(trace, output=replace(trace.output, image=_picture(trace.output.tokens, atlas, size)))
 
 
-def _picture(tokens: Sequence[int | None], atlas: Tiles, size: Size) -> str:
+def _picture(tokens: Sequence[object], atlas: Tiles, size: Size) -> str:
     sheet = Image.open(io.BytesIO(base64.b64decode(atlas.png.split(",", 1)[1])))
     image = Image.new("RGB", (size.columns * TILE, size.rows * TILE))
     for position, token in enumerate(tokens):
-        left, top = (token or 0) % 32 * TILE, (token or 0) // 32 * TILE
+        code = token if isinstance(token, int) else 0
+        left, top = code % 32 * TILE, code // 32 * TILE
         tile = sheet.crop((left, top, left + TILE, top + TILE))
         image.paste(tile, (position % size.columns * TILE, position // size.columns * TILE))
-    return _png(image)
-
-
-def _png(image: Image.Image) -> str:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return as_uri(image, "PNG")

@@ -20,7 +20,7 @@ from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.bundle.table import as_csv
 from visualizers.export import Print
 
-RASTER = Raster(rows=6, columns=6, codes=16)
+RASTER = Raster(side=6, codes=16)
 RUNS = [ordinary(raster=RASTER), decode(window=6, raster=RASTER), decode(window=12, raster=RASTER)]
 
 

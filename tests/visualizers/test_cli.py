@@ -23,7 +23,7 @@ from visualizers.__main__ import main
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Paths of an ordinary and a speculative run."""
-    folder, raster = tmp_path_factory.mktemp("traces"), Raster(rows=6, columns=6, codes=16)
+    folder, raster = tmp_path_factory.mktemp("traces"), Raster(side=6, codes=16)
     paths = [folder / "ordinary.json", folder / "jacobi.json.gz"]
     for path, trace in zip(paths, (ordinary(raster=raster), decode(window=12, raster=raster)), strict=True):
         write(trace, path)

@@ -34,7 +34,7 @@ from visualizers.figures.drafts import FEWEST_AT_AN_AGE
 from visualizers.figures.timeline import FATE_ORDER, churn
 from visualizers.picture import cells, compose, picture_of
 
-RASTER = Raster(rows=6, columns=6, codes=16)
+RASTER = Raster(side=6, codes=16)
 
 
 @cache
@@ -164,7 +164,7 @@ class TestCanvas:
         state, tiles = state_after(trace, halfway(trace)), trace.legend.tiles
         assert tiles is not None and {True, False} == set(state.final)
         picture, atlas = np.asarray(compose(tiles, trace.canvas, state)), np.asarray(picture_of(tiles.png))
-        size = picture.shape[0] // RASTER.rows
+        size = picture.shape[0] // RASTER.side
         for position, (row, column) in enumerate(cells(trace.canvas)):
             pixel = picture[row * size + size // 2, column * size + size // 2]
             token = state.tokens[position]

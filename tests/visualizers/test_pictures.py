@@ -12,7 +12,7 @@ from support.jacobi import Raster, decode, ordinary
 from visualizers import FIGURES
 from visualizers.picture import data_url
 
-RASTER = Raster(rows=4, columns=4, codes=8)
+RASTER = Raster(side=4, codes=8)
 ORDINARY, RUN = ordinary(raster=RASTER), decode(window=6, raster=RASTER)
 PLACES = tuple(product(range(3), repeat=2))
 PICTURES, SEEDS = FIGURES["pictures"], FIGURES["seeds"]

@@ -42,7 +42,8 @@ class TestMask:
         mask = RUN.steps[masked[2] - 1].mask
         assert mask is not None
         assert [list(row) for row in drawn.data[0].z] == cells(mask)
-        assert drawn.data[0].text[9][2] == "query M1 does not see key D2"
+        sees = "sees" if cells(mask)[9][3] else "does not see"
+        assert drawn.data[0].text[9][3] == f"query {mask.queries[9]} {sees} key {mask.keys[3]}"
 
 
 class TestRouting:

@@ -8,7 +8,7 @@ from visualizers import FIGURES, supported
 from visualizers.bundle.widths import narrowed
 from visualizers.wrapping import panels
 
-RUNS = [decode(window=4 + seed, seed=seed, raster=Raster(rows=4, columns=4, codes=8)) for seed in range(6)]
+RUNS = [decode(window=4 + seed, seed=seed, raster=Raster(side=4, codes=8)) for seed in range(6)]
 TRACES = [decoded("ar"), decoded("scd", window=16)]
 ACROSS = 46
 """Letters that a phone shows on one line."""
