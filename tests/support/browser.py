@@ -61,7 +61,7 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
     """
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
     page, wrong = context.new_page(), list[str]()
-    own = ("/".join(address.split("/")[:3]), "data:", "blob:")
+    own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
     context.on("weberror", lambda error: wrong.append(str(error.error)))
     context.on("dialog", lambda dialog: wrong.append(dialog.message))
     context.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
@@ -71,7 +71,7 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2", timeout=60_000)
     yield page
     context.close()
-    assert wrong == []
+    assert not wrong, wrong
 
 
 def press_once(page: Page, button: str, *, there: str = "body") -> None:

@@ -23,7 +23,7 @@ VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
     "acceptance": (jacobi, ordinary),
     "agreement": (jacobi, ordinary),
     "text": (diffusion, jacobi),
-    "mask": (s2d2, diffusion),
+    "mask": (s2d2, jacobi),
     "routing": (s2d2, simsd),
     "graph": (speculated, diffusion),
     "paths": (handmade.cspd, diffusion),
