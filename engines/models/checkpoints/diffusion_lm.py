@@ -110,7 +110,7 @@ def _of_llada(state: State, config: Any) -> Mapping[str, Tensor]:
 
 
 def _of_llada2(state: State, config: Any) -> Mapping[str, Tensor]:
-    """Queries, keys and values apart; transformers stacks the experts, of which none may be missing."""
+    """Split the fused query, key and value projection; transformers stacks the experts, of which none may miss."""
     sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
     native: dict[str, Tensor] = {}
     for name, part in state.items():
