@@ -231,8 +231,8 @@ class View {
   spots = [];
 
   constructor(name, title, note = "", role = "slider", tag = "canvas") {
-    const pointed = role === "slider" ? { tabindex: "0", "aria-label": `${title}: token cursor`, "aria-valuemin": "0" } : {};
-    this.canvas = make(tag, { role, ...pointed });
+    const pointed = role === "slider" ? { tabindex: "0", "aria-valuemin": "0" } : {};
+    this.canvas = make(tag, { role, "aria-label": role === "slider" ? `${title}: token cursor` : title, ...pointed });
     this.note = make("span", { class: "ds-note" }, note);
     const heading = make("figcaption", {}, make("span", { class: "ds-title" }, title), this.note);
     this.words = make("p", { class: "ds-words" });
