@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,9 @@ from engines.protocol import FATE_CODES, Decision
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate
 
+ENOUGH_TRIES: Final = 10_000
+"""From here on the bias of a plain draw that stands in is below 1 in 10,000: docs/methods/cspd-block.md."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedSampling(ContinuousSampling):
@@ -30,7 +33,7 @@ class DraftedSampling(ContinuousSampling):
     ] = 0.05
     tries: Annotated[
         int, Knob("Tries", "Proposals for a rejected draft's replacement before a plain draw stands in.", 1, 100_000, 1)
-    ] = 10_000
+    ] = ENOUGH_TRIES
     drafter: Annotated[
         Literal["small", "itself", "mixture"],
         Knob("Drafter", "small: a smaller model. itself: the target, to compare. mixture: a small model of Gaussians."),
@@ -41,6 +44,13 @@ class DraftedSampling(ContinuousSampling):
             raise ConfigError(
                 "eta: 0 leaves nothing to chance, so drafts cannot be judged; raise it, use sampler=ddpm or gamma=0."
             )
+
+
+def few_tries(config: DraftedSampling) -> str:
+    """The deviation of settings under which the search for a replacement often ends without one."""
+    if config.gamma == 0 or config.tries >= ENOUGH_TRIES:
+        return ""
+    return f"Biased: after {config.tries} tries a plain draw stands in for the replacement of a rejected draft."
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import torch
 
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousTask, noise_at
-from engines.continuous.drafting import DraftedSampling, alone, draft, next_block
+from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block
 from engines.continuous.rejection import accept, draw_replacements, tying
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, fates_until, search
@@ -60,7 +60,7 @@ def deviation(config: Config) -> str:
     if config.gamma == 0:
         return ""
     return {
-        "exact": "",
+        "exact": few_tries(config),
         "paper": "Biased where the steps of the two models differ in width: the ratio has a factor, Sigma (Eq. 9, 13).",
         "distance-only": "Lossy: drafts are judged by distances alone, however widely each model spreads its tokens.",
     }[config.mode]

@@ -27,7 +27,7 @@ import torch
 from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block
+from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, few_tries, next_block
 from engines.continuous.rejection import accept
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, fates_until, search
@@ -52,6 +52,11 @@ class Config(DraftedSampling):
         Literal["block", "maximal"],
         Knob("Verdict", "block: a rejected path is kept as far as it fits. maximal: it is drawn anew. Both are exact."),
     ] = "block"
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from being lossless."""
+    return few_tries(config)
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:

@@ -11,7 +11,7 @@ single draft is judged exactly. The `exact` verifier asks with one row a draft; 
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import torch
 from torch import Tensor
@@ -52,8 +52,13 @@ class Config(BlockSettings):
             raise ConfigError(f"gamma: {self.gamma} is more than a block of {self.size} has tokens; lower it or use 0.")
 
 
+ANY_ORDER: Final = (
+    "What the target gives in the order of drafting; ordinary decoding goes from left to right."
+)
+
+
 def deviation(config: Config) -> str:
-    """What keeps these settings from the target's own distribution, one token after the other as drafted."""
+    """What keeps these settings from ordinary decoding's distribution."""
     reasons, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
         reasons.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
@@ -69,7 +74,9 @@ def deviation(config: Config) -> str:
         reasons.append("likeliest tokens are judged by p / q as if they had been drawn")
     if config.verdict == "match" and config.mode == "sample":
         reasons.append("a draft stays only if the target finds it likeliest")
-    return f"Not what the target by itself gives: {'; '.join(reasons)}." if reasons else ""
+    if reasons:
+        return f"Not what the target by itself gives: {'; '.join(reasons)}."
+    return ANY_ORDER if config.size > 1 else ""
 
 
 Part = Generator[ForwardRequest | Decision, Any, Any]

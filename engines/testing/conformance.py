@@ -41,9 +41,9 @@ class DoesNotHoldError(Exception):
     """A promise is broken; the message says how."""
 
 
-def check(subject: Subject, claimed: bool) -> Iterator[Finding]:
-    """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, too."""
-    yield _finding(CLAIM, lambda: _claim(subject, claimed))
+def check(subject: Subject, claimed: bool, *, sampled: bool = True) -> Iterator[Finding]:
+    """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, as in `proof`."""
+    yield _finding(CLAIM, lambda: _claim(subject, claimed, sampled))
     for name, run in CHECKS.items():
         yield _finding(name, lambda run=run: run(subject))  # type: ignore[misc]
 
@@ -57,8 +57,8 @@ def _finding(name: str, run: Callable[[], str | None]) -> Finding:
         return Finding(name, False, f"no, it raises {type(error).__name__}: {error}")
 
 
-def _claim(subject: Subject, claimed: bool) -> str:
-    proved = proof(subject)
+def _claim(subject: Subject, claimed: bool, sampled: bool) -> str:
+    proved = proof(subject, sampled=sampled)
     if not claimed:
         return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.said}"
     expect(proved.holds, f"although the method says so: {proved.said}")

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 import torch
@@ -72,16 +73,20 @@ class Depth:
                 states[i].append(hash((position[i], tuple(seen_here))))
         return states
 
+    def conditionals(self, tokens: tuple[int, ...], prompt: tuple[int, ...] = ()) -> Tensor:
+        """The distributions [N, V] that ordinary decoding, block size 1, draws these tokens from."""
+        row, probs = Row(self.task(len(tokens), prompt), 1), []
+        for position, token in enumerate(tokens, len(prompt)):
+            probs.append(self.all_probs(row.look())[0, 0])
+            row.fill([position], [token])
+        return torch.stack(probs)
+
     def joint(self, length: int, prompt: tuple[int, ...] = ()) -> Distribution:
         """The distribution of the text under block size 1."""
-        probs = {}
-        for tokens in product(range(self.vocabulary), repeat=length):
-            row, weight = Row(self.task(length, prompt), 1), 1.0
-            for i, token in enumerate(tokens):
-                weight *= float(self.all_probs(row.look())[0, 0, token])
-                row.fill([len(prompt) + i], [token])
-            probs[tokens] = weight
-        return probs
+        return {
+            tokens: prod(self.conditionals(tokens, prompt)[range(length), tokens].tolist())
+            for tokens in product(range(self.vocabulary), repeat=length)
+        }
 
 
 @cache

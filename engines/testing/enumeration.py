@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
+from random import Random
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -42,14 +44,14 @@ class WideRaceError(NotImplementedError):
 class Enumerator:
     """A Chance that follows a path of choices, multiplies their probabilities and notes the branches it left out.
 
-    Verdicts with the same key share one uniform number: its interval narrows with every one. Gumbel noise of a
-    position is a race of exponentials; normalised, three of them are uniform on a triangle, and every argmax cuts a
-    polygon out of it.
+    Draws with the same key share one uniform number, as with a seed: its interval narrows with every one. Gumbel noise
+    of a position is a race of exponentials; normalised, three of them are uniform on a triangle, and every argmax cuts
+    a polygon out of it.
     """
 
     path: Path = ()
     coin_key: CoinKey | None = None
-    """Which verdicts share a number; by default those of one purpose, iteration and position, as with a seed."""
+    """Which draws share a number; by default those of one purpose, iteration and position, as with a seed."""
     weight: float = 1.0
     taken: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -58,6 +60,8 @@ class Enumerator:
     races: dict[int, Polygon] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
     """Positions whose token is final, so that their noise decides nothing any more."""
+    within: Random = field(default_factory=lambda: Random(0))
+    """Where in its interval a number lies, the same for every path."""
 
     def choose(self, probs: Sequence[float]) -> int:
         """Take the branch of the path, or the first that can be taken; the others become siblings."""
@@ -88,20 +92,26 @@ class Enumerator:
                 self.settled.add(position)
 
     def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        """See `Chance.keep`. The uniform numbers, which have no value here, are 0."""
+        """See `Chance.keep`. The numbers lie in the branch, so that a method that decides by their values fails."""
         verdicts: list[bool] = []
+        coins: list[float] = []
         over = False
         for accept_prob, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
-            kept = not over and self._verdict(accept_prob, draw, position)
-            over = until_rejection and not kept
+            kept = not over and self._drawn((accept_prob, 1.0), draw, position) == 0
+            low, high = (0.0, 1.0) if over else self.intervals[self._key(draw, position)]
+            over = over or (until_rejection and not kept)
             verdicts.append(kept)
-        return torch.tensor(verdicts, dtype=torch.bool), torch.zeros(len(verdicts), dtype=torch.float64)
+            coins.append(low + (high - low) * self.within.random())
+        return torch.tensor(verdicts, dtype=torch.bool), torch.tensor(coins, dtype=torch.float64)
 
     def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
         """See `Chance.categorical`."""
         rows: list[list[float]] = weights.tolist()
         used = [True] * len(rows) if where is None else where.tolist()
-        ids = [self.choose(_shares(row)) if use else 0 for row, use in zip(rows, used, strict=True)]
+        ids = [
+            self._drawn(tuple(accumulate(_shares(row))), draw, at) if use else 0
+            for row, at, use in zip(rows, draw.position.tolist(), used, strict=True)
+        ]
         return torch.tensor(ids, dtype=torch.long)
 
     def gumbel_argmax(self, weights: Tensor, position: Tensor, where: Tensor | None = None) -> Tensor:
@@ -122,14 +132,17 @@ class Enumerator:
         """See `Chance.normal`."""
         raise NotImplementedError(_INTERVAL)
 
-    def _verdict(self, accept_prob: float, draw: Draw, position: int) -> bool:
-        key = (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
+    def _key(self, draw: Draw, position: int) -> object:
+        return (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
+
+    def _drawn(self, cuts: Sequence[float], draw: Draw, position: int) -> int:
+        """The first i whose cut lies above the number of this name; the number is known to lie in an interval."""
+        key = self._key(draw, position)
         low, high = self.intervals.get(key, (0.0, 1.0))
-        cut = min(max(accept_prob, low), high)
-        chance = (cut - low) / (high - low)
-        kept = self.choose((1 - chance, chance)) == 1
-        self.intervals[key] = (low, cut) if kept else (cut, high)
-        return kept
+        edges = [low, *(min(max(cut, low), high) for cut in cuts[:-1]), high]
+        choice = self.choose([(b - a) / (high - low) for a, b in pairwise(edges)])
+        self.intervals[key] = (edges[choice], edges[choice + 1])
+        return choice
 
     def _win(self, position: int, probs: tuple[float, ...]) -> int:
         """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
@@ -187,7 +200,9 @@ def by_role(models: Mapping[str, Any]) -> Answer:
     return lambda request: models[request.role].answer(request)
 
 
-def advance(decoder: Decoder, answer: Answer, chance: Enumerator, rounds: int | None = None) -> tuple[int, ...] | None:
+def advance(
+    decoder: Decoder, answer: Answer, chance: Enumerator | None = None, rounds: int | None = None
+) -> tuple[int, ...] | None:
     """Drive a decoder for some rounds of request and Decision, or to its end, without any of the driver's machinery.
 
     Returns:
@@ -200,7 +215,8 @@ def advance(decoder: Decoder, answer: Answer, chance: Enumerator, rounds: int | 
         except StopIteration as stop:
             return tuple(stop.value.tolist())
         if isinstance(item, Decision):
-            chance.hear(item)
+            if chance:
+                chance.hear(item)
             answered = tuple(item.readback.long().tolist())
         elif rounds == 0:
             return None

@@ -1,9 +1,10 @@
-"""How far a method's output distribution is from ordinary decoding's: walked where it can be, else tested on samples.
+"""How far a method's output distribution is from ordinary decoding's: enumerated where it can be, and sampled.
 
-Discrete tokens are drawn by enumeration of all branches, and equal means up to 1e-12. Likeliest tokens leave no
-branches: their texts are compared on several models. Tokens that are vectors are sampled and put to a test that is
-known to fail: with 600 fields of 8 cells and 3 components, a mean off by a tenth of a standard deviation has a z-score
-of 4.2, and replacements drawn from the target in place of the residual raise the mean square above 3.
+Short texts of discrete tokens are enumerated, with all branches, and equal means up to 1e-12. What such tables are too
+small for (many ids, long texts, as many drafts as settings allow) is sampled and put to chi-square tests. Likeliest
+tokens leave no branches: their texts are compared on several models. Tokens that are vectors are sampled and put to a
+test that is known to fail: with 600 fields of 8 cells and 3 components, a mean off by a tenth of a standard deviation
+has a z-score of 4.2, and replacements drawn from the target in place of the residual raise the mean square above 3.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +16,20 @@ import torch
 from engines.methods import ordinary
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
-from engines.sampling.chance import Chance
+from engines.sampling.chance import Chance, SeededChance
 from engines.testing.depth import LETTERS, Depth, DepthModel
 from engines.testing.enumeration import (
     Distribution,
     TooManyBranchesError,
     WideRaceError,
+    advance,
     by_role,
     exact_distribution,
     largest_error,
     variation,
 )
-from engines.testing.fields import misfit
+from engines.testing.fields import misfit as misfit_of_vectors
+from engines.testing.samples import misfit
 from engines.testing.subject import Subject, decoded
 from engines.testing.tables import Table
 
@@ -35,6 +38,13 @@ MOST_BRANCHES: Final = 20_000
 TEXTS: Final = 8
 """Models on which likeliest tokens are compared."""
 SAMPLES: Final = 600
+LENGTH, VOCABULARY = 10, 24
+"""Of sampled texts."""
+PAIRS: Final = ((0, 0, 4.0), (1, 1, 4.0), (2, 3, 2.0), (3, 4, 2.0))
+"""Seeds of target and drafter, and the drafter's sharpness: two drafters that agree with their target, and two that do
+not."""
+HIGHEST: Final = 5.0
+"""Bound of the z-scores of sampled texts; a right distribution passes it with a probability of more than 0.9999."""
 SQUARE, LARGEST = 1.9, 4.5
 """Bounds of the mean square and the largest of 44 z-scores. A right distribution passes either with a probability of
 more than 0.9995."""
@@ -48,13 +58,22 @@ class Proof:
     said: str
 
 
-def proof(subject: Subject) -> Proof:
-    """Compare a method with ordinary decoding, in the way that its family and settings allow."""
+def proof(subject: Subject, *, sampled: bool = True) -> Proof:
+    """Compare a method with ordinary decoding, in the way that its family and settings allow.
+
+    Args:
+        subject: The method and its settings.
+        sampled: Whether what holds of short texts is tested on samples of longer ones, too.
+    """
     if subject.method.family == "continuous-ar":
         return _sampled(subject)
-    if subject.method.family == "discrete-ar":
-        return _walked(subject, _table, ((4, 2), (2, 7)))
-    return _texts(subject) if subject.config.mode == "greedy" else _walked(subject, _depth, ((3, 2), (2, 4)))
+    causal = subject.method.family == "discrete-ar"
+    if not causal and subject.config.mode == "greedy":
+        return _texts(subject)
+    walked = _walked(subject, _table, ((4, 2), (2, 7))) if causal else _walked(subject, _depth, ((3, 2), (2, 4)))
+    if not (sampled and walked.holds):
+        return walked
+    return _tested(subject, Table, 2 * SAMPLES, walked) if causal else _tested(subject, _Deep, SAMPLES, walked)
 
 
 Case = tuple[Callable[[Chance], Decoder], dict[str, Any], Distribution]
@@ -63,20 +82,21 @@ Case = tuple[Callable[[Chance], Decoder], dict[str, Any], Distribution]
 
 def _walked(subject: Subject, case: Callable[[Subject, int, int], Case], shapes: Sequence[tuple[int, int]]) -> Proof:
     """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
-    worst, outcomes = 0.0, 0
+    worst, outcomes, sizes = 0.0, 0, list[str]()
     for length, vocabulary in shapes:
         distributions = _walk(subject, case, length, vocabulary)
         if distributions is None:
             continue
         probs, wanted = distributions
+        sizes.append(f"{len(next(iter(wanted)))} tokens of {vocabulary} ids")
         error = largest_error(probs, wanted)
         if error >= EXACT:
             said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
             return Proof(False, said)
         worst, outcomes = max(worst, error), outcomes + len(wanted)
     if not outcomes:
-        return Proof(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be walked")
-    return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes")
+        return Proof(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be enumerated")
+    return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}")
 
 
 def _walk(
@@ -113,6 +133,34 @@ def _depth(subject: Subject, length: int, vocabulary: int) -> Case:
     return _making(subject, target.task(length)), models, Depth(vocabulary, seed=3).joint(length)
 
 
+class _Deep:
+    """A `Depth` whose texts have one length."""
+
+    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
+        depth = Depth(vocabulary, seed=seed, sharpness=sharpness)
+        self.task, self.answer, self.conditionals = depth.task(length), depth.answer, replace(depth).conditionals
+
+
+def _tested(subject: Subject, model: type[Table] | type[_Deep], samples: int, walked: Proof) -> Proof:
+    """By samples of longer texts of more ids, with as many drafts in flight as fit."""
+    most = {"window": LENGTH, "gamma": LENGTH - 1}
+    subject = replace(
+        subject, config=replace(subject.config, **{name: most[name] for name in most if name in subject.shortened})
+    )
+    largest = 0.0
+    for seed, other, sharpness in PAIRS:
+        target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
+        small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
+        drafting = small if subject.drafting is subject.small else own
+        answer, make = by_role({"target": target, "self": target, "draft": drafting}), _making(subject, target.task)
+        texts = [advance(make(SeededChance(seed, i)), answer) or () for i in range(samples // len(PAIRS))]
+        largest = max(largest, misfit(texts, target.conditionals))
+    said = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
+    if largest < HIGHEST:
+        return Proof(True, f"{walked.said}; {said}")
+    return Proof(False, f"{said}; by chance at most {HIGHEST:g}")
+
+
 def _making(subject: Subject, task: Any) -> Callable[[Chance], Decoder]:
     return lambda chance: subject.method.decode(task, subject.config, chance)
 
@@ -140,7 +188,7 @@ def _sampled(subject: Subject) -> Proof:
     """Vectors: z-scores of what is left to chance in each cell."""
     first = subject.job()
     samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
-    scores = misfit(samples)
+    scores = misfit_of_vectors(samples)
     said = f"z-scores of {SAMPLES} samples have mean square {scores.square:.2g} and reach {scores.largest:.2g}"
     if scores.square < SQUARE and scores.largest < LARGEST:
         return Proof(True, f"{said}, as they do by chance")

@@ -41,6 +41,8 @@ class Subject:
     model: Model
     small: Model
     """Drafts, for methods that have another model draft."""
+    shortened: frozenset[str] = frozenset()
+    """Settings that nobody gave and that are small here."""
 
     def job(self, seed: int = 0) -> Job:
         """A run; seeds differ in their prompts, too, where the family has prompts."""
@@ -65,11 +67,12 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
     given = {} if given is None else given
     wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
-    config = make_config(method.config, {**_allowed(method, wanted), **given})
+    short = _allowed(method, wanted)
+    config = make_config(method.config, {**short, **given})
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
         small = MixedField(SMALL)
-    made = Subject(method, config, model, small)
+    made = Subject(method, config, model, small, frozenset(short))
     open_session([made.job()])
     next(made.job().decoder())
     return made

@@ -1,7 +1,7 @@
 """Causal models small enough to know by heart: one random distribution for every prefix."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final, TypeVar
@@ -16,6 +16,8 @@ from engines.protocol import Family, Task
 from traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
+MOST_ROWS: Final = 100_000
+"""Of a table that is drawn as a whole; of a larger one a row is drawn when it is asked for."""
 
 
 R = TypeVar("R", Forward, PathForward)
@@ -51,27 +53,43 @@ class TableTask(Task):
         return 2
 
 
+class _Hashed(dict[tuple[int, ...], Tensor]):
+    """Rows that are drawn when they are asked for, where there are too many prefixes to draw them all."""
+
+    def __init__(self, seed: int, drawn: Callable[[torch.Generator], Tensor]) -> None:
+        super().__init__()
+        self._seed, self._drawn = seed, drawn
+
+    def __missing__(self, prefix: tuple[int, ...]) -> Tensor:
+        self[prefix] = self._drawn(torch.Generator().manual_seed(hash((self._seed, prefix)) % 2**63))
+        return self[prefix]
+
+
 class Table:
-    """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix."""
+    """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix.
+
+    Those of one seed rank their tokens alike; `sharpness` says how far they are from uniform.
+    """
 
     tokens = "table"
     parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
 
-    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False) -> None:
+    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, sharpness: float = 2.0) -> None:
+        self._sharpness = sharpness
         generator = torch.Generator().manual_seed(seed)
         self.device, self.dtype = torch.device("cpu"), torch.float64
         self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device)
         self.card = ModelCard(id="table")
-        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._rows: dict[tuple[int, ...], Tensor] = _Hashed(seed, self._random)
         self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
-        for n in range(length + 1):
+        for n in range(length + 1 if vocabulary**length <= MOST_ROWS else 0):
             shared = self._random(generator)
             for prefix in itertools.product(range(vocabulary), repeat=n):
                 self._rows[prefix] = shared if free else self._random(generator)
 
     def _random(self, generator: torch.Generator) -> Tensor:
-        probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(2) + 0.02
+        probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(self._sharpness) + 0.02
         return probs / probs.sum()
 
     def answer(self, request: Forward) -> Tensor:
@@ -81,6 +99,10 @@ class Table:
             done, tokens = key
             self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
         return self._answers[key]
+
+    def conditionals(self, tokens: tuple[int, ...]) -> Tensor:
+        """The distributions [N, V] that ordinary decoding draws these tokens from."""
+        return torch.stack([self._rows[tokens[:i]] for i in range(len(tokens))])
 
     def ending(self, ends: tuple[int, ...]) -> TableTask:
         """The task of a text that some tokens end."""

@@ -1,5 +1,6 @@
 """Every method keeps what it promises, under its default settings and every preset; broken ones are caught."""
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count, islice
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engines.ar.request import Forward
+from engines.config import ConfigError, Setting, settings
 from engines.continuous.request import PathForward
 from engines.methods import METHODS, ar, blockwise, continuous, scd
 from engines.methods.method import Method, lossless
@@ -48,7 +50,9 @@ REPLAY = "the trace replays to the output"
 
 def broken(method: Method, **values: object) -> dict[str, str]:
     """The checks that fail, with what they say."""
-    return {f.check: f.said for f in check(subject(method, values), claims(method, values)) if not f.holds}
+    preset = any(values == dict(preset) for preset in method.presets.values())
+    found = check(subject(method, values), claims(method, values), sampled=not preset)
+    return {f.check: f.said for f in found if not f.holds}
 
 
 def _quick(name: str, preset: str) -> bool:
@@ -105,6 +109,137 @@ def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypa
 
 def test_a_bias_that_needs_a_vocabulary_is_seen() -> None:
     assert list(broken(mutant("gsd", METHODS["gsd"].decode))) == [CLAIM]
+
+
+def candidates(setting: Setting) -> Sequence[object]:
+    """Its choices, or small values and the ends of its range."""
+    if setting.kind == "choice":
+        return setting.choices
+    if setting.kind == "bool":
+        return (False, True)
+    low, high = setting.knob.low, setting.knob.high
+    assert low is not None and high is not None
+    return (low, high) if setting.kind == "float" else [value for value in range(4) if low <= value <= high] or (low,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.family != "continuous-ar"])
+def test_whatever_is_biased_is_labelled_so(name: str) -> None:
+    """Of a hundred random settings the first ten that are called lossless are enumerated."""
+    rng, claimed = random.Random(0), 0
+    for _ in range(100):
+        values = {setting.name: rng.choice(candidates(setting)) for setting in settings(METHODS[name].config)}
+        try:
+            made = subject(METHODS[name], values)
+        except (ConfigError, ValueError):
+            continue
+        if claims(METHODS[name], values):
+            result, claimed = proof(made, sampled=False), claimed + 1
+            assert result.holds or "cannot be enumerated" in result.said, (values, result.said)
+        if claimed == 10:
+            break
+
+
+@pytest.mark.slow
+def test_few_tries_are_labelled_biased() -> None:
+    for name in ("cspd", "cspd-block"):
+        assert claims(METHODS[name], {})
+        assert not claims(METHODS[name], {"tries": 1})
+    assert not proof(subject(METHODS["cspd-block"], {"tries": 1})).holds
+
+
+class Cheat:
+    """A chance that a method has put its own hand on."""
+
+    def __init__(self, chance: Chance, task: Any) -> None:
+        self.chance, self.length = chance, task.length
+        self.verdicts: list[list[bool]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.chance, name)
+
+    def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+        kept, coin = self.chance.keep(prob, self.named(draw), until_rejection=until_rejection)
+        self.verdicts.append(kept.tolist())
+        return kept, coin
+
+    def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+        weights = torch.where(self.biased(weights, draw)[:, None], weights.pow(8), weights)
+        return self.chance.categorical(weights, self.named(draw), where)
+
+    def named(self, draw: Draw) -> Draw:
+        return draw
+
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        return torch.zeros(len(weights), dtype=torch.bool)
+
+
+class ManyIds(Cheat):
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        return torch.full((len(weights),), draw.purpose == "residual" and weights.shape[-1] > 16)
+
+
+class LatePositions(Cheat):
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        return (draw.position >= 4) & (draw.purpose == "residual")
+
+
+class LongTexts(Cheat):
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        return torch.full((len(weights),), draw.purpose == "residual" and self.length > 4)
+
+
+class DeepDrafts(Cheat):
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        return (draw.position - draw.position[:1] >= 4) & (draw.purpose == "residual")
+
+
+class AfterARejection(Cheat):
+    """A pass that accepts right after one that rejected."""
+
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        recent = self.verdicts[-2:]
+        met = len(recent) == 2 and all(recent) and not recent[0][0] and recent[1][0]
+        return torch.full((len(weights),), met and draw.purpose == "residual")
+
+
+class OneName(Cheat):
+    def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+        return self.chance.categorical(weights, Draw("token", 0, torch.zeros_like(draw.position)), where)
+
+
+class SharedNames(Cheat):
+    """Drafts and their verdicts draw the same numbers."""
+
+    def named(self, draw: Draw) -> Draw:
+        return draw if draw.purpose == "residual" else Draw("draft", 0, draw.position)
+
+
+class OneResidual(Cheat):
+    def named(self, draw: Draw) -> Draw:
+        return Draw("residual", 0, torch.zeros_like(draw.position)) if draw.purpose == "residual" else draw
+
+
+class Peeking(Cheat):
+    """Drafts look at the number that their verdict will be taken by."""
+
+    def biased(self, weights: Tensor, draw: Draw) -> Tensor:
+        if draw.purpose != "draft":
+            return super().biased(weights, draw)
+        verdict = Draw("verify", len(self.verdicts), draw.position)
+        return self.chance.keep(torch.full((len(weights),), 0.5, dtype=torch.float64), verdict)[1] < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cheat",
+    [ManyIds, LatePositions, LongTexts, DeepDrafts, AfterARejection, OneName, SharedNames, OneResidual, Peeking],
+)
+def test_cheats_are_caught(cheat: type[Cheat]) -> None:
+    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+        return METHODS["speculative"].decode(task, config, cast(Chance, cheat(chance, task)))
+
+    assert not proof(subject(mutant("speculative", decode))).holds
 
 
 def test_vectors_of_another_model_are_caught() -> None:
