@@ -52,9 +52,7 @@ class Config(BlockSettings):
             raise ConfigError(f"gamma: {self.gamma} is more than a block of {self.size} has tokens; lower it or use 0.")
 
 
-ANY_ORDER: Final = (
-    "What the target gives in the order of drafting; ordinary decoding goes from left to right."
-)
+ANY_ORDER: Final = "What the target gives in the order of drafting; ordinary decoding goes from left to right."
 
 
 def deviation(config: Config) -> str:
