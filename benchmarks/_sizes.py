@@ -127,7 +127,7 @@ def cosmos(name: str, fields: Mapping[str, Any], tokenizer: TokenizerSize, shape
         network = _qwen3(fields, 5e5, device, dtype)
         pixels: CosmosTokenizer = _on(device, torch.float32, lambda: CosmosTokenizer(tokenizer))
         cell, frames = tokenizer.cell, shape[0]
-        clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, pixels.codes)
+        clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, tokenizer.codes)
         angles = torch.rand(clip.latents * clip.plane + 1, fields["head_dim"], device=device)
         network.model.rotary_emb = PlaceRotary(angles)
         model = CosmosVideo(network, pixels, clip, _card(name), str(device))

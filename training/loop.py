@@ -17,7 +17,7 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from engines.models.bundled.manifest import MANIFEST, READS, other_files
+from engines.models.bundled.manifest import MANIFEST, READS
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
@@ -269,6 +269,23 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     manifest[run.name] = with_reads(MODELS, run.name, manifest)
     manifest_path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     print(json.dumps(metrics, indent=1))
+
+
+def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
+    """The files beside the weights that belong to an entry, as paths below the folder.
+
+    They are those in its own folder, and those at the top whose names begin as its name does: text-tokenizer.json is
+    every text model's.
+    """
+    family = name.partition("-")[0]
+    owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
+    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
+    files += [
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
+    ]
+    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))
 
 
 def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,13 +107,9 @@ class DiffusionHead(nn.Module):
         eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
         return eps, v
 
-    def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head given the conditions of M tokens; its weights stay as they are."""
-        return self.lean()(condition, schedule)
-
     @torch.no_grad()
     def lean(self) -> Callable[[Tensor, Schedule], Denoiser]:
-        """What conditions the head, for weights that stay as they are."""
+        """Gives the head for the conditions [M, H] of M tokens, for weights that stay as they are."""
         return _Conditioner(self)
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:

@@ -165,7 +165,7 @@ class DiffusionLM(TextModel):
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
             check_cache(self.card.id, needed, str(self.device), len(tasks))
-        network = Network(self._hidden, self._logits, layers, (self._mask,), self.device)
+        network = Network(self._hidden, self._logits, layers, self._mask, self.device)
         blocks = BlockSession(network, len(tasks), slots + 1)
         if isinstance(tasks[0], TextTask):
             return blocks

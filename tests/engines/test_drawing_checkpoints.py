@@ -144,7 +144,7 @@ def native_pixels(family: str, codes: Tensor) -> Tensor:
 def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollback(home: Path, family: str) -> None:
     model, codes = loading.load_folder(home / family), torch.arange(SIDE**2) * 7 % CODES
     words = [drawing.tokenizer(family).encode(text).ids for text in PROMPTS[family]]
-    assert [[i - CODES for i in ids] for ids in model.prompts(" a boot ")] == words
+    assert [list(ids) for ids in model.prompts(" a boot ")] == words
     expected = torch.stack([native_logits(family, ids, codes) for ids in words])
     assert expected.std() > 0.1 and (expected[0] - expected[1]).abs().max() > 0.01, "too flat to tell"
     session = model.start([model.make_task("a boot", GuidedSampling())], guided=True)

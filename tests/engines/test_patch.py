@@ -143,7 +143,7 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     x, schedule = noise[:, 0].float(), asked.config.schedule
     with torch.inference_mode():
         head = model._transformer.head
-        (eps_c, v_c), (eps_u, _) = (head.conditioned_on(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
+        (eps_c, v_c), (eps_u, _) = (head.lean()(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
         eps, v = _Rows(session._head, condition, request.guidance, asked.config).every(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks._pictures import load_classifier
 from engines.ar.request import Forward
 from engines.config import make_config
 from engines.methods import METHODS
@@ -32,7 +33,7 @@ def test_pictures_show_what_the_prompt_says() -> None:
     config = make_config(METHODS["scd"].config, {"guidance": 2})
     tokens = sample_tokens([Job(METHODS["scd"], model, str(p), config, 0, i) for i, p in enumerate(PROMPTS)])
     with torch.inference_mode():
-        read = [head.argmax(-1).tolist() for head in image.load_classifier()(model.pixels(torch.tensor(tokens)))]
+        read = [head.argmax(-1).tolist() for head in load_classifier()(model.pixels(torch.tensor(tokens)))]
     right = [
         sum(a == b for a, b in zip(guessed, wanted, strict=True))
         for guessed, wanted in zip(

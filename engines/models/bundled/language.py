@@ -18,7 +18,10 @@ from engines.models.weights import CONFIG, Source
 from traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
-_READ: Final[Mapping[str, Callable[[str], str]]] = {"text": str.strip, "snakes": snakes.canonical}
+_READ: Final[Mapping[str, Callable[[str], str]]] = {
+    "text": str.strip,
+    "snakes": lambda prompt: snakes.read(prompt).prompt,
+}
 """What the names of a family's models begin with -> how its prompts are read."""
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
 

@@ -55,8 +55,7 @@ class StudioPatch(Draws):
         mixture = self._head.mix is not None
         if mixture and config.guided:
             raise ValueError(f"guidance: {self.card.id} mixes Gaussians and takes no denoising steps to guide; use 1.")
-        parsed = parse_prompt(prompt)
-        conditions = tuple(-1 if slot is None else slot for slot in (parsed.garment, parsed.tint, parsed.background))
+        conditions = parse_prompt(prompt)
         canvas = Canvas(kind="image", shape=(GRID, GRID))
         return PatchTask(canvas, 0, self.device, width=WIDTH, mixture=mixture, conditions=conditions)
 

@@ -76,15 +76,6 @@ def read(prompt: str) -> Game:
     return Game(start, tuple(rolls))
 
 
-def canonical(prompt: str) -> str:
-    """A prompt in the form that models were trained on.
-
-    Raises:
-        ValueError: as `read` does.
-    """
-    return read(prompt).prompt
-
-
 def draw(dice: Random, rolls: int | None = None, held_out: bool = False) -> Game:
     """A game of so many rolls, or of 8 to 24, from the games for training or from those that it leaves out."""
     while True:

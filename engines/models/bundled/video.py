@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
+from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import entry_of, verify
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.video_networks import (
@@ -145,5 +146,4 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
     tokenizer, transformer = VideoTokenizer(), VideoTransformer()
     weights = load_weights(tokenizer, "video-tokenizer") | load_weights(transformer, "video-ar")
     held_out = _held_out(entry_of(FOLDER, "video-ar", ID))
-    card = ModelCard(id=model_id, title="Studio video model, 33 frames of 48x48", weights=weights)
-    return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card)
+    return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))

@@ -99,8 +99,8 @@ class Chameleon(OneVocabulary):
         if kind.grid:
             self.line_end = self._text.special(_LINE) + shape.codes
 
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `OneVocabulary.prompts_in_words`."""
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
         text, checked = self._text, self._text.checked(prompt)
         begin, turn, picture = (text.special(name) for name in (self._kind.begin, _TURN, _PICTURE))
         if not self._kind.grid:

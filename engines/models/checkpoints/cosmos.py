@@ -138,7 +138,7 @@ class CosmosVideo(ClipModel):
         super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
-        self.embedding = tokenizer.places(torch.arange(tokenizer.codes, device=device)).double()
+        self.embedding = tokenizer.places(torch.arange(tokenizer.size.codes, device=device)).double()
         self.blank = tokenizer.middle
         digests = [digest for name, digest in card.weights.items() if name.startswith(f"{TOKENIZER}/")]
         self.tokens = digests[0] if digests else ""
@@ -221,7 +221,7 @@ def convert(request: Request) -> Converted:
     size = size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
     tokenizer_of(beside, size, codec)
     shape_of(source, layout, size)
-    return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": list(levels)}})
+    return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
 
 
 def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:

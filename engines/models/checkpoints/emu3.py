@@ -56,8 +56,8 @@ class Emu3(OneVocabulary):
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _START, _PICTURE, _LINE)
         self.line_end = self._text.special(_LINE) + shape.codes
 
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `OneVocabulary.prompts_in_words`."""
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
         text = self._text
         begin, start, picture = (text.special(name) for name in (_BEGIN, _START, _PICTURE))
         header = (start, *text.ids(f"{self._side}*{self._side}"), picture)

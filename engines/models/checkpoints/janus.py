@@ -56,12 +56,10 @@ class Janus(PictureModel):
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""
-        text, codes = self._text, self.shape.codes
+        text = self._text
         request = text.ids(f"<|User|>: {text.checked(prompt)}\n\n<|Assistant|>:")
         begin, pad, picture = (text.special(name) for name in (_BEGIN, _PAD, _PICTURE))
-        both = (begin, *request, picture), (begin, *(pad for _ in request), picture)
-        conditional, unconditional = (tuple(i + codes for i in ids) for ids in both)
-        return conditional, unconditional
+        return (begin, *request, picture), (begin, *(pad for _ in request), picture)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """See `PictureModel.logits`."""

@@ -145,6 +145,7 @@ class PictureModel(Networked, Draws):
         self.blank = int((self.embedding - self.embedding.mean(0)).square().sum(-1).argmin())
         """The code nearest to the mean of the codebook, which stands for open positions in pictures."""
         self.layers: int = len(decoder.layers)
+        self._cached = cached_numbers(decoder.config)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -161,7 +162,7 @@ class PictureModel(Networked, Draws):
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """Ids that stand before the picture: with the prompt, and without it.
+        """Ids that stand before the picture, of the vocabulary that prompts are in: with the prompt, and without it.
 
         Raises:
             ValueError: for a prompt that the model cannot read.
@@ -181,15 +182,16 @@ class PictureModel(Networked, Draws):
                 "shorten it."
             )
         canvas = Canvas(kind="image", shape=(shape.rows, shape.columns))
-        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=prompts)
+        conditional, unconditional = (tuple(i + shape.codes for i in ids) for ids in prompts)
+        both = conditional, unconditional
+        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=both)
 
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
         rows, longest = sum(map(len, prompts)), max(len(row) for rows in prompts for row in rows)
         positions = rows * (longest + self.shape.rows * (self.shape.columns + 1))
-        size = positions * cached_numbers(self._decoder.config) * self.dtype.itemsize
-        check_cache(self.card.id, size, str(self.device), len(prompts))
+        check_cache(self.card.id, positions * self._cached * self.dtype.itemsize, str(self.device), len(prompts))
         fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
         return PictureSession(self.logits, prompts, fed, self.layers, self.device)
 
@@ -219,16 +221,6 @@ class OneVocabulary(PictureModel):
         super().__init__(network, decoder, book, shape, card)
         self._head, self._ids = network.lm_head, ids.to(book.device)
         self._head.weight = nn.Parameter(self._head.weight[self._ids], requires_grad=False)
-
-    @abstractmethod
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`, in ids of the vocabulary."""
-
-    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
-        conditional, unconditional = self.prompts_in_words(prompt)
-        codes = self.shape.codes
-        return tuple(i + codes for i in conditional), tuple(i + codes for i in unconditional)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """See `PictureModel.logits`."""

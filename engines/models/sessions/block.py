@@ -28,8 +28,8 @@ class Network:
     head: Callable[[Tensor], Tensor]
     """States to logits [..., V]."""
     layers: int
-    banned: tuple[int, ...]
-    """Ids that are never predicted: the mask itself."""
+    mask: int
+    """Id of an open position, which is never predicted."""
     device: torch.device
     """Where states come from and go to."""
 
@@ -62,8 +62,9 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         if self.keys is None and not at.stores and not at.end:
             return key_states, value_states
         if self.keys is None:
-            self._make(key_states)
-        assert self.keys is not None
+            sequences, slots = self._shape
+            self.keys = key_states.new_zeros(sequences, key_states.shape[1], slots, key_states.shape[3])
+            self.values = torch.zeros_like(self.keys)
         end = at.end + key_states.shape[2]
         in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
         if len(at.sequence) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
@@ -77,11 +78,6 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             self.keys[sequence][:, where] = key_states[row, :, :count]
             self.values[sequence][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
-
-    def _make(self, like: Tensor) -> None:
-        sequences, slots = self._shape
-        self.keys = like.new_zeros(sequences, like.shape[1], slots, like.shape[3])
-        self.values = torch.zeros_like(self.keys)
 
 
 class BlockSession(DiscreteSession):
@@ -126,8 +122,7 @@ class BlockSession(DiscreteSession):
 
     def _logits(self, states: Tensor) -> Tensor:
         logits = self._network.head(states)
-        for never in self._network.banned:
-            logits[..., never].fill_(-torch.inf)
+        logits[..., self._network.mask].fill_(-torch.inf)
         return logits.unsqueeze(-3)
 
 
