@@ -74,16 +74,16 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     """
     made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
     while made < most:
-        noise = chance.normal(_part(at, f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
+        noise = chance.normal(at.part(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
         gone = yield _proposals(row, noise)
         log_p = gone.whole.log_density(gone.states[:, 1:].transpose(0, 1)).sum(0)
         accept_prob = -torch.expm1(draft(gone.states) - log_p)  # 1 - q / p; below 0 where q is larger
-        taken = chance.uniform(_part(at, f"coins {made}"), count)[0] < accept_prob
+        taken = chance.uniform(at.part(f"coins {made}"), count)[0] < accept_prob
         if bool(taken.any()):
             first = int(taken.long().argmax())
             return _led(row, gone.states[first : first + 1], made + first + 1, taken.new_zeros(1))
         made, count = made + count, min(2 * count, _LARGEST_ROUND, most - made - count)
-    spare = chance.normal(_part(at, "spare"), width).unflatten(1, shape)
+    spare = chance.normal(at.part("spare"), width).unflatten(1, shape)
     gone = yield _proposals(row, spare)
     return _led(row, gone.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))
 
@@ -97,7 +97,3 @@ def _proposals(row: int, noise: Float[Tensor, "N S D"]) -> Onward:
 def _led(row: int, states: Float[Tensor, "1 S D"], tries: int, capped: Bool[Tensor, "1"]) -> Led:
     places = torch.full((1,), row, device=states.device)
     return Led(places, torch.full_like(places, states.shape[1] - 1), states, states.new_full((1,), tries), capped)
-
-
-def _part(at: Draw, part: str) -> Draw:
-    return Draw(f"{at.purpose} {part}", at.iteration, at.position)

@@ -7,16 +7,17 @@ distributions and drafts x^ for all open positions M_t (`token`). A router decid
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
-from engines.diffusion_lm import routing, s2d2_layouts, unmasking
+from engines.diffusion_lm import masks, routing, unmasking
 from engines.diffusion_lm.repair import overwrite, polish, repair
-from engines.diffusion_lm.sequence import Row, TextTask, propose
+from engines.diffusion_lm.routing import RouterSettings
+from engines.diffusion_lm.sequence import Layout, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
@@ -25,9 +26,19 @@ from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(s2d2_layouts.SpanSettings):
+class Config(RouterSettings):
     """Settings of S2D2."""
 
+    ar_cache: Annotated[
+        bool, Knob("AR cache", "Store finished tokens as a left-to-right model sees them, for exact verdicts.")
+    ] = True
+    causal_draft: Annotated[
+        bool, Knob("Partly causal drafts", "Tokens before the first mask do not see what comes later while drafting.")
+    ] = False
+    layout: Annotated[
+        Literal["minimal", "full"],
+        Knob("Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."),
+    ] = "minimal"
     verdict: MatchOrRatio = "match"
     tempering: Tempering = 1.0
     edit: Annotated[
@@ -126,7 +137,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
-    all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
+    all_probs = ask_probs((yield row.look(seen=_drafting(row, config), read=both)))
     probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
@@ -164,7 +175,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
 def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = ask_probs((yield row.feed(verifier_layout(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
@@ -191,3 +202,33 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     )
     overwrite(row, row.open, ask_numbers(answer))
     return (kept | topped).sum()
+
+
+def _drafting(row: Row, config: Config) -> Tensor | None:
+    """Who sees whom in the block of a draft pass: eq. 4, or None for everybody everybody."""
+    if not config.causal_draft or config.size == 1:
+        return None
+    return masks.partly_causal(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
+
+
+def verifier_layout(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], config: Config) -> Layout:
+    """The verifier's input for a span, where `filled` is the row with drafts in it.
+
+    [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
+    a causal pass over F gives the distribution of a token one place to its left.
+    """
+    start, whole = row.block.start, config.layout == "full"
+    stop = row.block.stop if whole else int(span[-1]) + (0 if row.task.shift else 1)
+    position = torch.arange(start, stop)
+    copied = span[:0] if row.task.shift else position if whole else span
+    if row.task.shift:
+        seen, read = masks.block_causal(position, 1), span - start - 1
+    else:
+        seen, read = masks.verifier(len(position), int(copied[0]) - start), len(position) + span - copied[0]
+    return Layout(
+        tokens=torch.cat([filled[position], torch.full_like(copied, row.task.mask)])[None],
+        position=torch.cat([position, copied]),
+        read=read,
+        seen=seen,
+        drafted=len(position),
+    )

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Row, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import METHODS
-from engines.methods.simsd import Config
+from engines.methods.simsd import LAYOUTS, Config, Drafts
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
 from engines.sampling.chance import Chance
