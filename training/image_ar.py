@@ -6,19 +6,16 @@ Muon for the matrices inside the blocks, AdamW for the rest. All three condition
 rows, which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open.
 """
 
-import hashlib
-
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
 from engines.models.bundled.video_networks import VideoTransformer
 from training import data
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, muon, parse
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=48, lr=3e-3, minutes=100),
@@ -26,21 +23,14 @@ PRESETS = {
 }
 
 
-def load_tokenizer() -> Tokenizer:
-    """The exported tokenizer."""
-    model = Tokenizer()
-    model.load_state_dict(load_file(MODELS / "image-tokenizer.safetensors"))
-    return model.to(device()).eval()
-
-
 @torch.no_grad()
 def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 144] and labels [N, 3] of a split; the codes are kept beside the images, by tokenizer."""
     studio = data.load(split, count)
-    weights = hashlib.sha256((MODELS / "image-tokenizer.safetensors").read_bytes()).hexdigest()[:12]
+    weights = sha256(MODELS / "image-tokenizer.safetensors")[:12]
     path = data.cache_dir() / f"codes-{split}-{count}-{weights}.npy"
     if not path.exists():
-        tokenizer = load_tokenizer()
+        tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
         images = torch.from_numpy(studio.images)
         codes = torch.cat([tokenizer.encode(as_images(rows)).flatten(1).cpu() for rows in images.split(500)])
         np.save(path, codes.numpy().astype(np.int16))

@@ -12,9 +12,8 @@ import torch.nn.functional as F
 from benchmarks._pictures import SLOTS, Classifier
 from engines.models.bundled.networks import Tokenizer
 from training import data
-from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, load_exported, parse
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=64, lr=2e-3, minutes=14),
@@ -57,7 +56,7 @@ def measure(model: Classifier, tokenizer: Tokenizer, studio: data.Studio) -> dic
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    tokenizer, model = load_tokenizer(), Classifier().to(device())
+    tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), Classifier().to(device())
     run = Run("image-classifier", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, data.load("train", 120_000), options.seed))
     about = {

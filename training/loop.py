@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from huggingface_hub import save_torch_state_dict
@@ -21,6 +21,7 @@ from engines.models.bundled.manifest import MANIFEST, READS
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
+Network = TypeVar("Network", bound=nn.Module)
 SHARD_BYTES: Final = 9_800_000
 """Below the 10 MiB a file may have in a plain git repository of Hugging Face's hub."""
 
@@ -106,10 +107,8 @@ class Run:
 
     def _go_on_from_exported(self) -> None:
         """Take weights, steps and minutes from what ships; its learning rates go on from there."""
+        load_exported(self.model, self.name)
         entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
-        files = [MODELS / entry["file"]] if "file" in entry else [MODELS / self.name / file for file in entry["files"]]
-        weights = {key: value.to(device()) for file in files for key, value in load_file(file).items()}
-        self.model.load_state_dict({k: v.float() if v.is_floating_point() else v for k, v in weights.items()})
         self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
         self.log = [tuple(row) for row in entry["loss"]]
 
@@ -184,6 +183,14 @@ class Run:
         if self.preset.linear:
             return warm * min(1.0, (1 - self.progress) / self.preset.linear)
         return warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.progress)))
+
+
+def load_exported(network: Network, name: str) -> Network:
+    """A network with the weights that ship under a name, on the device to train on."""
+    entry = json.loads((MODELS / MANIFEST).read_text())[name]
+    files = [MODELS / entry["file"]] if "file" in entry else [MODELS / name / file for file in entry["files"]]
+    network.load_state_dict({key: value for file in files for key, value in load_file(file).items()})
+    return network.to(device())
 
 
 def muon(model: nn.Module, layers: nn.Module, lr: float) -> list[torch.optim.Optimizer]:

@@ -122,11 +122,8 @@ def main() -> None:
     model = Training().to(device())
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.98), weight_decay=1e-3)
     run = Run("scenes-tokenizer", model, [optimizer], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, options.seed)
+    run.carry_out(options, lambda: train(run, model, options.seed))
     tokenizer = run.model = model.tokenizer
-    tokenizer.half().float()  # measure what is shipped
     held_out = torch.from_numpy(build(2_000, TEST, 0)[0])
     about = {
         "title": "VQ tokenizer, 96x96 colour pictures to 12x12 codes out of 1024",

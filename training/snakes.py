@@ -37,10 +37,8 @@ def main() -> None:
     kind, tokenizer = KINDS[options.name], encoder()
     model = network(kind, tokenizer).to(device())
     run = Run(f"snakes-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        seed, noise = options.seed, Noise(kind, tokenizer)
-        train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed))
+    seed, noise = options.seed, Noise(kind, tokenizer)
+    run.carry_out(options, lambda: train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed)))
     export(run, kind, model, DATA, lambda made: measure(made, kind), options)
 
 

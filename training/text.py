@@ -57,9 +57,8 @@ def main() -> None:
         known = model.load_state_dict(weights, strict=False)
         assert not known.unexpected_keys and known.missing_keys in ([], ["lm_head.weight"])  # tied to the embedding
     run = Run(f"text-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, Noise(kind, tokenizer, WINDOW), options.seed, lessons(preset.batch, options.seed))
+    seed, noise = options.seed, Noise(kind, tokenizer, WINDOW)
+    run.carry_out(options, lambda: train(run, model, noise, seed, lessons(preset.batch, seed)))
     export(run, kind, model, DATA, lambda made: measure(made, kind, tokenizer), options)
 
 

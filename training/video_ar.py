@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
@@ -21,7 +21,7 @@ from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, V
 from training import video_data
 from training.data import cache_dir
 from training.image_ar import optimizers
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse, sha256
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, parse, sha256
 from training.video_tokenizer import as_clips
 
 PRESETS = {
@@ -54,13 +54,6 @@ def attend(
 AttentionInterface.register(ATTENTION, attend)
 
 
-def load_tokenizer() -> VideoTokenizer:
-    """The exported tokenizer."""
-    model = VideoTokenizer()
-    model.load_state_dict({k: v.float() for k, v in load_file(MODELS / "video-tokenizer.safetensors").items()})
-    return model.to(device()).eval()
-
-
 def encoder_hash(tokenizer: VideoTokenizer) -> str:
     """Hash of the weights that codes depend on: the decoder may go on learning."""
     weights = {k: v for k, v in tokenizer.state_dict().items() if k.startswith(("patches", "encoder", "codebook"))}
@@ -70,7 +63,7 @@ def encoder_hash(tokenizer: VideoTokenizer) -> str:
 @torch.no_grad()
 def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 720] and labels [N, 4] of a split; the codes are kept beside the clips, by what makes them."""
-    clips, tokenizer = video_data.load(split, count), load_tokenizer()
+    clips, tokenizer = video_data.load(split, count), load_exported(VideoTokenizer(), "video-tokenizer").eval()
     path = cache_dir() / f"video-codes-{split}-{count}-{encoder_hash(tokenizer)[:12]}.npy"
     if not path.exists():
         parts = [clips.frames[i : i + 20] for i in range(0, count, 20)]

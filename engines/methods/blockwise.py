@@ -98,10 +98,8 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
         )
-        numbers = ask_numbers(answer)
-        tokens, kept = numbers[: len(position)], numbers[len(position) :]
-        final = [(p, t) for p, t, keep in zip(position.tolist(), tokens, kept, strict=True) if keep]
-        row.fill([p for p, _ in final], [t for _, t in final])
+        row.write(position, ask_numbers(answer))
+        row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
     return row.tokens[row.prompt_length :]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import masks, routing, unmasking
-from engines.diffusion_lm.repair import overwrite, polish, repair
+from engines.diffusion_lm.repair import polish, repair
 from engines.diffusion_lm.routing import RouterSettings
 from engines.diffusion_lm.sequence import Layout, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
@@ -163,7 +163,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)
-    overwrite(row, both, tuple(numbers))
+    row.write(both, numbers)
     if not verify or row.ended:
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
@@ -200,7 +200,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
     )
-    overwrite(row, row.open, ask_numbers(answer))
+    row.write(row.open, ask_numbers(answer))
     return (kept | topped).sum()
 
 

@@ -111,7 +111,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
 
     def all_probs(last: int) -> Tensor:
         row = Row(model.task(4), 4)
-        row.fill([0, 3], [1, last], stay=True)
+        row.tokens[[0, 3]] = torch.tensor([1, last])
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
