@@ -18,8 +18,6 @@ from torch import Tensor
 
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.patch import load_tokenizer
 from engines.models.bundled.patch_networks import (
     PREFIX,
     SIZES,
@@ -31,7 +29,20 @@ from engines.models.heads import MixtureHead, ResidualHead
 from training import data
 from training.image_ar import drop_conditions
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse, psnr
+from training.loop import (
+    DATA_LICENCE,
+    MODELS,
+    Preset,
+    Run,
+    batches,
+    device,
+    export,
+    load_exported,
+    muon,
+    parse,
+    psnr,
+    sha256,
+)
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
@@ -43,6 +54,7 @@ REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
 ERROR_WEIGHT: Final = 0.1
 """Of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
+TOKENIZER: Final = "patch-tokenizer"
 SCHEDULE: Final = respaced(TIMESTEPS)
 
 
@@ -72,10 +84,10 @@ def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
 def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
     studio = data.load(split, count)
-    tokenizer, weights = load_tokenizer(str(device()))
-    (digest,) = weights.values()
-    path = data.cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
+    weights = sha256(MODELS / f"{TOKENIZER}.safetensors")[:12]
+    path = data.cache_dir() / f"latents-{split}-{count}-{weights}.npy"
     if not path.exists():
+        tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
         np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())
     mean, std = torch.from_numpy(np.load(path))
     return (mean, std), torch.from_numpy(studio.labels)
@@ -182,7 +194,7 @@ def train_transformer(
 ) -> None:
     """Train on tokens drawn anew from their posterior each time."""
     (mean, std), labels = pictures
-    scale = float(load_tokenizer(str(device()))[0].scale)
+    scale = float(load_exported(PatchTokenizer(), TOKENIZER).scale)
     rows = batches(len(labels), run.preset.batch, seed)
     for step in run.steps():
         picked = rows(step)
@@ -199,7 +211,7 @@ def measure_transformer(
 ) -> dict[str, float | int]:
     """Errors on held-out pictures, with the same noise for every model."""
     (mean, _), labels = pictures
-    tokenizer, _ = load_tokenizer(str(device()))
+    tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
     chunks = list(zip(mean.split(100), labels.split(100), strict=True))
 
     def average(teacher: PatchTransformer | None) -> float:
@@ -224,7 +236,7 @@ def main() -> None:
     about = {"data": DATA_LICENCE}
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
-        run = Run("patch-tokenizer", tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
+        run = Run(TOKENIZER, tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
         pictures = data.load("train", 120_000).images
         run.carry_out(options, lambda: train_tokenizer(run, tokenizer, torch.from_numpy(pictures), options.seed))
         about |= {
@@ -236,8 +248,7 @@ def main() -> None:
         return
     size, teacher = SIZES[options.name], None
     if options.name == "draft":
-        teacher = PatchTransformer(SIZES["target"]).to(device())
-        load_weights(teacher, "patch-target")
+        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target")
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train_transformer(run, model, latents("train", 120_000), options.seed, teacher))

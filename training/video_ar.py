@@ -76,7 +76,7 @@ def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
     """Logits [B, 576, K] of every code behind the first latent frame, given those before it."""
     ids = codes[:, :-1].to(device())
     positions = torch.arange(LENGTH - 1, device=ids.device).expand_as(ids)
-    logits: Tensor = model.head(model.hidden(ids, positions)[:, PLANE - 1 :])
+    logits: Tensor = model(ids, positions)[:, PLANE - 1 :]
     return logits
 
 

@@ -24,9 +24,10 @@ from engines.models.bundled.networks import (
     condition_ids,
 )
 from engines.models.bundled.prompts import Prompt, parse_prompt
-from engines.models.checkpoints.picture_model import Ids, PictureModel, PictureShape
+from engines.models.checkpoints.picture_model import Ids, PictureModel
 from engines.models.lean import lean
 from engines.models.pictures import Pictures, as_uri
+from engines.models.sessions.picture import PictureShape
 from traces.schema import Legend, ModelCard, Patches, Token
 
 ID: Final = "studio-image"

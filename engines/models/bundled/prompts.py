@@ -98,11 +98,6 @@ def parse_prompt(text: str) -> Prompt:
         del words[: len(phrase)]
     if unknown or not slots:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
-        raise PromptError(f"prompt: {problem}. {vocabulary_help()}")
+        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
+        raise PromptError(f'prompt: {problem}. Say "a {{tint}} {{garment}} on {{background}}". {words_of}.')
     return Prompt(**slots)
-
-
-def vocabulary_help() -> str:
-    """One line that lists everything a prompt may say."""
-    lists = (f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
-    return 'Say "a {tint} {garment} on {background}". ' + "; ".join(lists) + "."

@@ -154,19 +154,6 @@ class VideoTransformer(nn.Module):
         for table in (self.time, self.row, self.column, self.head):
             nn.init.normal_(table.weight, std=0.02)
 
-    def hidden(
-        self,
-        ids: Int[Tensor, "B N"],
-        positions: Int[Tensor, "B N"],
-        cache: Cache | None = None,
-        mask: Float[Tensor, "B 1 N S"] | None = None,
-    ) -> Float[Tensor, "B N W"]:
-        """What the head reads; arguments as in `forward`."""
-        slot = (positions + 1).clamp(max=LENGTH - 1)
-        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
-        embedded = self.backbone.embed_tokens(ids) + place
-        return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
-
     def forward(
         self,
         ids: Int[Tensor, "B N"],
@@ -182,5 +169,8 @@ class VideoTransformer(nn.Module):
             cache: the KV cache; the call appends to it.
             mask: additive attention mask over the cache and the inputs; causal without one.
         """
-        logits: Tensor = self.head(self.hidden(ids, positions, cache, mask))
+        slot = (positions + 1).clamp(max=LENGTH - 1)
+        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
+        embedded = self.backbone.embed_tokens(ids) + place
+        logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
         return logits

@@ -15,8 +15,9 @@ from torch import Tensor
 from transformers import Emu3Config, Emu3ForConditionalGeneration
 
 from engines.models.checkpoints.assembling import card_of, native_config, native_network
-from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, TextPrompts
 from engines.models.memory import Needs, cached_numbers
+from engines.models.sessions.picture import PictureShape
 from engines.models.text import read_tokenizer, size_of
 from engines.models.weights import Source
 from traces.schema import ModelCard
@@ -51,10 +52,10 @@ class Emu3(OneVocabulary):
     def __init__(self, network: Any, tokenizer: Tokenizer, ids: Tensor, side: int, card: ModelCard) -> None:
         """Wrap an `Emu3Pictures` that lies on its device; pictures have `side` codes to a side."""
         config, self._vq, self._side = network.config, network.model.vqmodel, side
-        shape = PictureShape(side, side, len(ids), config.text_config.max_position_embeddings)
-        super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _START, _PICTURE, _LINE)
-        self.line_end = self._text.special(_LINE) + shape.codes
+        longest, end = config.text_config.max_position_embeddings, self._text.special(_LINE) + len(ids)
+        shape = PictureShape(side, side, len(ids), longest, end)
+        super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""

@@ -16,9 +16,10 @@ from torch import Tensor
 from transformers import JanusConfig, JanusForConditionalGeneration
 
 from engines.models.checkpoints.assembling import card_of, native_config, native_network
-from engines.models.checkpoints.picture_model import Ids, PictureModel, PictureShape, TextPrompts
+from engines.models.checkpoints.picture_model import Ids, PictureModel, TextPrompts
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
+from engines.models.sessions.picture import PictureShape
 from engines.models.text import read_tokenizer
 from engines.models.weights import Source
 from traces.schema import ModelCard

@@ -18,7 +18,7 @@ from engines.models.errors import ModelError
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
 from engines.models.pictures import Draws, Pictures
-from engines.models.sessions.picture import Fed, PictureSession, Prompts
+from engines.models.sessions.picture import PictureSession, PictureShape, Prompts
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, ModelCard, Token
@@ -96,26 +96,11 @@ class PictureTask(Task):
     """Ids of the conditional prompt and of the unconditional one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PictureShape:
-    """Of what size pictures are."""
-
-    rows: int
-    """Of codes."""
-    columns: int
-    codes: int
-    """Different ones."""
-    longest: int = 0
-    """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
-
-
 class PictureModel(Networked, Draws):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
     limits = _LIMITS
-    line_end: int | None = None
-    """See `PictureSession`."""
 
     def __init__(
         self,
@@ -175,7 +160,7 @@ class PictureModel(Networked, Draws):
     def make_task(self, prompt: str, config: GuidedSampling) -> PictureTask:
         """See `engines.protocol.Model.make_task`."""
         shape, prompts = self.shape, self.prompts(prompt)
-        room = shape.longest - shape.rows * (shape.columns + (self.line_end is not None))
+        room = shape.longest - shape.fed
         if shape.longest and len(prompts[0]) > room:
             raise ValueError(
                 f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "
@@ -190,10 +175,9 @@ class PictureModel(Networked, Draws):
         """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
         rows, longest = sum(map(len, prompts)), max(len(row) for rows in prompts for row in rows)
-        positions = rows * (longest + self.shape.rows * (self.shape.columns + 1))
+        positions = rows * (longest + self.shape.fed)
         check_cache(self.card.id, positions * self._cached * self.dtype.itemsize, str(self.device), len(prompts))
-        fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
-        return PictureSession(self.logits, prompts, fed, self.layers, self.device)
+        return PictureSession(self.logits, prompts, self.shape, self.layers, self.device)
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold `blank`."""
@@ -276,9 +260,14 @@ class LatentPictures(Networked, Draws):
         latents: Tensor = placed.unflatten(2, (self._side, self._side))
         return latents
 
+    def pixels(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 H W"]:
+        """Pictures of tokens, nominally in [-1, 1]."""
+        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
+        return pixels
+
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold the mean token."""
         blank = (0.0,) * self._width
-        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
-        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
-        return pixels
+        return self.pixels(
+            torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
+        )
