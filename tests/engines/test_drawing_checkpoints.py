@@ -196,7 +196,7 @@ def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_
 def test_a_vqgan_inside_a_checkpoint_is_anoles_however_its_levels_are_counted(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_coarse: bool
 ) -> None:
-    monkeypatch.setitem(chameleon.KINDS, "anole", chameleon.Kind("Anole", SIDE))
+    monkeypatch.setitem(chameleon.VARIANTS, "anole", chameleon.Variant("Anole", SIDE))
     folder = copied(home / "anole", tmp_path / "whole")
     shutil.rmtree(folder / "pixels")
     state = load_file(folder / "model.safetensors")

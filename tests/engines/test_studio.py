@@ -15,7 +15,7 @@ from engines.methods import METHODS
 from engines.models.bundled import image
 from engines.models.bundled.patch_networks import SIZES, PatchTransformer
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
-from engines.models.catalog import MODELS, default_model, load_model, small_of
+from engines.models.catalog import MODELS, default_model, drafter_of, load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, sample_tokens
 from engines.testing.conformance import finish
@@ -104,7 +104,7 @@ def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch
 
 def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
-    assert small_of("studio-image") == drafter.card.id == "studio-image-draft"
+    assert drafter_of("studio-image") == drafter.card.id == "studio-image-draft"
     assert drafter.card.title == MODELS[drafter.card.id].title
     assert default_model("discrete-ar") == "studio-image"
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())

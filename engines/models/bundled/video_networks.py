@@ -161,14 +161,7 @@ class VideoTransformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 N S"] | None = None,
     ) -> Float[Tensor, "B N K"]:
-        """Logits of the code after each input.
-
-        Args:
-            ids: codes.
-            positions: absolute positions, 0 for the first code of the clip.
-            cache: the KV cache; the call appends to it.
-            mask: additive attention mask over the cache and the inputs; causal without one.
-        """
+        """Logits of the code after each input. See `networks.Transformer.forward`."""
         slot = (positions + 1).clamp(max=LENGTH - 1)
         place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
         embedded = self.backbone.embed_tokens(ids) + place

@@ -97,17 +97,17 @@ class Chameleon(OneVocabulary):
             self._grids = f"<reserved{8800 + kind.side // kind.grid:05d}>"
             special = (*special, _LINE, self._grids)
         self._text = TextPrompts(tokenizer, card.id, *special)
-        end = self._text.special(_LINE) + len(ids) if kind.grid else None
+        end = self._text.special[_LINE] + len(ids) if kind.grid else None
         shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings, end)
         super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""
         text, checked = self._text, self._text.checked(prompt)
-        begin, turn, picture = (text.special(name) for name in (self._kind.begin, _TURN, _PICTURE))
+        begin, turn, picture = (text.special[name] for name in (self._kind.begin, _TURN, _PICTURE))
         if not self._kind.grid:
             return (begin, *text.ids(checked), turn, picture), (begin, picture)
-        side, grids = self._kind.side * autoencoder.cell_of(self._vq), text.special(self._grids)
+        side, grids = self._kind.side * autoencoder.cell_of(self._vq), text.special[self._grids]
         request = f"Generate an image of {side}x{side} according to the following prompt:\n{checked}"
         return (begin, *text.ids(request), turn, picture, grids, grids), (picture, grids, grids)
 

@@ -27,7 +27,7 @@ from engines.models.checkpoints.assembling import State, card_of, native_config,
 from engines.models.devices import split
 from engines.models.language_model import DiffusionLM, Kind
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of
+from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of, token_id
 from engines.models.weights import Source
 
 
@@ -259,7 +259,7 @@ def _kind(
     """What its own files say of special tokens, blocks and the form of a question."""
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
-    mask = _id_of(source, tokenizer, named_token(source, "mask_token") or family.mask)
+    mask = token_id(source, tokenizer, named_token(source, "mask_token") or family.mask)
     if settings.get("mask_token_id", mask) != mask:
         raise source.incomplete(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
@@ -267,19 +267,12 @@ def _kind(
     ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)
     return Kind(
         mask,
-        ends or (_id_of(source, tokenizer, family.ends[0]),),
+        ends or (token_id(source, tokenizer, family.ends[0]),),
         family.shift,
         family.full,
         (1, source.number(settings, family.trained)) if family.trained else (),
         longest=config.max_position_embeddings,
         asks=chat_form(source, tokenizer, family.chat),
-        begins=(_id_of(source, tokenizer, family.begins),) if family.begins else (),
+        begins=(token_id(source, tokenizer, family.begins),) if family.begins else (),
         causal=family.causal,
     )
-
-
-def _id_of(source: Source, tokenizer: Tokenizer, token: str) -> int:
-    number: int | None = tokenizer.token_to_id(token)
-    if number is None:
-        raise source.incomplete(f"its tokenizer has no {token}")
-    return number

@@ -59,7 +59,7 @@ class Janus(PictureModel):
         """See `PictureModel.prompts`."""
         text = self._text
         request = text.ids(f"<|User|>: {text.checked(prompt)}\n\n<|Assistant|>:")
-        begin, pad, picture = (text.special(name) for name in (_BEGIN, _PAD, _PICTURE))
+        begin, pad, picture = (text.special[name] for name in (_BEGIN, _PAD, _PICTURE))
         return (begin, *request, picture), (begin, *(pad for _ in request), picture)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:

@@ -36,18 +36,15 @@ class TextPrompts:
     def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
         """Look the special tokens up."""
         self._tokenizer, self.owner = tokenizer, owner
-        self._special: dict[str, int] = {}
+        self.special: dict[str, int] = {}
+        """Their ids."""
         for name in special:
             token = tokenizer.token_to_id(name)
             if token is None:
                 raise ModelError(f"{owner}: its tokenizer has no {name}. Fetch its tokenizer.json again.")
-            self._special[name] = token
+            self.special[name] = token
         added = tokenizer.get_added_tokens_decoder().values()
         self._reserved = {token.content for token in added if token.special} | set(special)
-
-    def special(self, name: str) -> int:
-        """The id of one of the special tokens."""
-        return self._special[name]
 
     def ids(self, text: str) -> Ids:
         """The ids of a text, with nothing added."""
@@ -83,9 +80,6 @@ def class_of(prompt: str) -> int:
     if not prompt.isdecimal() or int(prompt) >= CLASSES:
         raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {CLASSES - 1}.")
     return int(prompt)
-
-
-# ---------------------------------------------------------------- codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +212,6 @@ def digest(book: Float[Tensor, "K D"]) -> str:
     """Names a codebook, whatever number format it was stored in."""
     data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
     return hashlib.sha256(str(tuple(book.shape)).encode() + data).hexdigest()
-
-
-# ---------------------------------------------------------------- latents
 
 
 class LatentPictures(Networked, Draws):

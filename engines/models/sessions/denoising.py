@@ -12,7 +12,7 @@ from torch import Tensor
 from engines.continuous.bridges import bridge
 from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Gone, Lead, Led, Onward, PathDensity, Paths, Steer
+from engines.continuous.paths import Gone, Lead, Led, Onward, Paths, Steer
 from engines.continuous.request import PathForward
 from engines.protocol import Answer, Lap
 
@@ -30,18 +30,14 @@ class Backbone(Protocol):
         ...
 
 
-ConditionedOn = Callable[[Tensor, Schedule], Denoiser]
-"""A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
-Mix = Callable[[Tensor], Gaussians]
-"""A GMM head: conditions [M, H] to the distribution of the tokens."""
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """The one head or the other."""
 
-    conditioned_on: ConditionedOn | None = None
-    mix: Mix | None = None
+    conditioned_on: Callable[[Tensor, Schedule], Denoiser] | None = None
+    """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
+    mix: Callable[[Tensor], Gaussians] | None = None
+    """A GMM head: conditions [M, H] to the distribution of the tokens."""
 
 
 class ContinuousSession:
@@ -91,7 +87,7 @@ class ContinuousSession:
             rows = _Rows(self._head, condition, scale, sampling)
             whole = walk(rows.every, noise, sampling, _steering(asked))
             if any(request.role == "draft" for request in asked):
-                whole = replace(whole, densities=tuple(map(rows.density, range(len(noise)))))
+                whole = replace(whole, densities=tuple(partial(rows.log_density, row) for row in range(len(noise))))
         return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
 
     def _follow(
@@ -142,11 +138,8 @@ class _Rows:
         alone = self.some(index)
         return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
 
-    def density(self, row: int) -> PathDensity:
-        """The density of paths of one token."""
-        return partial(self._log_density, row)
-
-    def _log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+    def log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+        """Logarithms of the densities of paths of one token."""
         whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
         return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
