@@ -127,7 +127,8 @@ def test_the_one_pass_mask_judges_a_single_draft_exactly_in_a_block_of_any_size(
     model = tiny(layers=layers)
     row = begin(model, block)
     inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
-    row.tokens[list(inside)] = torch.tensor(list(inside.values()))
+    for place, token in inside.items():
+        row.tokens[place] = token
     for place in (row.open - row.block.start).tolist():
         drafts = drafts_of(row, [place], [5])
         judged, wanted = (
