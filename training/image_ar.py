@@ -12,10 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
-from engines.models.bundled.video_networks import VideoTransformer
 from training import data
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
+from training.loop import MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=48, lr=3e-3, minutes=100),
@@ -85,25 +84,16 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
     }
 
 
-def optimizers(model: Transformer | VideoTransformer, lr: float) -> list[torch.optim.Optimizer]:
-    """See `training.loop.muon`."""
-    return muon(model, model.backbone.layers, lr)
-
-
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
     codes, labels = encode("train", 120_000)
     held_codes, held_labels = encode("t10k", 4_000)
     model = Transformer().to(device())
-    run = Run("image-ar", model, optimizers(model, preset.lr), preset)
+    run = Run("image-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, codes, labels, options.seed))
-    about = {
-        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background",
-        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_codes, held_labels), options)
+    title = "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background"
+    export(run, title, measure(model, held_codes, held_labels), options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from benchmarks._pictures import SLOTS, Classifier
 from engines.models.bundled.networks import Tokenizer
 from training import data
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, load_exported, parse
+from training.loop import Preset, Run, batches, device, export, load_exported, parse
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=64, lr=2e-3, minutes=14),
@@ -59,12 +59,8 @@ def main() -> None:
     tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), Classifier().to(device())
     run = Run("image-classifier", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, data.load("train", 120_000), options.seed))
-    about = {
-        "title": "Classifier of garment, tint and background",
-        "architecture": "benchmarks._pictures.Classifier",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, tokenizer, data.load("t10k", 4_000)), options)
+    title = "Classifier of garment, tint and background"
+    export(run, title, measure(model, tokenizer, data.load("t10k", 4_000)), options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from torch import Tensor
 from engines.models.bundled.networks import CODES, Tokenizer
 from engines.models.bundled.video_networks import VideoTokenizer
 from training import data
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
+from training.loop import Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=64, lr=8e-4, minutes=12),
@@ -86,12 +86,8 @@ def main() -> None:
     model = Tokenizer().to(device())
     run = Run("image-tokenizer", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, images, options.seed))
-    about = {
-        "title": "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512",
-        "architecture": "engines.models.bundled.networks.Tokenizer (diffusers VQModel)",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_out), options)
+    title = "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512"
+    export(run, title, measure(model, held_out), options)
 
 
 if __name__ == "__main__":

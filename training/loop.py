@@ -21,6 +21,13 @@ from engines.models.bundled.manifest import MANIFEST, READS
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
+DATA_LICENCE: Final = (
+    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
+    "authors in NOTICE"
+)
+SCENES_LICENCE: Final = (
+    "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
+)
 Network = TypeVar("Network", bound=nn.Module)
 SHARD_BYTES: Final = 9_800_000
 """Below the 10 MiB a file may have in a plain git repository of Hugging Face's hub."""
@@ -221,8 +228,17 @@ def psnr(squared: float) -> float:
     return round(-10 * math.log10(squared), 2)
 
 
-def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write half-precision weights and their MANIFEST entry, loss curve included."""
+def export(
+    run: Run,
+    title: str,
+    metrics: dict[str, Any],
+    options: argparse.Namespace,
+    data: str = DATA_LICENCE,
+    **more: Mapping[str, str],
+) -> None:
+    """Write half-precision weights and their MANIFEST entry, loss curve and `more` included."""
+    kind = type(run.model)
+    about = {"title": title, "architecture": f"{kind.__module__}.{kind.__qualname__}", "data": data, **more}
     weights = {
         k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous()
         for k, v in run.model.state_dict().items()
@@ -310,13 +326,3 @@ def _command(name: str, options: argparse.Namespace) -> str:
     family, _, member = name.partition("-")
     script = f"{family} {member}" if family in ("text", "patch", "snakes") else name.replace("-", "_")
     return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}{exported}"
-
-
-DATA_LICENCE: Final = (
-    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
-    "authors in NOTICE"
-)
-
-SCENES_LICENCE: Final = (
-    "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
-)

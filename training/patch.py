@@ -30,7 +30,6 @@ from training import data
 from training.image_ar import drop_conditions
 from training.image_tokenizer import as_images
 from training.loop import (
-    DATA_LICENCE,
     MODELS,
     Preset,
     Run,
@@ -233,18 +232,14 @@ def measure_transformer(
 def main() -> None:
     """Train, measure and export one of the models."""
     options, preset = parse(__doc__ or "", PRESETS, ("tokenizer", *SIZES))
-    about = {"data": DATA_LICENCE}
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
         run = Run(TOKENIZER, tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
         pictures = data.load("train", 120_000).images
         run.carry_out(options, lambda: train_tokenizer(run, tokenizer, torch.from_numpy(pictures), options.seed))
-        about |= {
-            "title": "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers",
-            "architecture": "engines.models.bundled.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
-        }
+        title = "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers"
         held = torch.from_numpy(data.load("t10k", 4_000).images)
-        export(run, about, measure_tokenizer(tokenizer, held), options)
+        export(run, title, measure_tokenizer(tokenizer, held), options)
         return
     size, teacher = SIZES[options.name], None
     if options.name == "draft":
@@ -252,12 +247,7 @@ def main() -> None:
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train_transformer(run, model, latents("train", 120_000), options.seed, teacher))
-    about |= {
-        "title": size.title,
-        "architecture": "engines.models.bundled.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
-        "positions added)",
-    }
-    export(run, about, measure_transformer(model, latents("t10k", 4_000), teacher), options)
+    export(run, size.title, measure_transformer(model, latents("t10k", 4_000), teacher), options)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from engines.models.bundled.networks import SceneTokenizer, Transformer
 from engines.models.bundled.scene_prompts import SCENES, THINGS
-from training.image_ar import loss, measure, optimizers
+from training.image_ar import loss, measure
 from training.image_tokenizer import as_images
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, parse
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 from training.scenes_data import TEST, TRAIN, build
 
 PRESETS = {
@@ -44,15 +44,11 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS)
     tokenizer = load_exported(SceneTokenizer(), "scenes-tokenizer").eval()
     model = Transformer(conditions=(len(THINGS), len(SCENES)), codes=len(tokenizer.codebook)).to(device())
-    run = Run("scenes-ar", model, optimizers(model, preset.lr), preset)
+    run = Run("scenes-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))
     held_codes, held_labels = encoded(tokenizer, 2_000, TEST, 0)
-    about = {
-        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on thing and scene",
-        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
-        "data": SCENES_LICENCE,
-    }
-    export(run, about, measure(model, held_codes, held_labels), options)
+    title = "Autoregressive transformer over the tokenizer's codes, conditioned on thing and scene"
+    export(run, title, measure(model, held_codes, held_labels), options, SCENES_LICENCE)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,7 @@ from transformers import AttentionInterface
 from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_data
 from training.data import cache_dir
-from training.image_ar import optimizers
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, parse, sha256
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 from training.video_tokenizer import as_clips
 
 PRESETS = {
@@ -131,15 +130,10 @@ def main() -> None:
     codes, _ = encode("train", video_data.TRAIN_CLIPS)
     held_codes, held_labels = encode("t10k", video_data.HELD_OUT_CLIPS)
     model = VideoTransformer().to(device())
-    run = Run("video-ar", model, optimizers(model, preset.lr), preset)
+    run = Run("video-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, codes, options.seed))
-    about = {
-        "title": "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame",
-        "architecture": "engines.models.bundled.video_networks.VideoTransformer (transformers Qwen3Model)",
-        "data": DATA_LICENCE,
-        "clips": ship_clips(held_codes, held_labels),
-    }
-    export(run, about, measure(model, held_codes), options)
+    title = "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame"
+    export(run, title, measure(model, held_codes), options, clips=ship_clips(held_codes, held_labels))
 
 
 if __name__ == "__main__":

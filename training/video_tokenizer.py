@@ -14,7 +14,7 @@ from torch import Tensor
 from engines.models.bundled.video_networks import CODES, VideoTokenizer, to_floats, to_patches
 from training import video_data
 from training.image_tokenizer import reseed
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
+from training.loop import Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=6, lr=1.5e-3, minutes=22),
@@ -89,12 +89,8 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.99), weight_decay=0.01)
     run = Run("video-tokenizer", model, [optimizer], preset)
     run.carry_out(options, lambda: train(run, model, clips, options.seed))
-    about = {
-        "title": "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512",
-        "architecture": "engines.models.bundled.video_networks.VideoTokenizer",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_out), options)
+    title = "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512"
+    export(run, title, measure(model, held_out), options)
 
 
 if __name__ == "__main__":
