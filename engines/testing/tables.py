@@ -82,10 +82,6 @@ class Table:
             self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
         return self._answers[key]
 
-    def ending(self, ends: tuple[int, ...]) -> TableTask:
-        """The task of a text that some tokens end."""
-        return replace(self.task, ends=ends)
-
     def joint(self) -> dict[tuple[int, ...], float]:
         """The distribution of ordinary decoding, multiplied out."""
         rows = {prefix: row.tolist() for prefix, row in self._rows.items()}

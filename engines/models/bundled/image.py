@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import torch
 from PIL import Image
@@ -64,11 +64,6 @@ class StudioImage(PictureModel):
         """See `PictureModel.prompts`."""
         conditional, unconditional = condition_ids(torch.tensor([parse_prompt(prompt), _SILENT]), codes=0).tolist()
         return tuple(conditional), tuple(unconditional)
-
-    def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
-        """See `PictureModel.logits`."""
-        logits: Tensor = self._network(ids, positions, cache, mask)
-        return logits
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, and of the tokens that are mentioned."""

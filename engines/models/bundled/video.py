@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -78,13 +78,6 @@ class StudioVideo(ClipModel):
         self.tokens = card.weights.get("video-tokenizer.safetensors", "")
         book = tokenizer.codebook.detach()
         self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
-
-    def logits(
-        self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
-    ) -> Float[Tensor, "B N K"]:
-        """See `ClipModel.logits`."""
-        logits: Tensor = self._network(ids, positions, cache, mask)
-        return logits
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""

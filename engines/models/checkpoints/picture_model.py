@@ -132,12 +132,13 @@ class PictureModel(Networked, Draws):
         dtype: torch.dtype = self._decoder.dtype
         return dtype
 
-    @abstractmethod
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, N, K] of the codes; what `CausalSession` calls its network as.
 
         Ids below K are codes, others belong to the prompt.
         """
+        logits: Tensor = self._network(ids, positions, cache, mask)
+        return logits
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
