@@ -151,8 +151,8 @@ def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tenso
     """Its head's noise estimate and the logarithm of the squared error that it expects."""
     assert isinstance(model.head, ResidualHead)
     with torch.autocast(device().type, torch.bfloat16):
-        guess, log_error = model.head.left(noisy, t, condition.repeat(REPEATS, 1))
-    return guess.float(), log_error.float()
+        guess, raw = model.head(noisy, t, condition.repeat(REPEATS, 1))
+    return guess.float(), F.logsigmoid(raw).float()
 
 
 def estimated(

@@ -16,7 +16,7 @@ import torch
 from engines.config import Knob
 from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.calibration import calibrated
-from engines.diffusion_lm.draft_graphs import ROOT, Acceptance, Graph, GraphName, accept_nodes, chain, dag
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
@@ -46,14 +46,28 @@ class Config(LikeliestTokens):
     depth: Annotated[
         int, Knob("Depth", "Tokens drafted ahead (d). More make a pass more expensive; 0 is none.", 0, 8, 1)
     ] = 3
-    graph: GraphName = "dag"
+    graph: Annotated[
+        Literal["dag", "chain", "calibrated"],
+        Knob(
+            "Draft graph",
+            "Sets of drafts verified side by side. chain: the surest, the two surest, and so on. dag: each also with "
+            "the next surest in place of its last. calibrated: those accepted most often on other prompts.",
+        ),
+    ] = "dag"
     rows: Annotated[
         int,
         Knob(
             "Rows", "Versions of the block in a pass (K), the plain one included.", 2, 64, 1, {"graph": ("calibrated",)}
         ),
     ] = 8
-    acceptance: Acceptance = "policy"
+    acceptance: Annotated[
+        Literal["policy", "token", "strict"],
+        Knob(
+            "Acceptance",
+            "Which drafts stay. policy: those that the policy would have revealed, maybe with others. token: those "
+            "that pass its test one by one. strict: exactly what it would have revealed.",
+        ),
+    ] = "policy"
     row_cost: Annotated[
         float, Knob("Cost of a row", "Time of one more row over that of a pass. 0 verifies all drafts.", 0.0, 1.0, 0.05)
     ] = 0.0

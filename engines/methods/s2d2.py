@@ -158,8 +158,12 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        numbers={"confidence": confidence, **routing.shape(probs)}
-        | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
+        numbers={
+            "confidence": confidence,
+            "margin": routing.margin(probs),
+            "entropy_share": routing.entropy_share(probs),
+            "estimate": torch.cat([coin[:first] + torch.nan, route.estimate]),
+        },
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)

@@ -185,13 +185,6 @@ class ResidualHead(DiffusionHead):
     estimate follows just that, so the variances are right in however many steps a token is denoised.
     """
 
-    def left(
-        self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
-    ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
-        """Noise estimates, and the logarithm of their expected squared error, which is at most that of guessing 0."""
-        eps, raw = self(x, timestep, condition)
-        return eps, F.logsigmoid(raw)
-
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
         """See `DiffusionHead.read`."""
         return eps, learnt_from_error(schedule, i, v.sigmoid())

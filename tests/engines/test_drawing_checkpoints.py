@@ -249,7 +249,9 @@ def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path
     request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
     session = model.start(tasks, guided=True)
     conditions = session.conditions({0: request, 1: request})
-    assert session.cost(request)[0] == (2 if unseen else 6), "a row for every prefix, with the prompt and without"
+    assert session._backbone.cost(request)[0] == (2 if unseen else 6), (
+        "a row for every prefix, with the prompt and without"
+    )
     for sequence, task in enumerate(tasks):
         for k in range(wanted):
             visible = order[: 3 if unseen else 3 + k]

@@ -107,7 +107,7 @@ class Chameleon(OneVocabulary):
         begin, turn, picture = (text.special[name] for name in (self._kind.begin, _TURN, _PICTURE))
         if not self._kind.grid:
             return (begin, *text.ids(checked), turn, picture), (begin, picture)
-        side, grids = self._kind.side * autoencoder.cell_of(self._vq), text.special[self._grids]
+        side, grids = self._kind.side << (len(self._vq.config.block_out_channels) - 1), text.special[self._grids]
         request = f"Generate an image of {side}x{side} according to the following prompt:\n{checked}"
         return (begin, *text.ids(request), turn, picture, grids, grids), (picture, grids, grids)
 

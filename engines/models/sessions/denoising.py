@@ -53,7 +53,9 @@ class ContinuousSession:
         lap("forward", next(iter(conditions.values())))
         paths = self.paths(requests, conditions, sampling)
         lap("logits", next(iter(paths.values())).last.mean)
-        return {sequence: Answer(paths[sequence], *self.cost(request)) for sequence, request in requests.items()}
+        return {
+            sequence: Answer(paths[sequence], *self._backbone.cost(request)) for sequence, request in requests.items()
+        }
 
     @torch.inference_mode()
     def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
@@ -106,10 +108,6 @@ class ContinuousSession:
         verifications = [follow.verify(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
         ended = _verify(verifications, [places[each] for each in wanted], rows, sampling)
         return [_with_continuation(states[o], whole[:, o], one) for o, one in zip(own, ended, strict=True)]
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `Backbone.cost`."""
-        return self._backbone.cost(request)
 
 
 class _Rows:
