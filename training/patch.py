@@ -132,12 +132,6 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
     return F.mse_loss(guess, wanted) + ERROR_WEIGHT * likelihood.mean()
 
 
-def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
-    """Negative log likelihood per component, nats."""
-    distribution: Gaussians = head(condition)
-    return -distribution.log_density(token.double()).mean().float() / token.shape[-1]
-
-
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
     """Conditions of the head for each token of whole pictures [B, 144, 8] under labels [B, 3]: [B * 144, H]."""
     inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
@@ -179,8 +173,9 @@ def loss(
     model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchTransformer | None
 ) -> Tensor:
     """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
-    if isinstance(model.head, MixtureHead):
-        return mixture_loss(model.head, token.flatten(0, 1), conditions(model, token, labels))
+    if isinstance(model.head, MixtureHead):  # negative log likelihood per component, nats
+        distribution: Gaussians = model.head(conditions(model, token, labels))
+        return -distribution.log_density(token.flatten(0, 1).double()).mean().float() / token.shape[-1]
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 

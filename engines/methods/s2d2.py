@@ -20,7 +20,7 @@ from engines.diffusion_lm.routing import RouterSettings
 from engines.diffusion_lm.sequence import Layout, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
+from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -39,8 +39,14 @@ class Config(RouterSettings):
         Literal["minimal", "full"],
         Knob("Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."),
     ] = "minimal"
-    verdict: MatchOrRatio = "match"
-    tempering: Tempering = 1.0
+    verdict: Annotated[
+        Literal["match", "ratio"],
+        Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
+    ] = "match"
+    tempering: Annotated[
+        float,
+        Knob("Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
+    ] = 1.0
     edit: Annotated[
         float,
         Knob("Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05),
@@ -137,7 +143,10 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
-    all_probs = ask_probs((yield row.look(seen=_drafting(row, config), read=both)))
+    seen = None  # everybody sees everybody, unless by eq. 4
+    if config.causal_draft and config.size > 1:
+        seen = masks.partly_causal(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
+    all_probs = ask_probs((yield row.look(seen=seen, read=both)))
     probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
@@ -206,13 +215,6 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     )
     row.write(row.open, ask_numbers(answer))
     return (kept | topped).sum()
-
-
-def _drafting(row: Row, config: Config) -> Tensor | None:
-    """Who sees whom in the block of a draft pass: eq. 4, or None for everybody everybody."""
-    if not config.causal_draft or config.size == 1:
-        return None
-    return masks.partly_causal(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
 
 
 def verifier_layout(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], config: Config) -> Layout:

@@ -22,7 +22,7 @@ from engines.diffusion_lm import masks
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import VerdictRule, divergences, verify
+from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -57,7 +57,14 @@ class Config(BlockSettings):
         Literal["draft", "position"],
         Knob("Judged in", "Drafts are judged as they were made, as in the paper, or from left to right, as released."),
     ] = "draft"
-    verdict: VerdictRule = "match"
+    verdict: Annotated[
+        Literal["match", "ratio", "plain"],
+        Knob(
+            "Verdict",
+            "match: the target's likeliest token passes. ratio: with probability min(1, p / q), else a draw from the "
+            "residual (p - q)+ stands in. plain: a draw from p does, which is biased.",
+        ),
+    ] = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob("When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."),

@@ -26,7 +26,7 @@ class Field(ToyField):
     """A toy field that remembers what it was fed, as a model with a cache does."""
 
     def __init__(self, weights: Weights = TARGET) -> None:
-        super().__init__("field", weights, torch.device("cpu"), SHAPE)
+        super().__init__("target" if weights is TARGET else "small", weights, torch.device("cpu"), SHAPE)
         self.weights = weights
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:

@@ -84,6 +84,5 @@ def load(model_id: str, device: str = "cpu") -> StudioPatch:
     size = SIZES[model_id.removeprefix("patch-")]
     tokenizer, transformer = PatchTokenizer(), PatchTransformer(size)
     weights = load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, model_id)
-    return StudioPatch(
-        tokenizer, transformer, ModelCard(id=model_id, title=size.title, weights=weights), torch.device(device)
-    )
+    card = ModelCard(id=model_id, title=size.title, weights=weights)
+    return StudioPatch(tokenizer, transformer, card, torch.device(device))

@@ -143,7 +143,7 @@ class HarmonModel(AnyOrder):
         self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
     ) -> None:
         """See `AnyOrder`."""
-        super().__init__(network, network.mar, autoencoder, card, device)
+        super().__init__(network, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape
         self.tokens = f"KL-16, {height}x{width}, drawn to a text"

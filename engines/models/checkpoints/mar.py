@@ -182,8 +182,9 @@ class StackedRows:
 class AnyOrder(LatentPictures):
     """What is drawn token by token in one random order, which is the same for all runs and models."""
 
-    def __init__(self, network: nn.Module, mar: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
-        """Wrap a network, whose part that draws is `mar`; see `LatentPictures`."""
+    def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
+        """Wrap a MAR, or a network with one inside as `mar`; see `LatentPictures`."""
+        mar: Any = getattr(network, "mar", network)
         count = mar.diffusion_pos_embed_learned.shape[1]
         order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
         super().__init__(network, autoencoder, card, device, mar.z_proj.in_features, order)
@@ -206,10 +207,6 @@ class MARModel(AnyOrder):
     """A MAR as a model of the family continuous-ar."""
 
     tokens = "KL-16"
-
-    def __init__(self, network: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
-        """See `AnyOrder`."""
-        super().__init__(network, network, autoencoder, card, device)
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
