@@ -103,18 +103,15 @@ def _table(subject: Subject, length: int, vocabulary: int) -> Case:
     target, small = Table(length, vocabulary, seed=6), Table(length, vocabulary, seed=7)
     drafting = small if subject.drafting is subject.small else target
     models = {"target": target, "self": target, "draft": drafting}
-    return _making(subject, target.task), models, target.joint()
+    return lambda chance: subject.method.decode(target.task, subject.config, chance), models, target.joint()
 
 
 def _depth(subject: Subject, length: int, vocabulary: int) -> Case:
     target, small = Depth(vocabulary, seed=3), Depth(vocabulary, seed=4)
     drafting = small if subject.drafting is subject.small else replace(target)
     models = {"target": target, "self": target, "draft": drafting}
-    return _making(subject, target.task(length)), models, Depth(vocabulary, seed=3).joint(length)
-
-
-def _making(subject: Subject, task: Any) -> Callable[[Chance], Decoder]:
-    return lambda chance: subject.method.decode(task, subject.config, chance)
+    task, wanted = target.task(length), Depth(vocabulary, seed=3).joint(length)
+    return lambda chance: subject.method.decode(task, subject.config, chance), models, wanted
 
 
 def _texts(subject: Subject) -> Proof:

@@ -103,7 +103,9 @@ class BlockSession(DiscreteSession):
         positions = torch.stack([pad(r.position, (0, width - len(r.position))) for r in asked])
         rows = torch.repeat_interleave(torch.arange(len(asked)), torch.tensor(counts))
         device = self._network.device
-        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, _stores(requests, counts, device))
+        entries = zip([sum(counts[:i]) for i in range(len(counts))], requests.items(), strict=True)
+        stores = [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
+        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, stores)
         seen = torch.stack([_seen(request, width, end) for request in asked])
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[rows, None]
         hidden = self._network.hidden(ids.to(device), positions[rows].to(device), mask.to(device), self._cache)
@@ -124,14 +126,6 @@ class BlockSession(DiscreteSession):
         logits = self._network.head(states)
         logits[..., self._network.mask].fill_(-torch.inf)
         return logits.unsqueeze(-3)
-
-
-def _stores(
-    requests: Mapping[int, BlockForward], counts: Sequence[int], device: torch.device
-) -> list[tuple[int, int, slice | Tensor, int]]:
-    firsts = [sum(counts[:i]) for i in range(len(counts))]
-    entries = zip(firsts, requests.items(), strict=True)
-    return [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
 
 
 def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
