@@ -2,8 +2,8 @@
 
 One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
 filled in already. The branch whose open positions are most confident on average wins; by its own distributions it
-reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never checked: winning is
-all it takes.
+reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never verified:
+winning is all it takes.
 """
 
 from collections.abc import Generator

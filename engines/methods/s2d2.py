@@ -77,7 +77,7 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     reasons = {
-        "passes whose drafts are not checked fill in tokens by confidence": not always,
+        "passes whose drafts are not verified fill in tokens by confidence": not always,
         "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
         "likeliest tokens are judged by p / q as if they had been drawn": (config.mode, config.verdict)
         == ("greedy", "ratio"),
@@ -86,7 +86,7 @@ def deviation(config: Config) -> str:
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
         reasons = dict.fromkeys(reasons, False)
-    reasons["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    reasons["a draft stays only if verification finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
     reasons["tokens that were filled in are replaced"] = config.edit < 1
     return unmasking.differing(reason for reason, holds in reasons.items() if holds)
 
@@ -117,7 +117,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.full:
         raise ConfigError(
-            "model: s2d2 checks token by token, and this model looks at the whole text; use method blockwise."
+            "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
         )
     return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
 

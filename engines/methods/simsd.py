@@ -79,7 +79,7 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the target's own distribution, one token after the other as drafted."""
     reasons, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        reasons.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
+        reasons.append("verified in one pass, a draft has a say in its own verdict, through the masks of later ones")
     if config.verifier == "2L" and config.size > 1:
         reasons.append("the verification sees no masks at other open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":

@@ -233,7 +233,7 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
     assert say(settings(mode="greedy", verdict="match", verifier="exact")) == ""
     assert say(settings(block="1", gamma=0, verifier="2L")) == ""
     assert say(settings(gamma=1, order="position")) == ""
-    assert "checked in one pass" in say(settings())
+    assert "verified in one pass" in say(settings())
     assert "left to right" in say(settings(order="position"))
     assert "other places than these" in say(settings(rope_copy=False))
 
