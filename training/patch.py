@@ -127,9 +127,9 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
         wanted: the noise [M, D].
         error: squared errors [M, D].
     """
-    guess, log_error = out
+    estimated_noise, log_error = out
     likelihood = 0.5 * (log_error + error * (-log_error).exp())
-    return F.mse_loss(guess, wanted) + ERROR_WEIGHT * likelihood.mean()
+    return F.mse_loss(estimated_noise, wanted) + ERROR_WEIGHT * likelihood.mean()
 
 
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
@@ -145,8 +145,8 @@ def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tenso
     """Its head's noise estimate and the logarithm of the squared error that it expects."""
     assert isinstance(model.head, ResidualHead)
     with torch.autocast(device().type, torch.bfloat16):
-        guess, raw = model.head(noisy, t, condition.repeat(REPEATS, 1))
-    return guess.float(), F.logsigmoid(raw).float()
+        estimated_noise, raw = model.head(noisy, t, condition.repeat(REPEATS, 1))
+    return estimated_noise.float(), F.logsigmoid(raw).float()
 
 
 def estimated(

@@ -86,7 +86,7 @@ def deviation(config: Config) -> str:
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
         reasons = dict.fromkeys(reasons, False)
-    reasons["a draft stays only if verification finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    reasons["a draft stays only if it is the likeliest token"] = (config.mode, config.verdict) == ("sample", "match")
     reasons["tokens that were filled in are replaced"] = config.edit < 1
     return unmasking.differing(reason for reason, holds in reasons.items() if holds)
 

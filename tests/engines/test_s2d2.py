@@ -162,7 +162,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
         ({"router": "span"}, "whose drafts are not verified"),
         ({"steps": 1}, "fill in more by confidence"),
         ({"edit": 0.4}, "are replaced"),
-        ({"verdict": "match"}, "only if verification finds it likeliest"),
+        ({"verdict": "match"}, "only if it is the likeliest token"),
     ],
 )
 def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:
